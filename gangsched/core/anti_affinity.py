@@ -1,0 +1,85 @@
+"""Required anti-affinity of pods already placed: it forbids topology domains to a newcomer that says nothing itself.
+
+Each term of an existing pod is judged on its own, against the newcomer's labels, namespace and namespace's labels
+(`InterPodAffinity` of kube-scheduler). A pod on a node without the term's topology key forbids nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gangsched.core.model import PodTerm
+from gangsched.core.selectors import matches
+
+Domain = tuple[str, str]
+"""A topology key and a node label's value of it: all nodes with that label."""
+
+_NONE: frozenset[Domain] = frozenset()
+
+
+class AntiAffinityIndex:
+    """The terms of all placed pods and the domains in which they stand.
+
+    Terms are counted by domain, so that `remove` undoes `add` exactly, and judged once however many pods share them.
+    Falsy while there is none.
+    """
+
+    __slots__ = ("_domains",)
+
+    def __init__(self) -> None:
+        self._domains: dict[PodTerm, dict[str, int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._domains)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AntiAffinityIndex) and self._domains == other._domains
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def add(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
+        """A pod with this term stands on a node with these labels."""
+        value = node_labels.get(term.topology_key)
+        if value is not None:
+            values = self._domains.setdefault(term, {})
+            values[value] = values.get(value, 0) + 1
+
+    def remove(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
+        """A pod with this term has left a node that had these labels when it was added.
+
+        Raises:
+            KeyError: the term was never added with this domain.
+        """
+        value = node_labels.get(term.topology_key)
+        if value is not None:
+            values = self._domains[term]
+            values[value] -= 1
+            if not values[value]:
+                del values[value]
+            if not values:
+                del self._domains[term]
+
+    def forbidden(
+        self, *, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+    ) -> frozenset[Domain]:
+        """The domains that a newcomer with these labels in this namespace must keep out of."""
+        if not self._domains:
+            return _NONE
+        return frozenset(
+            (term.topology_key, value)
+            for term, values in self._domains.items()
+            if term_matches(term, namespace=namespace, labels=labels, namespace_labels=namespace_labels)
+            for value in values
+        )
+
+
+def term_matches(
+    term: PodTerm, *, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+) -> bool:
+    """Whether the term means a pod with these labels in this namespace (whose labels are empty if it is unknown)."""
+    if term.selector is None:
+        return False
+    in_scope = namespace in term.namespaces or (
+        term.namespace_selector is not None and matches(term.namespace_selector, namespace_labels)
+    )
+    return in_scope and matches(term.selector, labels)

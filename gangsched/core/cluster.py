@@ -1,0 +1,309 @@
+"""The cluster as it is known now: nodes, pods and what they take; the only mutable aggregate that planning reads.
+
+A pod counts against a node from the moment a binding is decided (`assume`) or seen, until it is seen to have ended or
+gone, or the decision is withdrawn (`forget`). What changes here and could help somebody who waits is noted in `relief`,
+which the queue reads after each batch of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gangsched.core import filters
+from gangsched.core.anti_affinity import AntiAffinityIndex
+from gangsched.core.capacity import Capacity
+from gangsched.core.model import Labels, Node, Pod, Shape
+from gangsched.core.ports import PortsInUse
+from gangsched.core.reasons import NodeReason
+
+Codes = npt.NDArray[np.uint8]
+ACCEPTED = 0
+VACANT = 255
+STATIC_REASONS = (NodeReason.UNSCHEDULABLE, NodeReason.TAINT, NodeReason.AFFINITY)
+"""Reasons that depend on the node and the shape alone; reason i has the code i + 1."""
+_KEPT_SHAPES = 2048
+
+Forbidden = frozenset[tuple[str, str]]
+"""(topology key, value) pairs whose nodes an existing pod's required anti-affinity closes to a newcomer."""
+
+
+@dataclass(slots=True)
+class Relief:
+    """What has become better since it was last read: nodes with more room or fewer obstacles."""
+
+    rows: set[int] = field(default_factory=set)
+    everywhere: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.rows) or self.everywhere
+
+
+class _Feasibility:
+    """One shape's static verdict on every node, brought up to date only for the nodes that changed since."""
+
+    __slots__ = ("codes", "generation")
+
+    def __init__(self) -> None:
+        self.codes: Codes = np.zeros(0, dtype=np.uint8)
+        self.generation = -1
+
+
+class Cluster:
+    """Nodes and pods by name and UID, with exact accounting. All pods count, whoever scheduled them."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.capacity = Capacity()
+        self.ports: dict[int, PortsInUse] = {}
+        self.anti_affinity = AntiAffinityIndex()
+        self.on_node: dict[str, set[str]] = {}
+        self.relief = Relief()
+        self._labels: dict[str, Mapping[str, str]] = {}
+        self._assumed: dict[str, str] = {}
+        self._generation = 0
+        self._row_generation: npt.NDArray[np.int64] = np.zeros(16, dtype=np.int64)
+        self._feasibility: dict[Shape, _Feasibility] = {}
+        self._rank: npt.NDArray[np.int64] | None = None
+
+    # Nodes
+
+    def set_node(self, node: Node) -> bool:
+        """Add or replace a node. Returns whether anything that matters to placement changed."""
+        old = self.nodes.get(node.name)
+        if old == node:
+            return False
+        if old is None:
+            self._rank = None
+        elif old.labels != node.labels:
+            for pod in self._pods_on(node.name):
+                self._count_terms(pod, node.name, -1)
+        self.nodes[node.name] = node
+        self._labels[node.name] = dict(node.labels)
+        row = self.capacity.set_node(node.name, node.allocatable)
+        if old is None:
+            for pod in self._pods_on(node.name):
+                self._take(pod, node.name)
+        elif old.labels != node.labels:
+            for pod in self._pods_on(node.name):
+                self._count_terms(pod, node.name, 1)
+            self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
+        self._touch(row)
+        self.relief.rows.add(row)
+        return True
+
+    def remove_node(self, name: str) -> bool:
+        """Forget a node. Pods that still name it are kept and count again if it comes back."""
+        if name not in self.nodes:
+            return False
+        for pod in self._pods_on(name):
+            self._give_back(pod, name)
+        row = self.capacity.remove_node(name)
+        self.ports.pop(row, None)
+        del self.nodes[name], self._labels[name]
+        self._rank = None
+        self._touch(row)
+        self.relief.rows.discard(row)
+        return True
+
+    def node_labels(self, name: str) -> Mapping[str, str]:
+        """The node's labels; empty for an unknown node."""
+        return self._labels.get(name, {})
+
+    # Pods
+
+    def node_of(self, uid: str) -> str:
+        """The node on which the pod counts now, by its own word or by our decision; empty if on none."""
+        pod = self.pods.get(uid)
+        if pod is not None and pod.node:
+            return pod.node
+        return self._assumed.get(uid, "")
+
+    def set_pod(self, pod: Pod) -> Pod | None:
+        """Add or replace a pod. What the pod says of its node replaces what was assumed. Returns the former value."""
+        old = self.pods.get(pod.uid)
+        if old is not None and self._counts_alike(old, pod):
+            self.pods[pod.uid] = pod
+            if pod.node:
+                self._assumed.pop(pod.uid, None)
+            return old
+        self._uncount(old)
+        if pod.node or pod.terminal:
+            self._assumed.pop(pod.uid, None)
+        self.pods[pod.uid] = pod
+        self._recount(pod)
+        return old
+
+    def remove_pod(self, uid: str) -> Pod | None:
+        """Forget a pod and free what it took. Returns its last value."""
+        old = self.pods.get(uid)
+        self._uncount(old)
+        self.pods.pop(uid, None)
+        self._assumed.pop(uid, None)
+        return old
+
+    def assume(self, uid: str, node: str) -> None:
+        """Count an unbound pod on the node from now on."""
+        pod = self.pods[uid]
+        self._uncount(pod)
+        self._assumed[uid] = node
+        self._recount(pod)
+
+    def forget(self, uid: str) -> None:
+        """Withdraw an assumption; a pod that is bound by its own word stays counted."""
+        if uid not in self._assumed:
+            return
+        pod = self.pods[uid]
+        self._uncount(pod)
+        del self._assumed[uid]
+        self._recount(pod)
+
+    def set_namespace(self, name: str, labels: Labels) -> None:
+        """Know a namespace's labels, which anti-affinity of existing pods may select by."""
+        new = dict(labels)
+        if self.namespaces.get(name) != new:
+            self.namespaces[name] = new
+            self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
+
+    def remove_namespace(self, name: str) -> None:
+        """Forget a namespace's labels."""
+        if self.namespaces.pop(name, None):
+            self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
+
+    # Questions
+
+    def verdicts(self, shape: Shape) -> Codes:
+        """Every row's static verdict on the shape: ACCEPTED, 1 + index into STATIC_REASONS, or VACANT."""
+        key = Shape(node_selector=shape.node_selector, node_affinity=shape.node_affinity, tolerations=shape.tolerations)
+        known = self._feasibility.pop(key, None) or _Feasibility()
+        self._feasibility[key] = known
+        if len(self._feasibility) > _KEPT_SHAPES:
+            del self._feasibility[next(iter(self._feasibility))]
+        names = self.capacity.names
+        if known.generation != self._generation or len(known.codes) != len(names):
+            codes = np.full(len(names), VACANT, dtype=np.uint8)
+            codes[: len(known.codes)] = known.codes
+            for row in np.flatnonzero(self._row_generation[: len(names)] > known.generation).tolist():
+                codes[row] = self._verdict(key, names[row])
+            known.codes = codes
+            known.generation = self._generation
+        return known.codes
+
+    def forbidden(self, pod: Pod) -> Forbidden:
+        """The topology values that required anti-affinity of existing pods closes to this pod."""
+        if not self.anti_affinity:
+            return frozenset()
+        return self.anti_affinity.forbidden(
+            namespace=pod.namespace,
+            labels=dict(pod.labels),
+            namespace_labels=self.namespaces.get(pod.namespace, {}),
+        )
+
+    def closed_rows(self, forbidden: Forbidden) -> list[int]:
+        """The rows whose nodes carry one of the forbidden topology values."""
+        return [
+            self.capacity.rows[name]
+            for name, labels in self._labels.items()
+            if any(labels.get(key) == value for key, value in forbidden)
+        ]
+
+    def rank(self) -> npt.NDArray[np.int64]:
+        """Each row's place in the order of node names: the last tie-break of every strategy."""
+        if self._rank is None or len(self._rank) != len(self.capacity.names):
+            self._rank = np.argsort(np.argsort(np.array(self.capacity.names, dtype=object), kind="stable"))
+        return self._rank
+
+    def take_relief(self) -> Relief:
+        """What has become better since the last call."""
+        relief, self.relief = self.relief, Relief()
+        return relief
+
+    def validate(self) -> list[str]:
+        """Contradictions between the accounting and the pods; empty when all is well (checked after every test)."""
+        taken = []
+        for uid, pod in self.pods.items():
+            node = self.node_of(uid)
+            if node in self.nodes and not pod.terminal:
+                taken.append((node, pod.shape.requests))
+        wrong = self.capacity.mismatches(taken)
+        for name, uids in self.on_node.items():
+            wrong += [f"{uid} is listed on {name}" for uid in uids if self.node_of(uid) != name]
+        return wrong
+
+    # Accounting
+
+    def _counts_alike(self, old: Pod, new: Pod) -> bool:
+        node = self.node_of(old.uid)
+        return (
+            node == (new.node or self._assumed.get(new.uid, ""))
+            and old.terminal == new.terminal
+            and old.shape == new.shape
+            and old.anti_affinity == new.anti_affinity
+        )
+
+    def _pods_on(self, node: str) -> Iterable[Pod]:
+        return [self.pods[uid] for uid in self.on_node.get(node, ())]
+
+    def _uncount(self, pod: Pod | None) -> None:
+        if pod is None or pod.terminal:
+            return
+        node = self.node_of(pod.uid)
+        if not node:
+            return
+        self.on_node[node].discard(pod.uid)
+        if not self.on_node[node]:
+            del self.on_node[node]
+        if node in self.nodes:
+            self._give_back(pod, node)
+
+    def _recount(self, pod: Pod) -> None:
+        node = self.node_of(pod.uid)
+        if not node or pod.terminal:
+            return
+        self.on_node.setdefault(node, set()).add(pod.uid)
+        if node in self.nodes:
+            self._take(pod, node)
+
+    def _take(self, pod: Pod, node: str) -> None:
+        row = self.capacity.rows[node]
+        self.capacity.take(row, pod.shape.requests)
+        if pod.shape.host_ports:
+            self.ports.setdefault(row, PortsInUse()).add(pod.shape.host_ports)
+        self._count_terms(pod, node, 1)
+
+    def _give_back(self, pod: Pod, node: str) -> None:
+        row = self.capacity.rows[node]
+        self.capacity.give_back(row, pod.shape.requests)
+        if pod.shape.host_ports:
+            self.ports[row].remove(pod.shape.host_ports)
+        self._count_terms(pod, node, -1)
+        self.relief.rows.add(row)
+        if pod.anti_affinity:
+            self.relief.everywhere = True
+
+    def _count_terms(self, pod: Pod, node: str, sign: int) -> None:
+        labels = self._labels[node]
+        for term in pod.anti_affinity:
+            if sign > 0:
+                self.anti_affinity.add(term, labels)
+            else:
+                self.anti_affinity.remove(term, labels)
+
+    def _touch(self, row: int) -> None:
+        self._generation += 1
+        if row >= len(self._row_generation):
+            grown = np.zeros(max(row + 1, 2 * len(self._row_generation)), dtype=np.int64)
+            grown[: len(self._row_generation)] = self._row_generation
+            self._row_generation = grown
+        self._row_generation[row] = self._generation
+
+    def _verdict(self, shape: Shape, name: str) -> int:
+        if not name:
+            return VACANT
+        reason = filters.refusal(shape, self.nodes[name])
+        return ACCEPTED if reason is None else 1 + STATIC_REASONS.index(reason)

@@ -1,0 +1,47 @@
+"""When each gang must be looked at again though nothing happens: a heap whose outdated entries are skipped."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from gangsched.core.model import GroupKey
+
+
+class Deadlines:
+    """One deadline for each key, in epoch seconds."""
+
+    def __init__(self) -> None:
+        self._at: dict[GroupKey, float] = {}
+        self._heap: list[tuple[float, GroupKey]] = []
+
+    def set(self, key: GroupKey, at: float) -> None:
+        """Set the key's deadline, replacing the former one; infinity means none."""
+        if self._at.get(key) == at:
+            return
+        if at == float("inf"):
+            self._at.pop(key, None)
+            return
+        self._at[key] = at
+        heappush(self._heap, (at, key))
+
+    def drop(self, key: GroupKey) -> None:
+        """The key has no deadline any more."""
+        self._at.pop(key, None)
+
+    def next(self) -> float | None:
+        """The earliest deadline; None if there is none."""
+        self._skip_outdated()
+        return self._heap[0][0] if self._heap else None
+
+    def take_due(self, now: float) -> list[GroupKey]:
+        """The keys whose deadline has come, which then have none."""
+        due = []
+        while (at := self.next()) is not None and at <= now:
+            key = heappop(self._heap)[1]
+            del self._at[key]
+            due.append(key)
+        return due
+
+    def _skip_outdated(self) -> None:
+        while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
+            heappop(self._heap)

@@ -1,0 +1,58 @@
+"""What is to be done: the outputs of `Machine.handle`. All are imperatives; the shell carries them out.
+
+The result of a `BindPod` comes back as `PodBound` or `BindRefused`, that of a `PatchStatus` as `StatusWritten` or
+`StatusRefused`. The others report nothing back: they are repeated when a later event shows that they are still owed.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.core.model import GroupKey, GroupStatus
+
+
+class BindPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Bind this very pod (by UID) to the node."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+
+
+class PatchStatus(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Write a PodGroup's whole status; the newest wins, at most one is in flight for a group.
+
+    With `resource_version` set (a reservation) the write is conditional on it; otherwise it is not.
+    """
+
+    key: GroupKey
+    uid: str
+    status: GroupStatus
+    resource_version: str = ""
+
+
+class PatchPodCondition(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Set `PodScheduled=False` with this reason and message on a pod that is still this UID."""
+
+    uid: str
+    namespace: str
+    name: str
+    reason: str
+    message: str
+
+
+class EmitEvent(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Create one Kubernetes Event on a PodGroup or Pod. `type` is Normal or Warning."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+Effect = BindPod | PatchStatus | PatchPodCondition | EmitEvent

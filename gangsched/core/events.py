@@ -1,0 +1,182 @@
+"""What has happened: the inputs of `Machine.handle`. All are past facts; any may be lost and delivered again."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from gangsched.core.model import Group, GroupKey, Labels, Node, Pod
+
+
+class PodSeen(Struct, frozen=True, gc=False, tag=True):
+    """A pod exists in this form."""
+
+    pod: Pod
+
+
+class PodGone(Struct, frozen=True, gc=False, tag=True):
+    """A pod exists no longer."""
+
+    uid: str
+
+
+class PodsReplaced(Struct, frozen=True, gc=False, tag=True):
+    """These are all the pods there are (after a list)."""
+
+    pods: tuple[Pod, ...]
+
+
+class NodeSeen(Struct, frozen=True, gc=False, tag=True):
+    """A node exists in this form."""
+
+    node: Node
+
+
+class NodeGone(Struct, frozen=True, gc=False, tag=True):
+    """A node exists no longer."""
+
+    name: str
+
+
+class NodesReplaced(Struct, frozen=True, gc=False, tag=True):
+    """These are all the nodes there are (after a list)."""
+
+    nodes: tuple[Node, ...]
+
+
+class GroupSeen(Struct, frozen=True, gc=False, tag=True):
+    """A PodGroup exists in this form."""
+
+    group: Group
+
+
+class GroupGone(Struct, frozen=True, gc=False, tag=True):
+    """A PodGroup exists no longer."""
+
+    key: GroupKey
+
+
+class GroupsReplaced(Struct, frozen=True, gc=False, tag=True):
+    """These are all the PodGroups there are (after a list)."""
+
+    groups: tuple[Group, ...]
+
+
+class NamespaceSeen(Struct, frozen=True, gc=False, tag=True):
+    """A namespace exists with these labels."""
+
+    name: str
+    labels: Labels
+
+
+class NamespaceGone(Struct, frozen=True, gc=False, tag=True):
+    """A namespace exists no longer."""
+
+    name: str
+
+
+class NamespacesReplaced(Struct, frozen=True, gc=False, tag=True):
+    """These are all the namespaces there are (after a list), with their labels."""
+
+    namespaces: tuple[tuple[str, Labels], ...]
+
+
+class PriorityClassSeen(Struct, frozen=True, gc=False, tag=True):
+    """A PriorityClass exists with this value."""
+
+    name: str
+    value: int
+
+
+class PriorityClassGone(Struct, frozen=True, gc=False, tag=True):
+    """A PriorityClass exists no longer."""
+
+    name: str
+
+
+class PriorityClassesReplaced(Struct, frozen=True, gc=False, tag=True):
+    """These are all the PriorityClasses there are (after a list), with their values."""
+
+    classes: tuple[tuple[str, int], ...]
+
+
+class Synced(Struct, frozen=True, gc=False, tag=True):
+    """Every kind of object has been listed once: decisions may begin."""
+
+
+class Refused(StrEnum):
+    """Why a binding did not happen."""
+
+    GONE = "Gone"
+    """The pod no longer exists, is terminating, or another pod has its name."""
+    CONFLICT = "Conflict"
+    """The pod is bound elsewhere already, or has scheduling gates."""
+    UNAVAILABLE = "Unavailable"
+    """The server throttled the call, failed or did not answer: the same call may succeed later."""
+    FORBIDDEN = "Forbidden"
+    """The server will not accept this binding however often it is sent."""
+
+
+class PodBound(Struct, frozen=True, gc=False, tag=True):
+    """A binding that was asked for stands."""
+
+    uid: str
+    node: str
+
+
+class BindRefused(Struct, frozen=True, gc=False, tag=True):
+    """A binding that was asked for did not happen; `retry_after_s` is what the server asked for, 0 without."""
+
+    uid: str
+    node: str
+    why: Refused
+    message: str
+    retry_after_s: float = 0.0
+
+
+class StatusWritten(Struct, frozen=True, gc=False, tag=True):
+    """A status patch of a PodGroup was accepted and gave it this resourceVersion.
+
+    `reserved`: the patch carried a reservation, so the places in it are durable now.
+    """
+
+    key: GroupKey
+    resource_version: str
+    reserved: bool = False
+
+
+class StatusRefused(Struct, frozen=True, gc=False, tag=True):
+    """A status patch was not accepted; `stale` if the resourceVersion it was conditional on is no longer current."""
+
+    key: GroupKey
+    stale: bool
+
+
+class TimePassed(Struct, frozen=True, gc=False, tag=True):
+    """Nothing happened but time: a deadline that the machine named is due."""
+
+
+Event = (
+    PodSeen
+    | PodGone
+    | PodsReplaced
+    | NodeSeen
+    | NodeGone
+    | NodesReplaced
+    | GroupSeen
+    | GroupGone
+    | GroupsReplaced
+    | NamespaceSeen
+    | NamespaceGone
+    | NamespacesReplaced
+    | PriorityClassSeen
+    | PriorityClassGone
+    | PriorityClassesReplaced
+    | Synced
+    | PodBound
+    | BindRefused
+    | StatusWritten
+    | StatusRefused
+    | TimePassed
+)

@@ -1,0 +1,147 @@
+"""Sentences that tell a person why a gang waits, what is missing and who holds it.
+
+Names of the gang's own namespace may be told; others' are only counted (contract rule 16).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gangsched.core.capacity import PODS
+from gangsched.core.cluster import ACCEPTED, Cluster
+from gangsched.core.life import Assessment
+from gangsched.core.model import GroupKey, Shape
+from gangsched.core.quantity import format_amount
+from gangsched.core.reasons import NodeReason
+from gangsched.core.refusal import Obstacle, Refusal
+
+NAMED = 3
+"""At most so many groups are named in one sentence."""
+
+
+def amounts(pairs: Sequence[tuple[str, int]]) -> str:
+    """Resource amounts as a person writes them: `cpu 2, nvidia.com/gpu 8`."""
+    return ", ".join(f"{resource} {format_amount(resource, amount)}" for resource, amount in pairs)
+
+
+def incomplete(assessment: Assessment) -> str:
+    """How many members are still to be created, and of which roles."""
+    there = len(assessment.census.live)
+    minimum = assessment.terms.spec.minimum
+    parts = []
+    if assessment.missing:
+        parts.append(f"{_members(assessment.missing)} needed")
+    roles = ", ".join(f"{number} of role {role}" for role, number in sorted(assessment.missing_roles.items()))
+    if roles:
+        parts.append(f"missing by role: {roles}")
+    if not parts:
+        parts.append("its members are more than maxMember leaves room for")
+    return f"{there} of {minimum} members exist; {'; '.join(parts)}."
+
+
+def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
+    """Why the quorum does not fit, what is missing, per reason how many nodes, who holds it and who is ahead."""
+    what = "member" if refusal.wanted == 1 else "members"
+    if refusal.wanted == 1:
+        head = "No node has room"
+    elif refusal.fits:
+        head = f"Only {refusal.fits} of {refusal.wanted} {what} fit"
+    else:
+        head = f"None of {refusal.wanted} {what} fits"
+    if refusal.never:
+        head += ", and the present nodes could not take them even if they were empty"
+    if refusal.short:
+        head += f": {amounts(refusal.short)} more is needed than is free on the nodes that accept them"
+    elif any(obstacle.reason is NodeReason.INSUFFICIENT for obstacle in refusal.obstacles):
+        head += f": enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
+    nodes = "; ".join(_obstacle(obstacle) for obstacle in refusal.obstacles) or "there are no nodes"
+    return ". ".join(part for part in (head, f"Of {_nodes(refusal.nodes)}: {nodes}", holders, ahead) if part) + "."
+
+
+def ahead_of(key: GroupKey, before: Sequence[GroupKey]) -> str:
+    """Which waiting groups are tried before this one."""
+    if not before:
+        return ""
+    own = [str(other) for other in before if other.namespace == key.namespace and not other.pod_uid]
+    named = own[:NAMED]
+    others = len(before) - len(named)
+    return "Ahead of it: " + _join(named, others)
+
+
+class Holders:
+    """Who holds a resource on the nodes that accept a shape, remembered while nothing but time passes.
+
+    Many waiting groups ask the same question at once; `renew` forgets the answers when the cluster may have changed.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[tuple[str, Shape], Counter[GroupKey]] = {}
+
+    def renew(self) -> None:
+        """Forget all answers."""
+        self._known.clear()
+
+    def sentence(self, key: GroupKey, refusal: Refusal) -> str:
+        """Who holds what lacks most: at most three groups of the gang's namespace by name, the others by number."""
+        resource = next(
+            (resource for resource, _ in refusal.short),
+            next((obstacle.resource for obstacle in refusal.obstacles if obstacle.resource), ""),
+        )
+        if not resource:
+            return ""
+        held = self._held(resource, refusal.failing.shape)
+        own = [
+            (holder, amount)
+            for holder, amount in sorted(held.items(), key=lambda item: (-item[1], item[0]))
+            if holder.namespace == key.namespace and holder != key
+        ]
+        named = [f"{holder} ({amounts([(resource, amount)])})" for holder, amount in own[:NAMED]]
+        others = sum(holder != key for holder in held) - len(named)
+        return f"Held by {_join(named, others)}" if named or others else ""
+
+    def _held(self, resource: str, shape: Shape) -> Mapping[GroupKey, int]:
+        known = self._known.get((resource, shape))
+        if known is None:
+            known = Counter()
+            names = self._cluster.capacity.names
+            for row in np.flatnonzero(self._cluster.verdicts(shape) == ACCEPTED).tolist():
+                for uid in self._cluster.on_node.get(names[row], ()):
+                    pod = self._cluster.pods[uid]
+                    amount = 1 if resource == PODS else dict(pod.shape.requests).get(resource, 0)
+                    if amount:
+                        group = pod.declaration.group if pod.declaration else pod.name
+                        known[GroupKey(pod.namespace, group)] += amount
+            self._known[resource, shape] = known
+        return known
+
+
+def _obstacle(obstacle: Obstacle) -> str:
+    said = {
+        NodeReason.INSUFFICIENT: f"with too little {obstacle.resource}",
+        NodeReason.TOO_MANY_PODS: "with as many pods as allowed",
+        NodeReason.TAINT: "with a taint that is not tolerated",
+        NodeReason.AFFINITY: "not matched by nodeSelector or node affinity",
+        NodeReason.UNSCHEDULABLE: "cordoned",
+        NodeReason.HOST_PORT: "with the host port taken",
+        NodeReason.ANTI_AFFINITY: "closed by the anti-affinity of a pod there",
+    }[obstacle.reason]
+    return f"{obstacle.nodes} {said}"
+
+
+def _join(named: Sequence[str], others: int) -> str:
+    if not named:
+        return "1 group or pod of another namespace" if others == 1 else f"{others} groups or pods of other namespaces"
+    rest = "" if not others else " and 1 other" if others == 1 else f" and {others} others"
+    return ", ".join(named) + rest
+
+
+def _members(number: int) -> str:
+    return "1 more member is" if number == 1 else f"{number} more members are"
+
+
+def _nodes(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"

@@ -1,0 +1,172 @@
+"""One gang as the machine keeps it: its declaration, its pods, its bindings and what must be remembered of its run.
+
+Only the machine and the modules it calls change a `Gang`. Everything that can be derived from the pods is derived
+(`Census`), never stored, so that a lost event cannot leave it wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gangsched.core.model import Group, GroupKey, GroupStatus, Pod, PodPhase
+from gangsched.core.refusal import Refusal
+from gangsched.core.states import Phase
+
+
+class BindState(StrEnum):
+    """How far a member's binding has come."""
+
+    HELD = "Held"
+    """The place is reserved; nothing has been sent, or the last try failed and another is due."""
+    SENT = "Sent"
+    """A binding is with the API server."""
+    BOUND = "Bound"
+    """The server has confirmed; the watch has not shown it yet."""
+
+
+@dataclass(slots=True)
+class Binding:
+    """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was."""
+
+    pod: Pod
+    node: str
+    state: BindState = BindState.HELD
+    tries: int = 0
+    retry_at: float = 0.0
+    complaint: str = ""
+
+
+@dataclass(slots=True)
+class Run:
+    """What must be remembered of one run beside the cluster itself. Times are 0.0 where unset.
+
+    `minimum` and `role_minima` are those last satisfied; `timeouts` counts this run's time-outs and
+    undone bindings, `level` is the back-off's exponent, which a change of the spec resets; `past` are
+    pods that belong to earlier runs.
+    """
+
+    began: bool = False
+    scheduled_at: float = 0.0
+    clock_start: float = 0.0
+    backoff_until: float = 0.0
+    minimum: int = 0
+    role_minima: dict[str, int] = field(default_factory=dict)
+    timeouts: int = 0
+    level: int = 0
+    failed_for_good: bool = False
+    ended: bool = False
+    ended_well: bool = False
+    succeeded: dict[str, str] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    past: set[str] = field(default_factory=set)
+
+    def is_past(self, pod: Pod) -> bool:
+        """Whether the pod belongs to an earlier run, or to this one that has ended."""
+        return pod.uid in self.past
+
+
+@dataclass(slots=True)
+class Told:
+    """What people were told last, so that nothing is said twice."""
+
+    status: GroupStatus | None = None
+    message_at: float = float("-inf")
+    retry_at: float = 0.0
+    refusal: Refusal | None = None
+    event: str = ""
+    members: dict[str, str] = field(default_factory=dict)
+    strangers: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Gang:
+    """A group of pods that are bound together: declared by a PodGroup, by annotations, or one plain pod."""
+
+    key: GroupKey
+    group: Group | None = None
+    pods: dict[str, Pod] = field(default_factory=dict)
+    strangers: dict[str, Pod] = field(default_factory=dict)
+    phase: Phase = Phase.PENDING
+    run: Run = field(default_factory=Run)
+    bindings: dict[str, Binding] = field(default_factory=dict)
+    decided_minimum: int = 0
+    durable: bool = False
+    durable_asked_at: float = 0.0
+    resource_version: str = ""
+    short_since: float = 0.0
+    parked: bool = False
+    refusal: Refusal | None = None
+    refused_members: dict[str, Refusal] = field(default_factory=dict)
+    complete_since: float = 0.0
+    complaint: str = ""
+    ask: tuple[object, ...] = ()
+    tell_at: float = float("inf")
+    told: Told = field(default_factory=Told)
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is a pod without a group, placed as a group of one."""
+        return bool(self.key.pod_uid)
+
+    def live(self) -> Iterator[Pod]:
+        """The members that exist for this run's purpose: not ended, not terminating, not gated, not of the past."""
+        for pod in self.pods.values():
+            if not (pod.terminal or pod.terminating or pod.gated or self.run.is_past(pod)):
+                yield pod
+
+    def flying(self) -> list[Binding]:
+        """Bindings that are not confirmed by the server yet."""
+        return [binding for binding in self.bindings.values() if binding.state is not BindState.BOUND]
+
+
+def role_of(pod: Pod) -> str:
+    """The role that the pod names, empty without one."""
+    return pod.declaration.role if pod.declaration else ""
+
+
+def member_order(pod: Pod) -> tuple[float, str]:
+    """The order in which members are tried: created, name (contract rule 8; bound ones are not tried)."""
+    return (pod.created, pod.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """A gang's members counted: `bound` on a node, `waiting` for one, the rest on their way there."""
+
+    live: Sequence[Pod]
+    bound: Sequence[Pod]
+    waiting: Sequence[Pod]
+    running: int
+    bound_roles: Counter[str]
+    live_roles: Counter[str]
+    done_roles: Counter[str]
+
+    @property
+    def done(self) -> int:
+        """Members that succeeded in this run."""
+        return self.done_roles.total()
+
+
+def take_census(gang: Gang) -> Census:
+    """Count the gang's members by what the pods say and what the server has confirmed."""
+    live = sorted(gang.live(), key=member_order)
+    bound = []
+    waiting = []
+    for pod in live:
+        binding = gang.bindings.get(pod.uid)
+        if pod.node or (binding is not None and binding.state is BindState.BOUND):
+            bound.append(pod)
+        elif binding is None:
+            waiting.append(pod)
+    return Census(
+        live=live,
+        bound=bound,
+        waiting=waiting,
+        running=sum(pod.phase is PodPhase.RUNNING for pod in bound),
+        bound_roles=Counter(map(role_of, bound)),
+        live_roles=Counter(map(role_of, live)),
+        done_roles=Counter(gang.run.succeeded.values()),
+    )

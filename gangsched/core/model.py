@@ -1,0 +1,283 @@
+"""The values that the core reasons about: nodes, pods, groups and their parts.
+
+All of them are immutable: a change in the cluster arrives as a new value that replaces the old one. Amounts are plain
+integers, cpu in millicores and every other resource in whole units (bytes, devices), as kube-scheduler counts them.
+Times are seconds since the epoch as floats.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from msgspec import Struct
+
+Amounts = tuple[tuple[str, int], ...]
+"""Resource amounts: (resource name, amount) pairs sorted by name, without zeros."""
+
+Labels = tuple[tuple[str, str], ...]
+"""Label pairs sorted by key."""
+
+
+class GroupKey(NamedTuple):
+    """Names a group in the cluster; `pod_uid` is set for a plain pod, which is ordered and placed as a group of one."""
+
+    namespace: str
+    name: str
+    pod_uid: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Requirement(Struct, frozen=True, gc=False, cache_hash=True):
+    """One expression of a label selector or node selector term.
+
+    `operator` is one of In, NotIn, Exists, DoesNotExist, Gt, Lt as in the Kubernetes API; any other never matches.
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class NodeTerm(Struct, frozen=True, gc=False, cache_hash=True):
+    """A node selector term: all expressions on labels and all on fields (`metadata.name`) must hold.
+
+    A term without any expression matches nothing.
+    """
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+class Toleration(Struct, frozen=True, gc=False, cache_hash=True):
+    """As in the Kubernetes API; empty strings where the manifest leaves a field out."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Taint(Struct, frozen=True, gc=False, cache_hash=True):
+    """As in the Kubernetes API."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class HostPort(Struct, frozen=True, gc=False, cache_hash=True):
+    """A port a pod takes on its node; defaults are filled in (`TCP`, `0.0.0.0`)."""
+
+    port: int
+    protocol: str = "TCP"
+    ip: str = "0.0.0.0"  # noqa: S104 - the API's wildcard address as data, nothing listens
+
+
+class PodTerm(Struct, frozen=True, gc=False, cache_hash=True):
+    """One required anti-affinity term of an existing pod.
+
+    `selector` None matches no pod, an empty tuple matches all. `namespaces` names namespaces outright;
+    `namespace_selector` None adds none, an empty tuple adds all. The owner's own namespace is already in `namespaces`
+    where the manifest gave neither.
+    """
+
+    topology_key: str
+    selector: tuple[Requirement, ...] | None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: tuple[Requirement, ...] | None = None
+
+
+class Shape(Struct, frozen=True, gc=False, cache_hash=True):
+    """The scheduling signature: everything about a pod itself that decides which nodes take it.
+
+    Pods of one shape are interchangeable to the planner, so feasibility is computed once for a shape and all nodes.
+    `node_affinity` None means no required affinity; an empty tuple matches no node. `unsupported` names constraints
+    (as a person would find them in the pod's spec) that gangsched cannot honour and therefore refuses.
+    """
+
+    requests: Amounts = ()
+    node_selector: Labels = ()
+    node_affinity: tuple[NodeTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    unsupported: tuple[str, ...] = ()
+
+
+class PodPhase(StrEnum):
+    """`status.phase` of a pod."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
+    """What a pod itself says of its group, by labels and annotations.
+
+    `min_member` and `max_schedule_time_s` are None where the pod does not say; `error` is a sentence for a person where
+    it says something unreadable (the numbers are None then).
+    """
+
+    group: str
+    role: str = ""
+    min_member: int | None = None
+    max_schedule_time_s: float | None = None
+    error: str = ""
+    source: str = "gangsched"
+
+
+class Owner(Struct, frozen=True, gc=False, cache_hash=True):
+    """The controller that made a pod and would make it again."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+class Pod(Struct, frozen=True, gc=False):
+    """A pod as the scheduler sees it. `node` is empty while unbound; `declaration` None means a plain pod.
+
+    `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, empty without one:
+    what need not be written again.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    shape: Shape
+    created: float
+    scheduler: str
+    phase: PodPhase = PodPhase.PENDING
+    node: str = ""
+    nominated_node: str = ""
+    terminating: bool = False
+    gated: bool = False
+    priority: int = 0
+    declaration: Declaration | None = None
+    labels: Labels = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    owner: Owner | None = None
+    told_reason: str = ""
+    told_message: str = ""
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the pod has ended and holds nothing on its node any more."""
+        return self.phase is PodPhase.SUCCEEDED or self.phase is PodPhase.FAILED
+
+
+class Node(Struct, frozen=True, gc=False):
+    """A node: what it can give and whom it accepts. Readiness shows only through taints, as for kube-scheduler."""
+
+    name: str
+    allocatable: Amounts = ()
+    labels: Labels = ()
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+class TimeoutPolicy(StrEnum):
+    """What follows a time-out: back-off and another attempt, or the end."""
+
+    RETRY = "Retry"
+    FAIL = "Fail"
+
+
+class OnDegraded(StrEnum):
+    """What follows when a scheduled group falls below its minimum."""
+
+    REPAIR = "Repair"
+    RESTART = "Restart"
+    IGNORE = "Ignore"
+
+
+class Role(Struct, frozen=True, gc=False, cache_hash=True):
+    """A named part of a group with a minimum of its own."""
+
+    name: str
+    min_member: int = 0
+    max_member: int | None = None
+
+
+class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
+    """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores."""
+
+    min_member: int
+    max_member: int | None = None
+    max_schedule_time_s: float | None = None
+    timeout_policy: TimeoutPolicy = TimeoutPolicy.RETRY
+    priority: int | None = None
+    priority_class: str = ""
+    roles: tuple[Role, ...] = ()
+    strategy: str = "Pack"
+    on_degraded: OnDegraded = OnDegraded.REPAIR
+    not_built: tuple[str, ...] = ()
+
+    @property
+    def minimum(self) -> int:
+        """The least number of members that must be bound together: max(minMember, sum of the roles' minima)."""
+        return max(self.min_member, sum(role.min_member for role in self.roles))
+
+
+class Place(Struct, frozen=True, gc=False, cache_hash=True):
+    """Places held on one node for one role: `pods` are names, `requests` what each of them takes."""
+
+    node: str
+    role: str
+    count: int
+    pods: tuple[str, ...]
+    requests: Amounts
+
+
+class Reservation(Struct, frozen=True, gc=False, cache_hash=True):
+    """Places held durably, as `status.reservation` says them."""
+
+    expires: float
+    placements: tuple[Place, ...]
+
+
+class Condition(Struct, frozen=True, gc=False, cache_hash=True):
+    """A condition of a PodGroup; `since` is its lastTransitionTime."""
+
+    type: str
+    status: bool
+    reason: str
+    message: str
+    since: float
+    generation: int = 0
+
+
+class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
+    """`status` of a PodGroup, as written by the engine and read back after a restart. Times are 0.0 where unset."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    members: int = 0
+    bound: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    minimum: int = 0
+    reservation: Reservation | None = None
+    schedule_start_time: float = 0.0
+    scheduled_time: float = 0.0
+    attempts: int = 0
+    source: str = ""
+
+
+class Group(Struct, frozen=True, gc=False):
+    """A PodGroup object. `error` is a sentence for a person where its spec could not be read; `spec` is None then."""
+
+    key: GroupKey
+    uid: str
+    resource_version: str
+    generation: int
+    created: float
+    spec: GroupSpec | None
+    status: GroupStatus = GroupStatus()
+    error: str = ""

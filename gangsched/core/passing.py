@@ -1,0 +1,107 @@
+"""One pass: everything that waits is planned once, in order, on one snapshot.
+
+The quorums (and repairs) of all come first, then members above the minimum one by one, both in the same order
+(contract rule 6). What does not fit holds nothing and blocks nobody (rule 7).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gangsched.core import bindings
+from gangsched.core.cluster import Cluster
+from gangsched.core.effects import BindPod
+from gangsched.core.gang import Gang
+from gangsched.core.life import Assessment
+from gangsched.core.model import GroupKey, Pod
+from gangsched.core.placement import Ask, Placement, classify, place
+from gangsched.core.reasons import Reason
+from gangsched.core.refusal import Refusal
+from gangsched.core.snapshot import MemberClass, Snapshot
+
+
+@dataclass(slots=True)
+class Decided:
+    """What a pass has decided: bindings to send, the gangs it tried, and how often it refused and why."""
+
+    effects: list[BindPod] = field(default_factory=list)
+    tried: list[GroupKey] = field(default_factory=list)
+    refusals: Counter[str] = field(default_factory=Counter)
+
+
+def run_pass(
+    cluster: Cluster,
+    gangs: Mapping[GroupKey, Gang],
+    assessments: Mapping[GroupKey, Assessment],
+    order: Sequence[GroupKey],
+) -> Decided:
+    """Plan the gangs in this order, assume the places found and say which bindings to send."""
+    return _Pass(cluster, gangs, assessments).run(order)
+
+
+class _Pass:
+    def __init__(
+        self, cluster: Cluster, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment]
+    ) -> None:
+        self._cluster = cluster
+        self._gangs = gangs
+        self._assessments = assessments
+        self._snapshot = Snapshot(cluster)
+        self._refused: dict[tuple[MemberClass, int, int], tuple[int, Refusal]] = {}
+        self._decided = Decided()
+
+    def run(self, order: Sequence[GroupKey]) -> Decided:
+        for key in order:
+            self._decided.tried.append(key)
+            gang = self._gangs[key]
+            want = self._assessments[key].want
+            gang.parked = True
+            if want.quorum is not None:
+                self._quorum(gang, want.quorum)
+            self._singles(gang, want.repairs)
+        for key in order:
+            self._singles(self._gangs[key], self._assessments[key].want.extras)
+        return self._decided
+
+    def _quorum(self, gang: Gang, ask: Ask) -> None:
+        found = self._place(ask)
+        if isinstance(found, Refusal):
+            gang.refusal = found
+            self._count(found)
+            return
+        gang.refusal = None
+        gang.complaint = ""
+        gang.decided_minimum = gang.decided_minimum or self._assessments[gang.key].terms.spec.minimum
+        self._bind(gang, found)
+
+    def _singles(self, gang: Gang, members: Sequence[Pod]) -> None:
+        strategy = self._assessments[gang.key].terms.spec.strategy
+        for pod in members:
+            found = self._place(Ask(members=(pod,), need=1, strategy=strategy))
+            if isinstance(found, Refusal):
+                gang.refused_members[pod.uid] = found
+                self._count(found)
+            else:
+                gang.refused_members.pop(pod.uid, None)
+                self._bind(gang, found)
+
+    def _bind(self, gang: Gang, found: Placement) -> None:
+        self._decided.effects += bindings.begin(gang, self._cluster, found.assignments)
+
+    def _place(self, ask: Ask) -> Placement | Refusal:
+        """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
+        classes = set(classify(self._snapshot, ask.members).values())
+        key = (next(iter(classes)), ask.need, len(ask.members))
+        alike = len(classes) == 1 and not any(ask.role_needs.values())
+        taken, refusal = self._refused.get(key, (-1, None))
+        if alike and refusal is not None and taken == self._snapshot.mark():
+            return refusal
+        found = place(self._snapshot, ask)
+        if alike and isinstance(found, Refusal):
+            self._refused[key] = (self._snapshot.mark(), found)
+        return found
+
+    def _count(self, refusal: Refusal) -> None:
+        self._decided.refusals[Reason.NEVER_FITS if refusal.never else Reason.UNSCHEDULABLE] += 1

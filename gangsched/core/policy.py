@@ -1,0 +1,25 @@
+"""The settings that the core decides by; `gangsched.config` makes one from the operator's configuration."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Policy(Struct, frozen=True):
+    """How the machine decides. Times are in seconds.
+
+    `namespace` not empty: only its pods and groups are scheduled, all pods and nodes still count. `seed` makes the
+    jitter of back-offs differ between installations while every run of the core stays deterministic.
+    """
+
+    scheduler_names: tuple[str, ...] = ("gangsched",)
+    namespace: str = ""
+    default_max_schedule_time_s: float = 60.0
+    max_priority: int = 1_000_000_000
+    backoff_initial_s: float = 10.0
+    backoff_max_s: float = 300.0
+    fold_s: float = 1.0
+    message_interval_s: float = 30.0
+    degraded_after_s: float = 2.0
+    repair_deadline_s: float = 30.0
+    seed: int = 0

@@ -1,0 +1,80 @@
+"""Who waits, in which order, and what wakes those that are parked.
+
+A gang that was refused is parked: it costs nothing until something happens that could help it. What could help is room
+or an obstacle gone on a node (`Cluster.relief`) that now takes at least one of its members, a change of its own spec or
+members, or the end of a back-off; the latter two clear `gang.parked` themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gangsched.core.cluster import Cluster
+from gangsched.core.gang import Gang
+from gangsched.core.life import Assessment
+from gangsched.core.model import GroupKey
+from gangsched.core.snapshot import MemberClass, Snapshot
+
+OrderKey = tuple[bool, int, float, str, str]
+
+
+def order_key(gang: Gang, assessment: Assessment) -> OrderKey:
+    """Repairs first, then priority, then age, then namespace/name (contract rule 6)."""
+    terms = assessment.terms
+    return (not assessment.want.repair, -terms.priority, terms.created, gang.key.namespace, gang.key.name)
+
+
+class Queue:
+    """The gangs that want something of a pass: `active` are tried in the next one, `parked` wait to be woken."""
+
+    def __init__(self) -> None:
+        self.active: dict[GroupKey, OrderKey] = {}
+        self.parked: dict[GroupKey, OrderKey] = {}
+
+    def file(self, gang: Gang, assessment: Assessment) -> None:
+        """Put the gang where it belongs."""
+        self.drop(gang.key)
+        if assessment.want:
+            (self.parked if gang.parked else self.active)[gang.key] = order_key(gang, assessment)
+
+    def drop(self, key: GroupKey) -> None:
+        """The gang wants nothing any more."""
+        self.active.pop(key, None)
+        self.parked.pop(key, None)
+
+    def in_order(self) -> list[GroupKey]:
+        """The active gangs in the order in which they are tried."""
+        return sorted(self.active, key=self.active.__getitem__)
+
+    def before(self, key: GroupKey) -> list[GroupKey]:
+        """The waiting gangs that are tried before this one, in order."""
+        mine = self.parked.get(key) or self.active.get(key)
+        if mine is None:
+            return []
+        earlier = [(order, other) for other, order in (*self.parked.items(), *self.active.items()) if order < mine]
+        return [other for _, other in sorted(earlier)]
+
+    def wake(self, gangs: dict[GroupKey, Gang], cluster: Cluster) -> None:
+        """Move parked gangs that what has just become better could help to the active ones."""
+        relief = cluster.take_relief()
+        if not relief or not self.parked:
+            return
+        snapshot = Snapshot(cluster)
+        fits: dict[MemberClass, bool] = {}
+        for key in list(self.parked):
+            gang = gangs[key]
+            for member in _refused_classes(gang):
+                if member not in fits:
+                    fits[member] = any(snapshot.fits(member, row) for row in relief.rows)
+                if fits[member] or (relief.everywhere and member.forbidden):
+                    gang.parked = False
+                    gang.refused_members = {}
+                    self.active[key] = self.parked.pop(key)
+                    break
+
+
+def _refused_classes(gang: Gang) -> Iterable[MemberClass]:
+    if gang.refusal is not None:
+        yield from gang.refusal.classes
+    for refusal in gang.refused_members.values():
+        yield from refusal.classes

@@ -1,0 +1,77 @@
+"""The words for why: used unchanged in PodGroup status, pod conditions, Events, metrics, the command line and docs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a group is in its present state; the reason of its `Scheduled` or `Degraded` condition.
+
+    On members' `PodScheduled` condition the same word is used; `NEVER_FITS` appears there as `UNSCHEDULABLE`, because
+    an autoscaler can add the nodes that are missing and acts on that word alone.
+    """
+
+    GANG_INCOMPLETE = "GangIncomplete"
+    """Fewer members exist than the group's minimum."""
+    POD_GROUP_NOT_FOUND = "PodGroupNotFound"
+    """The pod names a PodGroup that does not exist and carries no annotations that would make one."""
+    PRIORITY_CLASS_NOT_FOUND = "PriorityClassNotFound"
+    """The PodGroup names a PriorityClass that does not exist."""
+    ROLE_UNKNOWN = "RoleUnknown"
+    """A member names a role that the PodGroup does not have."""
+    CONTRADICTION = "Contradiction"
+    """Two sources of the group's declaration differ."""
+    INVALID_DECLARATION = "InvalidDeclaration"
+    """A declaration (the PodGroup's spec or a pod's annotations) cannot be read."""
+    NOT_SUPPORTED = "NotSupported"
+    """A member or the PodGroup asks for something that this version refuses by name."""
+    STRATEGY_UNKNOWN = "StrategyUnknown"
+    """The placement strategy is a plug-in that is not installed."""
+    UNSCHEDULABLE = "Unschedulable"
+    """Complete, but the quorum does not fit into what is free now."""
+    NEVER_FITS = "NeverFits"
+    """The quorum would not fit onto the present nodes even if they were empty."""
+    SURPLUS = "AboveMaxMember"
+    """The member is beyond maxMember."""
+    TIMED_OUT = "TimedOut"
+    """maxScheduleTime passed before the quorum could be bound."""
+    GANG_FAILED = "GangFailed"
+    """Timed out under timeoutPolicy Fail, or the run ended without as many successes as the minimum."""
+    BINDING = "Binding"
+    """The quorum's bindings are on their way."""
+    BINDING_REFUSED = "BindingRefused"
+    """The API server refused a member's binding; it is being retried or placed anew."""
+    SCHEDULED = "Scheduled"
+    """The quorum is bound."""
+    SUCCEEDED = "Succeeded"
+    """The run ended with as many successes as the minimum."""
+    MEMBERS_MISSING = "MembersMissing"
+    """A scheduled group has fewer bound members than its minimum."""
+    MINIMUM_RAISED = "MinimumRaised"
+    """The minimum was raised after the group was scheduled and the difference is not bound yet."""
+    HEALTHY = "Healthy"
+    """A scheduled group has at least its minimum bound."""
+    NO_MEMBERS = "NoMembers"
+    """No pod names the PodGroup yet."""
+    FOREIGN_MEMBER = "ForeignMember"
+    """A pod of another scheduler names the group; it is no member."""
+
+
+class NodeReason(StrEnum):
+    """Why a node does not take a member, in the order in which kube-scheduler's filters are tried."""
+
+    UNSCHEDULABLE = "NodeUnschedulable"
+    """The node is cordoned."""
+    TAINT = "TaintNotTolerated"
+    """The node has a NoSchedule or NoExecute taint that the member does not tolerate."""
+    AFFINITY = "NodeAffinityMismatch"
+    """The member's nodeSelector or required node affinity does not match the node."""
+    HOST_PORT = "HostPortTaken"
+    """A host port of the member is in use on the node."""
+    INSUFFICIENT = "Insufficient"
+    """Too little of a resource is free on the node."""
+    TOO_MANY_PODS = "TooManyPods"
+    """The node runs as many pods as it allows."""
+    ANTI_AFFINITY = "AntiAffinityOfExistingPod"
+    """A pod already there (or in the same topology domain) forbids the member by its required anti-affinity."""

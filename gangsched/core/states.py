@@ -1,0 +1,145 @@
+"""The life cycle of a group: every phase and every step between two phases, as one table.
+
+A group's phase is never set by an event directly. After each batch of events the machine derives the group's `Facts`
+(what is true of its members, bindings, clock and run) and walks `TABLE` from the present phase: the first row that
+starts there and whose fact holds is taken, again and again, until none holds. So a lost or repeated event cannot leave
+a group in a wrong phase, and a restart arrives at the same phase from the same facts.
+
+Two rules keep the walk finite and true: a row's fact must not hold in the phase it leads to together with a row that
+leads back, and each fact is computed from the cluster alone, never from the phase. The one memory beside the cluster is
+the run (`gang.Run`): when it was scheduled, how often it timed out, whether it failed for good.
+
+If you change a phase or a row: the contract's list of phases, `api`'s enum, the generated diagram in docs/ (run
+`make docs`) and the scenario tests change with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Phase(StrEnum):
+    """`status.phase` of a group."""
+
+    PENDING = "Pending"
+    """Too few members, or something keeps it from being tried at all."""
+    QUEUED = "Queued"
+    """Complete; waits for room."""
+    RESERVED = "Reserved"
+    """Places are held for the quorum and no binding is on its way."""
+    BINDING = "Binding"
+    """The quorum's bindings are on their way."""
+    SCHEDULED = "Scheduled"
+    """The minimum is bound."""
+    RUNNING = "Running"
+    """The minimum is running."""
+    DEGRADED = "Degraded"
+    """Was scheduled and has fewer members bound than its minimum."""
+    TIMED_OUT = "TimedOut"
+    """maxScheduleTime passed; waits out a back-off, or until something could help."""
+    SUCCEEDED = "Succeeded"
+    """The run ended and as many members as the minimum succeeded."""
+    FAILED = "Failed"
+    """The run ended otherwise, or timed out under timeoutPolicy Fail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is true of a group now; the columns of the life cycle's table."""
+
+    complete: bool
+    """Enough live members for the minimum and each role's, and nothing that keeps the group from being tried."""
+    held: bool
+    """Places are held for members whose bindings have not been sent."""
+    binding: bool
+    """A binding that the quorum needs is on its way."""
+    quorum_running: bool
+    """The minimum is running or has succeeded."""
+    was_scheduled: bool
+    """The quorum was bound in this run."""
+    short: bool
+    """Scheduled in this run, and below the minimum for as long as Degraded needs to be told."""
+    backing_off: bool
+    """Timed out, and the back-off has not ended."""
+    failed_for_good: bool
+    """Timed out under timeoutPolicy Fail."""
+    ended_well: bool
+    """The last run ended with as many successes as the minimum."""
+    ended_badly: bool
+    """The last run ended otherwise, having been scheduled."""
+
+
+class Step(NamedTuple):
+    """One row: from any of `starts`, when `fact` holds (or does not, with `unless`), on to `then`."""
+
+    starts: tuple[Phase, ...]
+    fact: str
+    then: Phase
+    unless: bool = False
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether the row's fact permits the step."""
+        return bool(getattr(facts, self.fact)) is not self.unless
+
+
+_P = Phase
+_WAITING = (_P.PENDING, _P.QUEUED, _P.RESERVED, _P.BINDING, _P.TIMED_OUT)
+_PLACED = (_P.SCHEDULED, _P.RUNNING, _P.DEGRADED)
+_ENDED = (_P.SUCCEEDED, _P.FAILED)
+
+TABLE: tuple[Step, ...] = (
+    # The run ends when no live member is left.
+    Step((*_WAITING, *_PLACED, _P.FAILED), "ended_well", _P.SUCCEEDED),
+    Step((*_WAITING, *_PLACED, _P.SUCCEEDED), "ended_badly", _P.FAILED),
+    # A run under timeoutPolicy Fail ends by its clock, for good.
+    Step(_WAITING, "failed_for_good", _P.FAILED),
+    # The quorum is bound, whoever bound it.
+    Step(_WAITING, "was_scheduled", _P.SCHEDULED),
+    # A scheduled group runs, falls below its minimum, and recovers.
+    Step((_P.SCHEDULED, _P.RUNNING), "short", _P.DEGRADED),
+    Step((_P.DEGRADED,), "short", _P.SCHEDULED, unless=True),
+    Step((_P.SCHEDULED,), "quorum_running", _P.RUNNING),
+    Step((_P.RUNNING,), "quorum_running", _P.SCHEDULED, unless=True),
+    # On the way to being scheduled.
+    Step((_P.PENDING, _P.QUEUED, _P.RESERVED, _P.TIMED_OUT), "binding", _P.BINDING),
+    Step((_P.PENDING, _P.QUEUED, _P.TIMED_OUT), "held", _P.RESERVED),
+    Step((_P.PENDING, _P.QUEUED), "backing_off", _P.TIMED_OUT),
+    Step((_P.PENDING,), "complete", _P.QUEUED),
+    # And back: members left, the back-off ended, places or bindings were given up.
+    Step((_P.QUEUED,), "complete", _P.PENDING, unless=True),
+    Step((_P.TIMED_OUT,), "backing_off", _P.QUEUED, unless=True),
+    Step((_P.BINDING,), "binding", _P.QUEUED, unless=True),
+    Step((_P.RESERVED,), "held", _P.QUEUED, unless=True),
+    # A new run begins, or a failed one is given another chance by a change of its spec.
+    Step(_PLACED, "was_scheduled", _P.QUEUED, unless=True),
+    Step((_P.SUCCEEDED,), "ended_well", _P.PENDING, unless=True),
+)
+"""Rows in order of precedence. `Failed` is left by `leave_failed`, which needs two facts at once."""
+
+
+class NoRest(Exception):  # noqa: N818 - names the defect
+    """The table led in a circle: two rows contradict each other (a defect of gangsched)."""
+
+
+def leave_failed(facts: Facts) -> bool:
+    """A Failed group begins anew once neither its clock nor the end of its run says that it failed."""
+    return not facts.failed_for_good and not facts.ended_badly
+
+
+def settle(phase: Phase, facts: Facts) -> Phase:
+    """The phase that the facts lead to from the present one.
+
+    Raises:
+        NoRest: the table has a circle for these facts.
+    """
+    for _ in range(2 * len(Phase)):
+        if phase is Phase.FAILED and leave_failed(facts):
+            following: Phase | None = Phase.PENDING
+        else:
+            following = next((step.then for step in TABLE if phase in step.starts and step.holds(facts)), None)
+        if following is None:
+            return phase
+        phase = following
+    raise NoRest(f"from {phase} with {facts}")

@@ -1,0 +1,97 @@
+"""A gang's state in a word and a sentence: the reason and message of its condition, its Event and its members."""
+
+from __future__ import annotations
+
+from gangsched.core import explain
+from gangsched.core.gang import Gang
+from gangsched.core.life import Assessment
+from gangsched.core.reasons import Reason
+from gangsched.core.states import Phase
+
+NODES_SHOWN = 30
+"""The Scheduled Event names so many nodes; an Event's note holds 1,024 characters."""
+
+
+def member_reason(reason: Reason) -> Reason:
+    """The reason on members for a group's: an autoscaler that can add nodes acts on `Unschedulable` alone."""
+    return Reason.UNSCHEDULABLE if reason in (Reason.NEVER_FITS, Reason.TIMED_OUT) else reason
+
+
+def reason_of(gang: Gang, assessment: Assessment) -> Reason:
+    if gang.phase is Phase.SUCCEEDED:
+        return Reason.SUCCEEDED
+    if gang.phase is Phase.FAILED:
+        return Reason.GANG_FAILED
+    if gang.run.scheduled_at:
+        return Reason.SCHEDULED
+    if assessment.hindrance is not None and (
+        gang.pods or assessment.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
+    ):
+        return assessment.hindrance.reason
+    if complaint(gang):
+        return Reason.BINDING_REFUSED
+    if gang.flying():
+        return Reason.BINDING
+    if gang.phase is Phase.TIMED_OUT:
+        return Reason.TIMED_OUT
+    if not assessment.facts.complete:
+        return Reason.GANG_INCOMPLETE if gang.pods else Reason.NO_MEMBERS
+    if gang.refusal is not None and gang.refusal.never:
+        return Reason.NEVER_FITS
+    return Reason.UNSCHEDULABLE
+
+
+def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: str) -> str:
+    """The sentence for the reason; `refusal` explains why the quorum does not fit, empty if it was not refused."""
+    hindrance = assessment.hindrance
+    if hindrance is not None and reason is hindrance.reason:
+        return hindrance.message
+    census = assessment.census
+    time_s = assessment.terms.max_schedule_time_s
+    succeeded = len(gang.run.succeeded)
+    said = {
+        Reason.UNSCHEDULABLE: refusal or "Complete; waits to be tried.",
+        Reason.NEVER_FITS: refusal,
+        Reason.TIMED_OUT: f"No room within {time_s:g}s; tried again after a back-off, or as soon as something helps. "
+        f"{refusal}",
+        Reason.SUCCEEDED: f"The run ended with {succeeded} members succeeded.",
+        Reason.SCHEDULED: f"{len(census.bound) + census.done} members are bound or done, of {gang.run.minimum} needed.",
+        Reason.BINDING: f"{len(gang.flying())} bindings are on their way.",
+        Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {complaint(gang)}",
+        Reason.GANG_INCOMPLETE: explain.incomplete(assessment),
+        Reason.NO_MEMBERS: "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName.",
+        Reason.GANG_FAILED: f"The run ended with {succeeded} of {gang.run.minimum} members succeeded.",
+    }
+    if reason is Reason.GANG_FAILED and gang.run.failed_for_good:
+        return (
+            f"No room within {time_s:g}s, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
+            f"to begin anew. {refusal}"
+        )
+    return said[reason].rstrip()
+
+
+def complaint(gang: Gang) -> str:
+    """What the API server said of a binding that it refused; empty if it refused none."""
+    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.complaint)
+
+
+def scheduled_note(gang: Gang, assessment: Assessment) -> str:
+    nodes: dict[str, int] = {}
+    for pod in assessment.census.bound:
+        node = pod.node or gang.bindings[pod.uid].node
+        nodes[node] = nodes.get(node, 0) + 1
+    shown = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())[:NODES_SHOWN])
+    more = f" and {len(nodes) - NODES_SHOWN} more nodes" if len(nodes) > NODES_SHOWN else ""
+    return f"Bound {len(assessment.census.bound)} members to {shown}{more}."
+
+
+def degraded_message(gang: Gang, assessment: Assessment) -> str:
+    there = len(assessment.census.bound) + assessment.census.done
+    minimum = assessment.terms.spec.minimum
+    if gang.phase is Phase.DEGRADED:
+        return (
+            f"{there} of {gang.run.minimum} members are left; a replacement is bound first of all as soon as it exists."
+        )
+    if minimum > gang.run.minimum:
+        return f"minMember was raised from {gang.run.minimum} to {minimum}; {there} are bound."
+    return "The minimum is bound."

@@ -1,0 +1,208 @@
+"""Core values with defaults, so that a test says only what matters to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gangsched.core.model import (
+    Amounts,
+    Declaration,
+    Group,
+    GroupKey,
+    GroupSpec,
+    GroupStatus,
+    HostPort,
+    Labels,
+    Node,
+    NodeTerm,
+    Owner,
+    Pod,
+    PodPhase,
+    PodTerm,
+    Shape,
+    Taint,
+    Toleration,
+)
+from gangsched.core.quantity import Quantity, amount
+
+GPU = "nvidia.com/gpu"
+Requests = Mapping[str, Quantity]
+
+
+def amounts(requests: Requests) -> Amounts:
+    """Quantities as the core keeps them: `amounts({"cpu": "1"}) == (("cpu", 1000),)`; zeros are left out."""
+    parsed = ((name, amount(name, text)) for name, text in requests.items())
+    return tuple(sorted((name, value) for name, value in parsed if value))
+
+
+def label_pairs(pairs: Mapping[str, str]) -> Labels:
+    """Label pairs as the core keeps them."""
+    return tuple(sorted(pairs.items()))
+
+
+def key(name: str) -> GroupKey:
+    """`key("default/a")` or `key("a")`: the group's key, in namespace `default` unless said."""
+    return GroupKey(*_names(name))
+
+
+def taint(text: str) -> Taint:
+    """`key=value:Effect` or `key:Effect`, as `kubectl taint` writes it."""
+    pair, _, effect = text.rpartition(":")
+    name, _, value = pair.partition("=")
+    return Taint(key=name, effect=effect, value=value)
+
+
+def toleration(text: str = "") -> Toleration:
+    """`key=value:Effect` (Equal), `key:Effect` (Exists), `:Effect` (any key); without effect all; "" tolerates all."""
+    pair, _, effect = text.partition(":")
+    name, equal, value = pair.partition("=")
+    return Toleration(key=name, operator="Equal" if equal else "Exists", value=value, effect=effect)
+
+
+def shape(
+    cpu: Quantity | None = "1",
+    *,
+    memory: Quantity | None = None,
+    gpu: int = 0,
+    requests: Requests | None = None,
+    node_selector: Mapping[str, str] | None = None,
+    node_affinity: Iterable[NodeTerm] | None = None,
+    tolerations: Iterable[Toleration | str] = (),
+    host_ports: Iterable[HostPort | int] = (),
+    unsupported: Iterable[str] = (),
+) -> Shape:
+    """What a pod asks of a node: 1 cpu and nothing else by default; `requests` replaces cpu, memory and gpu."""
+    if requests is None:
+        requests = {"cpu": cpu or 0, "memory": memory or 0, GPU: gpu}
+    return Shape(
+        requests=amounts(requests),
+        node_selector=label_pairs(node_selector or {}),
+        node_affinity=None if node_affinity is None else tuple(node_affinity),
+        tolerations=tuple(toleration(item) if isinstance(item, str) else item for item in tolerations),
+        host_ports=tuple(HostPort(port=item) if isinstance(item, int) else item for item in host_ports),
+        unsupported=tuple(unsupported),
+    )
+
+
+def pod(
+    name: str = "default/a-0",
+    *,
+    cpu: Quantity | None = "1",
+    memory: Quantity | None = None,
+    gpu: int = 0,
+    requests: Requests | None = None,
+    node_selector: Mapping[str, str] | None = None,
+    node_affinity: Iterable[NodeTerm] | None = None,
+    tolerations: Iterable[Toleration | str] = (),
+    host_ports: Iterable[HostPort | int] = (),
+    unsupported: Iterable[str] = (),
+    group: str = "a",
+    role: str = "",
+    declaration: Declaration | None = None,
+    node: str = "",
+    nominated_node: str = "",
+    created: float = 0.0,
+    priority: int = 0,
+    phase: PodPhase | str = PodPhase.PENDING,
+    terminating: bool = False,
+    gated: bool = False,
+    uid: str = "",
+    scheduler: str = "gangsched",
+    labels: Mapping[str, str] | None = None,
+    anti_affinity: Iterable[PodTerm] = (),
+    owner: Owner | None = None,
+    told_reason: str = "",
+    told_message: str = "",
+) -> Pod:
+    """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
+
+    `name` is `namespace/name` or a name in `default`; the UID is `uid-namespace/name` unless given; `declaration`
+    replaces what `group` and `role` would declare. The keywords of `shape` apply.
+    """
+    namespace, bare = _names(name)
+    if declaration is None and group:
+        declaration = Declaration(group=group, role=role)
+    return Pod(
+        uid=uid or f"uid-{namespace}/{bare}",
+        namespace=namespace,
+        name=bare,
+        shape=shape(
+            cpu,
+            memory=memory,
+            gpu=gpu,
+            requests=requests,
+            node_selector=node_selector,
+            node_affinity=node_affinity,
+            tolerations=tolerations,
+            host_ports=host_ports,
+            unsupported=unsupported,
+        ),
+        created=created,
+        scheduler=scheduler,
+        phase=PodPhase(phase),
+        node=node,
+        nominated_node=nominated_node,
+        terminating=terminating,
+        gated=gated,
+        priority=priority,
+        declaration=declaration,
+        labels=label_pairs(labels or {}),
+        anti_affinity=tuple(anti_affinity),
+        owner=owner,
+        told_reason=told_reason,
+        told_message=told_message,
+    )
+
+
+def node(
+    name: str = "n1",
+    *,
+    cpu: Quantity = "8",
+    memory: Quantity = "32Gi",
+    pods: Quantity = 110,
+    gpu: int = 0,
+    extra: Requests | None = None,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[Taint | str] = (),
+    unschedulable: bool = False,
+) -> Node:
+    """A node of 8 cpu, 32Gi and 110 pods that accepts everybody; `extra` adds or replaces allocatable resources."""
+    return Node(
+        name=name,
+        allocatable=amounts({"cpu": cpu, "memory": memory, "pods": pods, GPU: gpu} | dict(extra or {})),
+        labels=label_pairs(labels or {}),
+        taints=tuple(taint(item) if isinstance(item, str) else item for item in taints),
+        unschedulable=unschedulable,
+    )
+
+
+def group(
+    name: str = "default/a",
+    *,
+    min_member: int = 5,
+    created: float = 0.0,
+    uid: str = "",
+    resource_version: str = "1",
+    generation: int = 1,
+    status: GroupStatus | None = None,
+    error: str = "",
+    **spec: Any,
+) -> Group:
+    """A PodGroup of minMember 5; other keywords are fields of `GroupSpec`. With `error` its spec is unreadable."""
+    group_key = key(name)
+    return Group(
+        key=group_key,
+        uid=uid or f"uid-{group_key}",
+        resource_version=resource_version,
+        generation=generation,
+        created=created,
+        spec=None if error else GroupSpec(min_member=min_member, **spec),
+        status=status or GroupStatus(),
+        error=error,
+    )
+
+
+def _names(name: str) -> tuple[str, str]:
+    namespace, slash, bare = name.partition("/")
+    return (namespace, bare) if slash else ("default", namespace)

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.core.anti_affinity import AntiAffinityIndex, term_matches
+from gangsched.core.model import PodTerm, Requirement
+from tests.strategies import label_maps, pod_terms
+
+APP_A = (Requirement("app", "In", ("a",)),)
+TEAM_X = (Requirement("team", "In", ("x",)),)
+NO_TEAM = (Requirement("team", "DoesNotExist"),)
+
+
+def term(selector=APP_A, namespaces=("default",), namespace_selector=None, key="zone"):
+    return PodTerm(topology_key=key, selector=selector, namespaces=namespaces, namespace_selector=namespace_selector)
+
+
+@pytest.mark.parametrize(
+    ("asked", "namespace", "labels", "namespace_labels", "matched"),
+    [
+        pytest.param(term(), "default", {"app": "a"}, {}, True, id="namespace and labels"),
+        pytest.param(term(), "default", {"app": "b"}, {}, False, id="other labels"),
+        pytest.param(term(), "other", {"app": "a"}, {}, False, id="another namespace"),
+        pytest.param(term(selector=None), "default", {"app": "a"}, {}, False, id="no selector matches no pod"),
+        pytest.param(term(selector=()), "default", {}, {}, True, id="an empty selector matches every pod"),
+        pytest.param(term(selector=()), "other", {}, {}, False, id="but only in its namespaces"),
+        pytest.param(term(namespaces=("x", "y")), "y", {"app": "a"}, {}, True, id="one of several namespaces"),
+        pytest.param(
+            term(namespaces=(), namespace_selector=TEAM_X), "p", {"app": "a"}, {"team": "x"}, True, id="by its labels"
+        ),
+        pytest.param(
+            term(namespaces=(), namespace_selector=TEAM_X),
+            "p",
+            {"app": "a"},
+            {"team": "y"},
+            False,
+            id="other labels of it",
+        ),
+        pytest.param(
+            term(namespaces=(), namespace_selector=TEAM_X),
+            "p",
+            {"app": "a"},
+            {},
+            False,
+            id="an unknown namespace has none",
+        ),
+        pytest.param(
+            term(namespaces=(), namespace_selector=NO_TEAM),
+            "p",
+            {"app": "a"},
+            {},
+            True,
+            id="which can be what is asked",
+        ),
+        pytest.param(
+            term(namespaces=(), namespace_selector=NO_TEAM),
+            "p",
+            {"app": "a"},
+            {"team": "x"},
+            False,
+            id="a negative namespace selector is not every namespace",
+        ),
+        pytest.param(
+            term(namespaces=(), namespace_selector=()),
+            "p",
+            {"app": "a"},
+            {},
+            True,
+            id="an empty one is every namespace",
+        ),
+        pytest.param(term(namespaces=()), "default", {"app": "a"}, {}, False, id="neither names nor selector"),
+        pytest.param(
+            term(namespaces=("q",), namespace_selector=TEAM_X),
+            "q",
+            {"app": "a"},
+            {},
+            True,
+            id="names or selector: by name",
+        ),
+        pytest.param(
+            term(namespaces=("q",), namespace_selector=TEAM_X),
+            "p",
+            {"app": "a"},
+            {"team": "x"},
+            True,
+            id="names or selector: by selector",
+        ),
+    ],
+)
+def test_a_term_means_a_pod_as_kubernetes_says(asked, namespace, labels, namespace_labels, matched):
+    assert term_matches(asked, namespace=namespace, labels=labels, namespace_labels=namespace_labels) is matched
+
+
+def forbidden(index, namespace="default", labels=None, namespace_labels=None):
+    return index.forbidden(
+        namespace=namespace,
+        labels={"app": "a"} if labels is None else labels,
+        namespace_labels=namespace_labels or {},
+    )
+
+
+def test_an_empty_index_forbids_nothing():
+    index = AntiAffinityIndex()
+    assert not index
+    assert forbidden(index) == frozenset()
+
+
+def test_a_term_forbids_the_domain_of_its_pod_and_no_other():
+    index = AntiAffinityIndex()
+    index.add(term(), {"zone": "z1", "rack": "r1"})
+    assert index
+    assert forbidden(index) == {("zone", "z1")}
+    assert forbidden(index, labels={"app": "b"}) == frozenset()
+    assert forbidden(index, namespace="other") == frozenset()
+
+
+def test_each_term_is_judged_on_its_own():
+    index = AntiAffinityIndex()
+    index.add(term(), {"zone": "z1", "rack": "r1"})
+    index.add(term(), {"zone": "z2"})
+    index.add(term(key="rack"), {"zone": "z1", "rack": "r1"})
+    index.add(term(selector=TEAM_X), {"zone": "z3"})
+    assert forbidden(index) == {("zone", "z1"), ("zone", "z2"), ("rack", "r1")}
+
+
+def test_a_node_without_the_topology_key_forbids_nothing():
+    index = AntiAffinityIndex()
+    index.add(term(), {"rack": "r1"})
+    assert not index
+    index.remove(term(), {"rack": "r1"})
+    assert not index
+
+
+def test_an_empty_topology_value_is_a_domain():
+    index = AntiAffinityIndex()
+    index.add(term(), {"zone": ""})
+    assert forbidden(index) == {("zone", "")}
+    index.remove(term(), {"zone": ""})
+    assert not index
+
+
+def test_a_domain_is_free_only_when_the_last_pod_has_left():
+    index = AntiAffinityIndex()
+    index.add(term(), {"zone": "z1"})
+    index.add(term(), {"zone": "z1"})
+    index.remove(term(), {"zone": "z1"})
+    assert forbidden(index) == {("zone", "z1")}
+    index.remove(term(), {"zone": "z1"})
+    assert forbidden(index) == frozenset()
+    assert not index
+
+
+@pytest.mark.parametrize("absent", [(term(), {"zone": "z2"}), (term(selector=()), {"zone": "z1"})])
+def test_removing_what_was_never_added_is_an_error(absent):
+    index = AntiAffinityIndex()
+    index.add(term(), {"zone": "z1"})
+    with pytest.raises(KeyError):
+        index.remove(*absent)
+
+
+placed = st.tuples(pod_terms, label_maps)
+
+
+@given(st.lists(placed), placed)
+def test_remove_undoes_add_exactly(before, more):
+    index, expected = AntiAffinityIndex(), AntiAffinityIndex()
+    for entry in before:
+        index.add(*entry)
+        expected.add(*entry)
+    index.add(*more)
+    index.remove(*more)
+    assert index == expected
+    for entry in before:
+        index.remove(*entry)
+    assert index == AntiAffinityIndex()
+
+
+@given(st.lists(placed), st.sampled_from(("default", "other", "third")), label_maps, label_maps)
+def test_the_index_answers_as_asking_every_pod_would(entries, namespace, labels, namespace_labels):
+    index = AntiAffinityIndex()
+    for entry in entries:
+        index.add(*entry)
+    newcomer = {"namespace": namespace, "labels": labels, "namespace_labels": namespace_labels}
+    assert index.forbidden(**newcomer) == {
+        (asked.topology_key, node_labels[asked.topology_key])
+        for asked, node_labels in entries
+        if asked.topology_key in node_labels and term_matches(asked, **newcomer)
+    }

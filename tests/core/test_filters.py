@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from gangsched.core.filters import first_untolerated, refusal, tolerates
+from gangsched.core.model import NodeTerm, Requirement, Taint, Toleration
+from gangsched.core.reasons import NodeReason
+from tests.builders import node, shape, taint, toleration
+from tests.strategies import nodes, shapes
+
+GPU_ONLY = Taint(key="gpu", value="yes", effect="NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("held", "tolerated"),
+    [
+        pytest.param(Toleration("gpu", "Equal", "yes", "NoSchedule"), True, id="equal in everything"),
+        pytest.param(Toleration("gpu", "", "yes", "NoSchedule"), True, id="no operator means Equal"),
+        pytest.param(Toleration("gpu", "Equal", "no", "NoSchedule"), False, id="another value"),
+        pytest.param(Toleration("gpu", "Equal", "Yes", "NoSchedule"), False, id="case matters"),
+        pytest.param(Toleration("gpu", "Exists", "", "NoSchedule"), True, id="Exists"),
+        pytest.param(Toleration("gpu", "Exists", "no", "NoSchedule"), True, id="Exists ignores the value"),
+        pytest.param(Toleration("cpu", "Exists", "", "NoSchedule"), False, id="another key"),
+        pytest.param(Toleration("gpu", "Exists", "", ""), True, id="no effect covers all effects"),
+        pytest.param(Toleration("gpu", "Exists", "", "NoExecute"), False, id="another effect"),
+        pytest.param(Toleration("", "Exists", "", ""), True, id="Exists without key covers all"),
+        pytest.param(Toleration("", "Exists", "", "NoSchedule"), True, id="without key, same effect"),
+        pytest.param(Toleration("", "Exists", "", "NoExecute"), False, id="without key, another effect"),
+        pytest.param(Toleration("", "Equal", "yes", ""), True, id="Equal without key and the same value"),
+        pytest.param(Toleration("", "Equal", "", ""), False, id="Equal without key still compares the value"),
+        pytest.param(Toleration("", "", "", ""), False, id="all empty is Equal with an empty value"),
+        pytest.param(Toleration("gpu", "Gt", "yes", ""), False, id="Gt never matches"),
+        pytest.param(Toleration("gpu", "Like", "yes", ""), False, id="an unknown operator never matches"),
+    ],
+)
+def test_a_toleration_covers_a_taint_as_kubernetes_says(held, tolerated):
+    assert tolerates(held, GPU_ONLY) is tolerated
+
+
+@pytest.mark.parametrize(("operator", "value"), [("Gt", "1"), ("Lt", "9")])
+def test_numeric_tolerations_never_match_while_their_gate_is_off(operator, value):
+    assert not tolerates(Toleration("level", operator, value, ""), Taint(key="level", value="5", effect="NoSchedule"))
+
+
+def test_an_empty_value_is_equal_to_an_empty_value():
+    assert tolerates(Toleration("gpu", "Equal", "", ""), Taint(key="gpu", effect="NoSchedule"))
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "taints", "untolerated"),
+    [
+        pytest.param([], [], None, id="no taint"),
+        pytest.param([], ["a:NoSchedule"], "a:NoSchedule", id="NoSchedule keeps out"),
+        pytest.param([], ["a:NoExecute"], "a:NoExecute", id="NoExecute keeps out"),
+        pytest.param([], ["a:PreferNoSchedule"], None, id="PreferNoSchedule never keeps out"),
+        pytest.param([], ["a:PreferNoSchedule", "b:NoExecute", "c:NoSchedule"], "b:NoExecute", id="first of them"),
+        pytest.param(["a"], ["a:NoSchedule", "a:NoExecute"], None, id="one toleration covers both effects"),
+        pytest.param(["a:NoSchedule"], ["a:NoSchedule", "a:NoExecute"], "a:NoExecute", id="one effect is left"),
+        pytest.param(["b", "a"], ["a:NoSchedule", "b:NoSchedule"], None, id="each taint has its toleration"),
+        pytest.param(["b"], ["a:NoSchedule", "b:NoSchedule"], "a:NoSchedule", id="one taint has none"),
+        pytest.param([""], ["a:NoSchedule", "b=x:NoExecute"], None, id="tolerate everything"),
+    ],
+)
+def test_the_first_taint_that_keeps_the_pod_out_is_found(tolerations, taints, untolerated):
+    found = first_untolerated(map(toleration, tolerations), map(taint, taints))
+    assert found == (taint(untolerated) if untolerated else None)
+
+
+def test_other_effects_can_be_asked_for():
+    taints = [taint("a:NoSchedule"), taint("b:PreferNoSchedule")]
+    assert first_untolerated([], taints, effects={"PreferNoSchedule"}) == taints[1]
+
+
+ZONE_A = NodeTerm(expressions=(Requirement("zone", "In", ("a",)),))
+
+
+@pytest.mark.parametrize(
+    ("asked", "offered", "reason"),
+    [
+        pytest.param(shape(), node(), None, id="an ordinary node takes an ordinary pod"),
+        pytest.param(shape(cpu="99"), node(cpu="1"), None, id="what is left on the node is no matter here"),
+        pytest.param(shape(), node(unschedulable=True), NodeReason.UNSCHEDULABLE, id="cordoned"),
+        pytest.param(
+            shape(tolerations=["node.kubernetes.io/unschedulable:NoSchedule"]),
+            node(unschedulable=True),
+            None,
+            id="the cordon's taint is tolerated",
+        ),
+        pytest.param(
+            shape(tolerations=[Toleration("node.kubernetes.io/unschedulable", "Equal", "", "NoSchedule")]),
+            node(unschedulable=True),
+            None,
+            id="the cordon's taint has an empty value",
+        ),
+        pytest.param(
+            shape(tolerations=["node.kubernetes.io/unschedulable=x:NoSchedule"]),
+            node(unschedulable=True),
+            NodeReason.UNSCHEDULABLE,
+            id="and another value does not tolerate it",
+        ),
+        pytest.param(
+            shape(tolerations=["node.kubernetes.io/unschedulable:NoExecute"]),
+            node(unschedulable=True),
+            NodeReason.UNSCHEDULABLE,
+            id="nor another effect",
+        ),
+        pytest.param(shape(tolerations=[""]), node(unschedulable=True), None, id="a key-less Exists passes a cordon"),
+        pytest.param(
+            shape(),
+            node(taints=["node.kubernetes.io/unschedulable:NoSchedule"]),
+            NodeReason.TAINT,
+            id="the taint alone keeps out as a taint",
+        ),
+        pytest.param(shape(), node(taints=["gpu=yes:NoSchedule"]), NodeReason.TAINT, id="tainted"),
+        pytest.param(shape(tolerations=["gpu"]), node(taints=["gpu=yes:NoSchedule"]), None, id="tolerated"),
+        pytest.param(
+            shape(), node(taints=["node.kubernetes.io/not-ready:NoExecute"]), NodeReason.TAINT, id="not ready"
+        ),
+        pytest.param(
+            shape(node_selector={"zone": "a"}), node(labels={"zone": "b"}), NodeReason.AFFINITY, id="selector"
+        ),
+        pytest.param(shape(node_selector={"zone": "a"}), node(labels={"zone": "a", "x": "y"}), None, id="selected"),
+        pytest.param(shape(node_affinity=[ZONE_A]), node(labels={"zone": "a"}), None, id="affinity matches"),
+        pytest.param(shape(node_affinity=[ZONE_A]), node(), NodeReason.AFFINITY, id="affinity does not match"),
+        pytest.param(shape(node_affinity=[]), node(), NodeReason.AFFINITY, id="affinity without terms matches nothing"),
+        pytest.param(
+            shape(node_affinity=[ZONE_A]),
+            node(unschedulable=True, taints=["a:NoSchedule"]),
+            NodeReason.UNSCHEDULABLE,
+            id="the cordon is named before all",
+        ),
+        pytest.param(
+            shape(node_affinity=[ZONE_A]),
+            node(taints=["a:NoSchedule"]),
+            NodeReason.TAINT,
+            id="the taint before affinity",
+        ),
+    ],
+)
+def test_the_first_reason_of_kube_scheduler_is_named(asked, offered, reason):
+    assert refusal(asked, offered) is reason
+
+
+@given(shapes, nodes())
+def test_a_pod_that_tolerates_everything_and_asks_for_nothing_is_taken_everywhere(asked, offered):
+    assert refusal(shape(cpu=None, tolerations=[""]), offered) is None
+    reason = refusal(asked, offered)
+    assert reason is None or reason in (NodeReason.UNSCHEDULABLE, NodeReason.TAINT, NodeReason.AFFINITY)
+
+
+@given(shapes, nodes())
+def test_lifting_cordon_and_taints_leaves_only_affinity_to_refuse(asked, offered):
+    opened = node(labels=dict(offered.labels))
+    assert refusal(asked, opened) in (None, NodeReason.AFFINITY)
+    if refusal(asked, offered) is None:
+        assert refusal(asked, opened) is None
