@@ -1,0 +1,123 @@
+"""From a PodGroup object, as the API server or a manifest has it, to `core.model.Group`.
+
+Nothing here raises for what an object may hold: an object that cannot be read becomes a group with an error, a sentence
+for a person, so that its members wait and its owner is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gangsched.api.podgroup import NAME_RULE, STRATEGIES, Placement, PodGroupSpec
+from gangsched.api.status import status_from_object
+from gangsched.api.times import parse_time
+from gangsched.core.duration import parse_duration
+from gangsched.core.model import Group, GroupKey, GroupSpec, OnDegraded, Role
+
+_BUILT_STRATEGIES = ("Pack", "Spread")
+_TOLD_ERRORS = 3
+
+
+def group_from_object(obj: Mapping[str, object]) -> Group:
+    """Return the group that the object describes; see `Group.error` for an object that cannot be read."""
+    metadata = _mapping(obj.get("metadata"))
+    name = _text(metadata.get("name"))
+    spec, error = _spec(obj.get("spec"), name)
+    generation = metadata.get("generation")
+    return Group(
+        key=GroupKey(_text(metadata.get("namespace")), name),
+        uid=_text(metadata.get("uid")),
+        resource_version=_text(metadata.get("resourceVersion")),
+        generation=generation if isinstance(generation, int) else 0,
+        created=_created(metadata.get("creationTimestamp")),
+        spec=spec,
+        status=status_from_object(_mapping(obj.get("status"))),
+        error=error,
+    )
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _created(value: object) -> float:
+    """A manifest that was never applied has no creation time; it then counts as older than all that were."""
+    try:
+        return parse_time(_text(value))
+    except ValueError:
+        return 0.0
+
+
+def _spec(value: object, name: str) -> tuple[GroupSpec | None, str]:
+    if not name:
+        return None, "metadata.name is required: give the PodGroup a name"
+    if not NAME_RULE.holds(name):
+        return None, NAME_RULE.message
+    if not isinstance(value, Mapping):
+        return None, "spec is required: set at least spec.minMember"
+    try:
+        read = PodGroupSpec.model_validate(dict(value))
+    except ValidationError as error:
+        return None, _sentence(error)
+    return _spec_from_object(read), ""
+
+
+def _spec_from_object(spec: PodGroupSpec) -> GroupSpec:
+    return GroupSpec(
+        min_member=spec.min_member,
+        max_member=spec.max_member,
+        max_schedule_time_s=None if spec.max_schedule_time is None else parse_duration(spec.max_schedule_time),
+        timeout_policy=spec.timeout_policy,
+        priority=spec.priority,
+        priority_class=spec.priority_class_name or "",
+        roles=tuple(Role(role.name, role.min_member, role.max_member) for role in spec.roles),
+        strategy=(spec.placement or Placement()).strategy,
+        on_degraded=spec.on_degraded,
+        not_built=tuple(_not_built(spec)),
+    )
+
+
+def _not_built(spec: PodGroupSpec) -> Iterator[str]:
+    """Name what the spec uses and this version does not build yet, as a person finds it in the manifest."""
+    if any(role.template is not None for role in spec.roles):
+        yield "spec.roles[].template"
+    if spec.placement is not None:
+        if spec.placement.strategy in STRATEGIES and spec.placement.strategy not in _BUILT_STRATEGIES:
+            yield f"spec.placement.strategy: {spec.placement.strategy}"
+        if spec.placement.topology is not None:
+            yield "spec.placement.topology"
+        if spec.placement.prefer:
+            yield "spec.placement.prefer"
+    if spec.on_degraded is OnDegraded.RESTART:
+        yield f"spec.onDegraded: {spec.on_degraded}"
+
+
+def _sentence(error: ValidationError) -> str:
+    """What is wrong with the spec and where, the first few faults in the order of the fields."""
+    faults = error.errors(include_url=False)
+    told = "; ".join(map(_fault, faults[:_TOLD_ERRORS]))
+    return f"{told}; and {len(faults) - _TOLD_ERRORS} more" if len(faults) > _TOLD_ERRORS else told
+
+
+def _fault(fault: ErrorDetails) -> str:
+    path = "spec" + "".join(map(_step, fault["loc"]))
+    if fault["type"] == "missing":
+        return f"{path} is required: set it"
+    if fault["type"] == "extra_forbidden":
+        return f"{path} is not a field that this version of gangsched knows: remove it, or upgrade the operator"
+    message = re.sub(r"^\w+ should ", "must ", fault["msg"]).replace(" after validation", "")
+    if message.startswith("must "):
+        return f"{path} {message}"
+    return message if not fault["loc"] else f"{path}: {message}"
+
+
+def _step(part: int | str) -> str:
+    return f".{part}" if isinstance(part, str) and part.isidentifier() else f"[{part}]"

@@ -1,0 +1,145 @@
+"""`roles[].template`: the shape of members that do not exist yet, in the words of a pod's spec.
+
+Field names, nesting and meaning are those of core/v1, so that the part can be copied from a pod template; only what
+decides where a pod may run is here. Every list is bounded, more generously than any pod needs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from gangsched.api.schema import Format, Int64, Part
+from gangsched.core.quantity import InvalidQuantity, whole
+
+QUANTITY = r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$"
+
+LabelKey = Annotated[str, Field(min_length=1, max_length=317)]
+"""A label or taint key: at most 63 characters after an optional DNS prefix of at most 253 and a slash."""
+
+LabelValue = Annotated[str, Field(max_length=63)]
+
+
+def _request(value: object) -> int | str:
+    if isinstance(value, int | str):
+        try:
+            if whole(value) >= 0:
+                return value
+        except InvalidQuantity:
+            pass
+    raise PydanticCustomError("quantity", "must be a quantity that is not negative, such as 2, 500m or 16Gi")
+
+
+Request = Annotated[
+    int | str,
+    PlainValidator(_request),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "minimum": 0,
+            "pattern": QUANTITY,
+            "maxLength": 64,
+            "x-kubernetes-int-or-string": True,
+        }
+    ),
+]
+"""A quantity as manifests have it; the one place where a number and a text are both accepted."""
+
+
+class NodeSelectorRequirement(Part):
+    """One condition on a label or field of a node."""
+
+    key: LabelKey = Field(description="Label key, or field name, that the condition is about.")
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = Field(
+        description="How the node's value relates to `values`: In, NotIn, Exists, DoesNotExist, Gt or Lt."
+    )
+    values: list[Annotated[str, Field(max_length=253)]] = Field(
+        default_factory=list,
+        max_length=1000,
+        description="Values to compare with: at least one for In and NotIn, none for Exists and DoesNotExist, "
+        "one integer for Gt and Lt.",
+    )
+
+
+class NodeSelectorTerm(Part):
+    """Conditions that must all hold; a term without any matches no node."""
+
+    match_expressions: list[NodeSelectorRequirement] = Field(
+        default_factory=list, max_length=100, description="Conditions on the node's labels."
+    )
+    match_fields: list[NodeSelectorRequirement] = Field(
+        default_factory=list, max_length=100, description="Conditions on the node's fields; only metadata.name exists."
+    )
+
+
+class NodeSelector(Part):
+    """Alternatives of which one must match the node."""
+
+    node_selector_terms: list[NodeSelectorTerm] = Field(
+        min_length=1, max_length=100, description="Alternatives: a node is accepted if any of them matches it."
+    )
+
+
+class PreferredSchedulingTerm(Part):
+    """A wish for nodes, with its weight."""
+
+    weight: Annotated[int, Field(ge=1, le=100), Format("int32")] = Field(
+        description="How much a matching node is preferred, from 1 to 100."
+    )
+    preference: NodeSelectorTerm = Field(description="Which nodes are preferred.")
+
+
+class NodeAffinity(Part):
+    """Rules on the nodes' labels."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = Field(
+        default=None, description="Nodes that do not match are refused."
+    )
+    preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] = Field(
+        default_factory=list, max_length=100, description="Nodes that match are preferred, by the sum of the weights."
+    )
+
+
+class Affinity(Part):
+    """Rules on where a member may run; only those on nodes exist here."""
+
+    node_affinity: NodeAffinity | None = Field(default=None, description="Rules on the nodes' labels.")
+
+
+class Toleration(Part):
+    """A taint that the members accept."""
+
+    key: LabelKey | None = Field(
+        default=None, description="Taint key to tolerate; left out, with operator Exists, every taint is tolerated."
+    )
+    operator: Literal["Exists", "Equal"] = Field(
+        default="Equal", description="Exists ignores the taint's value, Equal (the default) compares it with `value`."
+    )
+    value: LabelValue | None = Field(default=None, description="Taint value to tolerate, with operator Equal.")
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
+        default=None, description="Taint effect to tolerate; left out, all effects are tolerated."
+    )
+    toleration_seconds: Int64 | None = Field(
+        default=None,
+        description="Seconds for which a NoExecute taint is tolerated once bound; no influence on placement.",
+    )
+
+
+class MemberTemplate(Part):
+    """The shape of a role's members that do not exist yet."""
+
+    requests: dict[str, Request] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="What one member takes on its node, by resource (cpu, memory, nvidia.com/gpu …), as quantities: "
+        "the effective request of the whole pod, its overhead included.",
+    )
+    node_selector: dict[str, LabelValue] = Field(
+        default_factory=dict, max_length=64, description="Labels that a node must have, as in a pod's spec."
+    )
+    affinity: Affinity | None = Field(default=None, description="Node affinity, as in a pod's spec.")
+    tolerations: list[Toleration] = Field(
+        default_factory=list, max_length=100, description="Taints that the members tolerate, as in a pod's spec."
+    )

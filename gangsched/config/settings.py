@@ -1,0 +1,185 @@
+"""The operator's settings, as the file of `gangsched run --config` has them.
+
+Every field says its unit, its default and what follows from changing it; the reference in docs/ is made from these
+descriptions. A key that is not listed here is an error: a misspelt setting must not silently keep its default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from gangsched.core.duration import parse_duration
+from gangsched.core.policy import Policy
+
+
+class InvalidConfig(ValueError):  # noqa: N818 - what it names is the file, as the person who wrote it sees it
+    """The configuration cannot be used; the message says which file, which key and what to do."""
+
+
+def _duration(value: object) -> object:
+    try:
+        parse_duration(value if isinstance(value, str) else repr(value))
+    except ValueError as error:
+        raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None
+    return value
+
+
+def _address(text: str) -> str:
+    match = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]*):([0-9]{1,5})", text)
+    if match is None or int(match.group(2)) > 65535:  # noqa: PLR2004 - the largest port
+        message = "{address} is not an address: write HOST:PORT, such as :8080, 127.0.0.1:0 or [::1]:8080"
+        raise PydanticCustomError("address", message, {"address": repr(text)})
+    return text
+
+
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise PydanticCustomError("unique", "a name occurs more than once: name every scheduler once")
+    return names
+
+
+Duration = Annotated[str, BeforeValidator(_duration)]
+SchedulerName = Annotated[str, Field(min_length=1, max_length=253)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True, validate_default=True)
+
+
+class Backoff(_Part):
+    """The pause of a group after a time-out; it doubles with each time-out in a row, from `initial` to `max`."""
+
+    initial: Duration = Field(
+        default="10s",
+        description="First pause, as a duration. Shorter: a group that does not fit is planned more often.",
+    )
+    max: Duration = Field(
+        default="5m",
+        description="Longest pause, as a duration, not below `initial`. Longer: less planning for groups that do not "
+        "fit; an event that could help a group always ends its pause.",
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if parse_duration(self.max) < parse_duration(self.initial):
+            message = "max must not be below initial: raise backoff.max or lower backoff.initial"
+            raise PydanticCustomError("order", message)
+        return self
+
+
+class Settings(_Part):
+    """Everything that an installation can choose."""
+
+    scheduler_names: Annotated[
+        tuple[SchedulerName, ...], Field(min_length=1, max_length=64, strict=False), AfterValidator(_unique)
+    ] = Field(
+        default=("gangsched",),
+        description="Values of a pod's spec.schedulerName that are accepted; only such pods are ever bound. A name "
+        "that another scheduler also serves makes both bind the same pods.",
+    )
+    namespace: Annotated[str, Field(max_length=63)] = Field(
+        default="",
+        description="Namespace whose pods and PodGroups are scheduled; empty for all. The pods of all namespaces "
+        "count against their nodes in either case.",
+    )
+    default_max_schedule_time: Duration = Field(
+        default="60s",
+        description="maxScheduleTime of groups that do not set it, as a duration from 1s to 168h. Shorter: waiting "
+        "groups time out and pause sooner.",
+    )
+    max_priority: Annotated[int, Field(ge=-(2**31), le=1_000_000_000)] = Field(
+        default=1_000_000_000,
+        description="Largest priority that counts; a group or pod with a larger one is ordered as if it had this. "
+        "Lower it where users must not overtake others by naming a large priority.",
+    )
+    backoff: Backoff = Field(
+        default_factory=Backoff, description="Pause of a group after a time-out, before it is planned again."
+    )
+    repair_deadline: Duration = Field(
+        default="30s",
+        description="How long a group may stay partly bound after a binding failed, as a duration, before its bindings "
+        "are undone. Longer: more failures are survived without undoing; shorter: less is held in vain.",
+    )
+    bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = Field(
+        default=32,
+        description="Bindings in flight at once. More: large groups start faster and the API server works harder.",
+    )
+    listen: Annotated[str, AfterValidator(_address)] = Field(
+        default=":8080",
+        description="HOST:PORT of /metrics, /livez and /readyz; an empty host is every address of the machine, port 0 "
+        "a free port, which is then logged.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="Form of the log lines: text for people, json for a log collector."
+    )
+
+    def policy(self, *, seed: int = 0) -> Policy:
+        """Return what the core decides by; `seed` makes the jitter of back-offs differ between installations."""
+        return Policy(
+            scheduler_names=self.scheduler_names,
+            namespace=self.namespace,
+            default_max_schedule_time_s=parse_duration(self.default_max_schedule_time),
+            max_priority=self.max_priority,
+            backoff_initial_s=parse_duration(self.backoff.initial),
+            backoff_max_s=parse_duration(self.backoff.max),
+            repair_deadline_s=parse_duration(self.repair_deadline),
+            seed=seed,
+        )
+
+    @property
+    def listen_address(self) -> tuple[str, int]:
+        """Host, without the brackets of IPv6 and empty for every address, and port of `listen`."""
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
+def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None) -> Settings:
+    """Return the settings of the file (all defaults without one); `flags`, by the same keys, win over the file.
+
+    Raises:
+        InvalidConfig: the file cannot be read, or something in it or in the flags is wrong.
+    """
+    values = {} if path is None else _read(path)
+    _checked(values, str(path))
+    return _checked({**values, **(flags or {})}, "command line")
+
+
+def _checked(values: Mapping[str, object], origin: str) -> Settings:
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        faults = "; ".join(_fault(fault) for fault in error.errors(include_url=False))
+        raise InvalidConfig(f"{origin}: {faults}") from None
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidConfig(f"{path}: cannot be read ({error.strerror}): name a file that exists") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidConfig(f"{path}: is not YAML: {' '.join(str(error).split())}: correct the file") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise InvalidConfig(f"{path}: must be a mapping of settings: write one 'key: value' a line")
+    return content
+
+
+def _fault(fault: ErrorDetails) -> str:
+    """One fault with its key and remedy."""
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
+    if fault["type"] == "extra_forbidden":
+        part = Backoff if len(fault["loc"]) > 1 else Settings
+        known = ", ".join(sorted(field.alias or name for name, field in part.model_fields.items()))
+        return f"{path} is not a known key: correct or remove it; known keys are {known}"
+    message = re.sub(r"^\w+ should ", "must ", fault["msg"])
+    return f"{path} {message}" if message.startswith("must ") else f"{path}: {message}"

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.api.conversion import group_from_object
+from gangsched.core.model import Group, GroupKey, GroupSpec, GroupStatus, OnDegraded, Role, TimeoutPolicy
+from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
+
+
+def spec_of(**fields: Any) -> GroupSpec:
+    """The core's spec of a manifest with these fields and minMember 2."""
+    group = group_from_object(manifest({"minMember": 2, **fields}))
+    assert group.spec is not None, group.error
+    return group.spec
+
+
+@pytest.mark.parametrize("refusal", REFUSED, ids=lambda refusal: refusal.case)
+def test_what_the_api_server_refuses_is_an_error_here_too(refusal):
+    group = group_from_object(refusal.manifest)
+    assert (group.spec, group.error) == (None, refusal.error)
+
+
+@pytest.mark.parametrize(("_case", "accepted"), ACCEPTED, ids=[case for case, _ in ACCEPTED])
+def test_what_the_api_server_accepts_is_accepted_here_too(_case, accepted):
+    group = group_from_object(accepted)
+    assert group.error == ""
+    assert group.spec is not None
+
+
+def test_the_minimal_group_has_the_defaults():
+    assert group_from_object(MINIMAL).spec == GroupSpec(min_member=1)
+
+
+def test_the_full_group_is_read_whole():
+    assert group_from_object(FULL).spec == GroupSpec(
+        min_member=6,
+        max_member=12,
+        max_schedule_time_s=5400.0,
+        timeout_policy=TimeoutPolicy.FAIL,
+        priority=1_000_000_000,
+        roles=(Role("launcher", 1, 1), Role("worker_2.a", 5, None)),
+        strategy="example.com/my-strategy",
+        on_degraded=OnDegraded.RESTART,
+        not_built=(
+            "spec.roles[].template",
+            "spec.placement.topology",
+            "spec.placement.prefer",
+            "spec.onDegraded: Restart",
+        ),
+    )
+
+
+def test_the_priority_class_is_read():
+    assert spec_of(priorityClassName="high").priority_class == "high"
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({}, ()),
+        ({"roles": [{"name": "a", "minMember": 1}]}, ()),
+        ({"roles": [{"name": "a"}, {"name": "b", "template": {}}]}, ("spec.roles[].template",)),
+        ({"placement": {}}, ()),
+        ({"placement": {"strategy": "Pack"}}, ()),
+        ({"placement": {"strategy": "Spread"}}, ()),
+        ({"placement": {"strategy": "MinimalFragmentation"}}, ("spec.placement.strategy: MinimalFragmentation",)),
+        ({"placement": {"strategy": "BestFit"}}, ("spec.placement.strategy: BestFit",)),
+        ({"placement": {"strategy": "MostUsed"}}, ("spec.placement.strategy: MostUsed",)),
+        ({"placement": {"strategy": "example.com/x"}}, ()),
+        ({"placement": {"topology": {"key": "zone"}}}, ("spec.placement.topology",)),
+        ({"placement": {"prefer": [{"key": "zone", "order": "Ascending"}]}}, ("spec.placement.prefer",)),
+        ({"placement": {"prefer": []}}, ()),
+        ({"onDegraded": "Restart"}, ("spec.onDegraded: Restart",)),
+        ({"onDegraded": "Ignore"}, ()),
+    ],
+)
+def test_fields_that_are_not_built_are_named_where_they_are_used(fields, named):
+    assert spec_of(**fields).not_built == named
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"minMember": 1, "queue": "a"}, "spec.queue"),
+        ({"minMember": 1, "min_member": 1}, "spec.min_member"),
+        ({"minMember": 1, "placement": {"spread": True}}, "spec.placement.spread"),
+        ({"minMember": 1, "roles": [{"name": "a"}, {"name": "b", "weight": 1}]}, "spec.roles[1].weight"),
+    ],
+)
+def test_a_field_of_a_newer_crd_is_an_error_that_names_field_and_remedy(spec, path):
+    group = group_from_object(manifest(spec))
+    assert group.spec is None
+    assert group.error == (
+        f"{path} is not a field that this version of gangsched knows: remove it, or upgrade the operator"
+    )
+
+
+def test_several_faults_are_told_in_one_sentence():
+    spec = {"minMember": 0, "maxMember": 0, "timeoutPolicy": "Never", "onDegraded": "Never", "queue": "a"}
+    assert group_from_object(manifest(spec)).error == (
+        "spec.minMember must be greater than or equal to 1; spec.maxMember must be greater than or equal to 1; "
+        "spec.timeoutPolicy must be 'Retry' or 'Fail'; and 2 more"
+    )
+
+
+def test_the_metadata_is_read():
+    metadata = {
+        "namespace": "team",
+        "name": "a",
+        "uid": "u-1",
+        "resourceVersion": "17",
+        "generation": 3,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    assert group_from_object({**MINIMAL, "metadata": metadata}) == Group(
+        key=GroupKey("team", "a"),
+        uid="u-1",
+        resource_version="17",
+        generation=3,
+        created=1_767_225_600.0,
+        spec=GroupSpec(min_member=1),
+    )
+
+
+def test_a_manifest_without_name_is_an_error():
+    group = group_from_object({"spec": {"minMember": 1}})
+    assert group.error == "metadata.name is required: give the PodGroup a name"
+
+
+def test_an_object_with_an_error_keeps_its_identity_and_status():
+    """Its members wait under its name, and what it holds is not forgotten because somebody broke the spec."""
+    group = group_from_object({**manifest({"minMember": 0}), "status": {"phase": "Running", "bound": 2}})
+    assert (group.key.name, group.status) == ("a", GroupStatus(phase="Running", bound=2))
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["a", "1h", "Pack"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.fixed_dictionaries({}, optional={"metadata": anything, "spec": anything, "status": anything, "x": anything}))
+def test_no_object_whatever_raises(obj):
+    group = group_from_object(obj)
+    assert (group.spec is None) is (group.error != "")
+
+
+def _places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, inner in items for place in _places(inner, (*path, key)))]
+
+
+@given(place=st.sampled_from(_places(FULL["spec"])[1:]), value=anything)
+def test_no_value_anywhere_in_a_spec_raises(place, value):
+    obj = copy.deepcopy(FULL)
+    target = obj["spec"]
+    for key in place[:-1]:
+        target = target[key]
+    target[place[-1]] = value
+    group = group_from_object(obj)
+    assert (group.spec is None) is (group.error != "")

@@ -1,0 +1,89 @@
+"""What the schema must be everywhere, for the API server to take it and for people to understand it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gangsched.api.crd import crd
+
+Node = dict[str, Any]
+
+
+def _nodes(node: Node, path: str) -> Iterator[tuple[str, Node]]:
+    yield path, node
+    for name, inner in node.get("properties", {}).items():
+        yield from _nodes(inner, f"{path}.{name}")
+    for keyword in ("items", "additionalProperties"):
+        if keyword in node:
+            yield from _nodes(node[keyword], f"{path}[]")
+
+
+ROOT = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+NODES = [found for part in ("spec", "status") for found in _nodes(ROOT["properties"][part], part)]
+FIELDS = [(path, node) for path, node in NODES if not path.endswith("[]")]
+PATHS = dict(NODES)
+
+
+@pytest.mark.parametrize(("path", "node"), FIELDS, ids=[path for path, _ in FIELDS])
+def test_every_field_is_described_in_whole_sentences(path, node):
+    assert node["description"].endswith("."), path
+    assert "  " not in node["description"]
+
+
+@pytest.mark.parametrize(("path", "node"), NODES, ids=[path for path, _ in NODES])
+def test_every_string_list_map_and_number_is_bounded(path, node):
+    """The API server multiplies the largest sizes to estimate what a CEL rule may cost."""
+    kind = "int-or-string" if node.get("x-kubernetes-int-or-string") else node["type"]
+    bounds = {
+        "string": "enum" in node or "maxLength" in node,
+        "array": "maxItems" in node,
+        "object": "properties" in node or "maxProperties" in node,
+        "integer": node.get("format") == "int64" or {"minimum", "maximum"} <= node.keys(),
+        "int-or-string": {"minimum", "maxLength", "pattern"} <= node.keys(),
+    }
+    assert bounds[kind], path
+
+
+@pytest.mark.parametrize(("path", "node"), NODES, ids=[path for path, _ in NODES])
+def test_the_schema_is_structural(path, node):
+    int_or_string = node.get("x-kubernetes-int-or-string", False)
+    assert ("type" in node) is not int_or_string, path
+    assert not {"$ref", "$defs", "title", "const", "oneOf", "allOf", "not", "nullable"} & node.keys()
+    assert node.get("additionalProperties") is not False
+    assert ("anyOf" in node) is int_or_string
+
+
+def test_numbers_and_texts_are_mixed_in_a_templates_requests_only():
+    mixed = [path for path, node in NODES if node.get("x-kubernetes-int-or-string")]
+    assert mixed == ["spec.roles[].template.requests[]"]
+
+
+def test_lists_that_are_merged_by_key():
+    keys = {path: node.get("x-kubernetes-list-map-keys") for path, node in NODES if "x-kubernetes-list-type" in node}
+    assert keys == {"spec.roles": ["name"], "status.conditions": ["type"]}
+
+
+def test_defaults_of_the_spec():
+    defaults = {path: node["default"] for path, node in NODES if path.startswith("spec") and "default" in node}
+    assert defaults == {
+        "spec.timeoutPolicy": "Retry",
+        "spec.roles[].minMember": 0,
+        "spec.roles[].template.tolerations[].operator": "Equal",
+        "spec.placement.strategy": "Pack",
+        "spec.placement.topology.mode": "Required",
+        "spec.onDegraded": "Repair",
+    }
+
+
+def test_the_only_required_field_of_the_spec_is_min_member():
+    assert PATHS["spec"]["required"] == ["minMember"]
+    assert ROOT["required"] == ["spec"]
+
+
+def test_every_rule_has_a_message():
+    rules = [rule for _, node in [("", ROOT), *NODES] for rule in node.get("x-kubernetes-validations", ())]
+    assert len(rules) == 11
+    assert all(rule["rule"] and len(rule["message"].split()) > 5 for rule in rules)

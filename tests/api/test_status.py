@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.api.conversion import group_from_object
+from gangsched.api.status import PodGroupStatus, status_from_object, status_to_object
+from gangsched.core.model import Condition, GroupStatus, Place, Reservation
+from gangsched.core.reasons import Reason
+from gangsched.core.states import Phase
+from tests.api.manifests import MINIMAL
+
+counts = st.integers(0, 2**31 - 1)
+seconds = st.integers(1, 4_000_000_000)
+moments = st.integers(1, 4_000_000_000_000_000).map(lambda micros: micros / 1_000_000)
+names = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+requests = st.dictionaries(st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "pods"]), st.integers(1, 2**62))
+places = st.builds(
+    Place,
+    node=names,
+    role=st.just("") | names,
+    count=counts,
+    pods=st.lists(names, max_size=4).map(tuple),
+    requests=requests.map(lambda amounts: tuple(sorted(amounts.items()))),
+)
+conditions = st.builds(
+    Condition,
+    type=st.sampled_from(["Scheduled", "Degraded"]),
+    status=st.booleans(),
+    reason=st.sampled_from([*map(str, Reason)]),
+    message=st.text(max_size=100),
+    since=seconds.map(float),
+    generation=st.integers(0, 2**53),
+)
+statuses = st.builds(
+    GroupStatus,
+    phase=st.just("") | st.sampled_from([*map(str, Phase)]),
+    conditions=st.lists(conditions, max_size=2, unique_by=lambda condition: condition.type).map(tuple),
+    members=counts,
+    bound=counts,
+    running=counts,
+    succeeded=counts,
+    failed=counts,
+    minimum=counts,
+    reservation=st.none() | st.builds(Reservation, expires=moments, placements=st.lists(places, max_size=4).map(tuple)),
+    schedule_start_time=st.just(0.0) | moments,
+    scheduled_time=st.just(0.0) | moments,
+    attempts=counts,
+    source=st.just("") | names,
+)
+
+
+def without_nulls(body: dict[str, Any]) -> dict[str, Any]:
+    """What a merge patch leaves of the body in an object without status."""
+    return {key: value for key, value in body.items() if value is not None}
+
+
+@given(statuses)
+def test_a_status_survives_its_object(status):
+    body = status_to_object(status)["status"]
+    assert group_from_object({**MINIMAL, "status": without_nulls(body)}).status == status
+
+
+@given(statuses)
+def test_a_patch_speaks_of_every_field_so_that_nothing_old_is_left(status):
+    body = status_to_object(status)["status"]
+    assert body.keys() == {field.alias for field in PodGroupStatus.model_fields.values()}
+
+
+def test_unset_fields_are_null_in_the_patch():
+    body = status_to_object(GroupStatus())["status"]
+    assert {key for key, value in body.items() if value is None} == {
+        "phase",
+        "reservation",
+        "scheduleStartTime",
+        "scheduledTime",
+        "source",
+    }
+
+
+def test_clock_times_carry_microseconds_and_conditions_seconds():
+    condition = Condition(type="Scheduled", status=True, reason="Scheduled", message="", since=1_767_225_600.9)
+    body = status_to_object(GroupStatus(conditions=(condition,), schedule_start_time=1_767_225_600.25))["status"]
+    assert body["scheduleStartTime"] == "2026-01-01T00:00:00.250000Z"
+    assert body["conditions"][0]["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+
+
+def test_a_reservation_is_written_in_quantities():
+    place = Place(node="n", role="worker", count=2, pods=("a-0",), requests=(("cpu", 1500), ("memory", 1024)))
+    body = status_to_object(GroupStatus(reservation=Reservation(expires=1.0, placements=(place,))))["status"]
+    assert body["reservation"] == {
+        "expires": "1970-01-01T00:00:01.000000Z",
+        "placements": [
+            {
+                "node": "n",
+                "role": "worker",
+                "count": 2,
+                "pods": ["a-0"],
+                "requests": {"cpu": "1500m", "memory": "1024"},
+            }
+        ],
+    }
+
+
+def test_a_field_that_a_newer_version_wrote_is_passed_over():
+    assert status_from_object({"phase": "Running", "forecast": "soon"}) == GroupStatus(phase="Running")
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"phase": "Sleeping", "bound": 1},
+        {"bound": "1"},
+        {"bound": -1},
+        {"scheduledTime": "yesterday", "bound": 1},
+        {"scheduledTime": "2026-01-01T00:00:00", "bound": 1},
+        {"reservation": {}, "bound": 1},
+        {"reservation": {"expires": "2026-01-01T00:00:00Z", "placements": [{"node": "n"}]}, "bound": 1},
+        {
+            "reservation": {
+                "expires": "2026-01-01T00:00:00Z",
+                "placements": [{"node": "n", "count": 1, "requests": {"cpu": "much"}}],
+            },
+            "bound": 1,
+        },
+        {"conditions": [{"type": "Scheduled"}], "bound": 1},
+    ],
+)
+def test_nothing_is_taken_from_a_status_that_cannot_be_read(status):
+    assert status_from_object(status) == GroupStatus()

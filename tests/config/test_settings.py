@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gangsched.config.settings import Backoff, InvalidConfig, Settings, load
+from gangsched.core.policy import Policy
+
+
+def written(folder: Path, text: str) -> Path:
+    """A configuration file with this text."""
+    path = folder / "config.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_defaults_are_those_of_the_core():
+    assert load().policy() == Policy()
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "{}", "---\n"])
+def test_an_empty_file_means_the_defaults(tmp_path, text):
+    assert load(written(tmp_path, text)) == Settings()
+
+
+def test_every_key_is_read(tmp_path):
+    text = """
+        schedulerNames: [gangsched, batch]
+        namespace: team
+        defaultMaxScheduleTime: 5m
+        maxPriority: 1000
+        backoff: {initial: 1s, max: 1h}
+        repairDeadline: 45s
+        bindConcurrency: 8
+        listen: 127.0.0.1:0
+        logFormat: json
+    """
+    settings = load(written(tmp_path, text))
+    assert set(Settings.model_fields) == settings.model_fields_set
+    assert settings.policy(seed=7) == Policy(
+        scheduler_names=("gangsched", "batch"),
+        namespace="team",
+        default_max_schedule_time_s=300.0,
+        max_priority=1000,
+        backoff_initial_s=1.0,
+        backoff_max_s=3600.0,
+        repair_deadline_s=45.0,
+        seed=7,
+    )
+    assert (settings.bind_concurrency, settings.listen, settings.log_format) == (8, "127.0.0.1:0", "json")
+
+
+def test_flags_win_over_the_file(tmp_path):
+    path = written(tmp_path, "schedulerNames: [a]\nnamespace: b\n")
+    settings = load(path, flags={"schedulerNames": ["c", "d"], "logFormat": "json"})
+    assert (settings.scheduler_names, settings.namespace, settings.log_format) == (("c", "d"), "b", "json")
+
+
+def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
+    with pytest.raises(InvalidConfig, match=r"^command line: listen: 'here' is not an address: write HOST:PORT"):
+        load(written(tmp_path, "namespace: a"), flags={"listen": "here"})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "schedulerName: a",
+            (
+                "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
+                "defaultMaxScheduleTime, listen, logFormat, maxPriority, namespace, repairDeadline, schedulerNames"
+            ),
+        ),
+        ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),
+        (
+            "backoff: {initial: 1s, min: 1s}",
+            "backoff.min is not a known key: correct or remove it; known keys are initial, max",
+        ),
+        (
+            "backoff: {initial: 2m, max: 1m}",
+            "backoff: max must not be below initial: raise backoff.max or lower backoff.initial",
+        ),
+        (
+            "backoff: {initial: 1h}",
+            "backoff: max must not be below initial: raise backoff.max or lower backoff.initial",
+        ),
+        ("backoff: 10s", "backoff must be a valid dictionary or instance of Backoff"),
+        (
+            "defaultMaxScheduleTime: 60",
+            "defaultMaxScheduleTime: '60' is not a duration: write hours, minutes and seconds",
+        ),
+        (
+            "defaultMaxScheduleTime: 200h",
+            "defaultMaxScheduleTime: '200h' is out of range: a duration here is from 1s to 168h",
+        ),
+        ("repairDeadline:", "repairDeadline: 'None' is not a duration"),
+        ("maxPriority: '1'", "maxPriority must be a valid integer"),
+        ("maxPriority: 1000000001", "maxPriority must be less than or equal to 1000000000"),
+        ("bindConcurrency: 0", "bindConcurrency must be greater than or equal to 1"),
+        ("schedulerNames: []", "schedulerNames must have at least 1 item"),
+        ("schedulerNames: gangsched", "schedulerNames must be a valid tuple"),
+        ("schedulerNames: ['']", "schedulerNames[0] must have at least 1 character"),
+        ("schedulerNames: [a, a]", "schedulerNames: a name occurs more than once: name every scheduler once"),
+        ("logFormat: xml", "logFormat must be 'text' or 'json'"),
+        ("listen: 8080", "listen must be a valid string"),
+        ("listen: localhost", "listen: 'localhost' is not an address: write HOST:PORT, such as :8080"),
+        ("listen: ':65536'", "listen: ':65536' is not an address"),
+        ("listen: '::1:80'", "listen: '::1:80' is not an address"),
+        ("- a", "must be a mapping of settings: write one 'key: value' a line"),
+        ("1: a", "must be a mapping of settings: write one 'key: value' a line"),
+        ("a: [", "is not YAML: while parsing"),
+        ("namespace: 1\nlogFormat: xml", "namespace must be a valid string; logFormat must be 'text' or 'json'"),
+    ],
+)
+def test_what_is_wrong_is_told_with_file_key_and_remedy(tmp_path, text, told):
+    path = written(tmp_path, text)
+    with pytest.raises(InvalidConfig) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: {told}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_missing_is_told(tmp_path):
+    path = tmp_path / "none.yaml"
+    with pytest.raises(InvalidConfig) as caught:
+        load(path)
+    assert str(caught.value) == f"{path}: cannot be read (No such file or directory): name a file that exists"
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidConfig, match="is not YAML"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [
+        (":8080", ("", 8080)),
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("localhost:65535", ("localhost", 65535)),
+        ("[::1]:80", ("::1", 80)),
+    ],
+)
+def test_the_address_to_listen_on_is_split(listen, address):
+    assert load(flags={"listen": listen}).listen_address == address
+
+
+@pytest.mark.parametrize(
+    "field", [*Settings.model_fields.items(), *Backoff.model_fields.items()], ids=lambda field: field[0]
+)
+def test_every_setting_is_described(field):
+    _, info = field
+    assert info.description is not None
+    assert info.description.endswith(".")

@@ -1,0 +1,191 @@
+"""The CustomResourceDefinition on a real API server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gangsched.api.conversion import group_from_object
+from gangsched.api.status import status_to_object
+from gangsched.core.model import Condition, GroupStatus, Place, Reservation
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane
+from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+
+STATUS = GroupStatus(
+    phase="Reserved",
+    conditions=(
+        Condition(
+            type="Scheduled",
+            status=False,
+            reason="GangIncomplete",
+            message="4 of 5 members exist: 1 more is needed.",
+            since=1_790_000_000.0,
+            generation=3,
+        ),
+        Condition(type="Degraded", status=False, reason="Healthy", message="", since=1_790_000_001.0, generation=3),
+    ),
+    members=5,
+    bound=1,
+    running=1,
+    succeeded=2,
+    failed=3,
+    minimum=4,
+    reservation=Reservation(
+        expires=1_790_000_060.123457,
+        placements=(
+            Place(
+                node="node-1",
+                role="worker",
+                count=3,
+                pods=("a-0", "a-1"),
+                requests=(("cpu", 1500), ("memory", 2**34), ("nvidia.com/gpu", 1)),
+            ),
+            Place(node="node-2", role="", count=1, pods=(), requests=()),
+        ),
+    ),
+    schedule_start_time=1_790_000_000.000001,
+    scheduled_time=1_790_000_059.999999,
+    attempts=7,
+    source="gangsched",
+)
+
+
+@pytest.fixture(scope="session")
+def with_crd(control_plane: ControlPlane) -> ControlPlane:
+    """The control plane with what lies in crds/."""
+    control_plane.kubectl("apply", "--server-side", "-f", ROOT / "crds")
+    control_plane.kubectl("wait", "--for=condition=Established", "crd/podgroups.gangsched.io")
+    return control_plane
+
+
+@pytest.fixture
+def path(with_crd: ControlPlane, namespace: str) -> str:  # noqa: ARG001 - the PodGroups need the CRD
+    """Where the PodGroups of the test's namespace are."""
+    return f"/apis/gangsched.io/v1alpha1/namespaces/{namespace}/podgroups"
+
+
+@pytest.mark.parametrize("refusal", REFUSED, ids=lambda refusal: refusal.case)
+def test_the_api_server_refuses_and_names_field_and_remedy(control_plane, path, refusal):
+    with pytest.raises(ApiError) as caught:
+        control_plane.api.post(path, refusal.manifest)
+    assert caught.value.status == 422
+    for fragment in refusal.server:
+        assert fragment in caught.value.message
+
+
+@pytest.mark.parametrize(("_case", "accepted"), ACCEPTED, ids=[case for case, _ in ACCEPTED])
+def test_the_api_server_accepts(control_plane, path, _case, accepted):
+    made = control_plane.api.post(path, accepted)
+    assert group_from_object(made).error == ""
+
+
+def test_a_generated_name_is_cut_to_what_a_label_holds(control_plane, path):
+    body = manifest({"minMember": 1})
+    body["metadata"] = {"generateName": "a" * 200}
+    made = control_plane.api.post(path, body)
+    assert len(made["metadata"]["name"]) == 63
+
+
+def test_the_api_server_keeps_the_whole_of_a_full_spec(control_plane, path):
+    made = control_plane.api.post(path, FULL)
+    assert made["spec"] == FULL["spec"]
+
+
+def test_defaults_are_filled_in(control_plane, path):
+    spec = {"minMember": 1, "roles": [{"name": "a", "template": {"tolerations": [{"key": "k"}]}}], "placement": {}}
+    made = control_plane.api.post(path, manifest(spec))
+    assert made["spec"] == {
+        "minMember": 1,
+        "timeoutPolicy": "Retry",
+        "roles": [{"name": "a", "minMember": 0, "template": {"tolerations": [{"key": "k", "operator": "Equal"}]}}],
+        "placement": {"strategy": "Pack"},
+        "onDegraded": "Repair",
+    }
+
+
+def test_a_topology_is_required_unless_it_says_otherwise(control_plane, path):
+    made = control_plane.api.post(path, manifest({"minMember": 1, "placement": {"topology": {"key": "zone"}}}))
+    assert made["spec"]["placement"] == {"strategy": "Pack", "topology": {"key": "zone", "mode": "Required"}}
+
+
+def test_a_misspelt_field_is_reported_by_kubectl(with_crd, namespace):
+    body = json.dumps(manifest({"minMember": 1, "minMembers": 2}))
+    printed = with_crd.kubectl("create", "-n", namespace, "-f", "-", stdin=body, check=False)
+    assert 'unknown field "spec.minMembers"' in printed
+
+
+def test_min_member_can_be_changed(control_plane, path):
+    control_plane.api.post(path, MINIMAL)
+    changed = control_plane.api.merge(f"{path}/a", {"spec": {"minMember": 5}})
+    assert (changed["spec"]["minMember"], changed["metadata"]["generation"]) == (5, 2)
+    with pytest.raises(ApiError, match="raise maxMember or lower minMember"):
+        control_plane.api.merge(f"{path}/a", {"spec": {"maxMember": 4}})
+
+
+def test_status_is_written_through_its_subresource_only(control_plane, path):
+    made = control_plane.api.post(path, {**MINIMAL, "status": {"phase": "Running"}})
+    assert "status" not in made
+    ignored = control_plane.api.merge(f"{path}/a", {"status": {"phase": "Running"}})
+    assert "status" not in ignored
+    written = control_plane.api.merge(f"{path}/a/status", {"status": {"phase": "Running"}, "spec": {"minMember": 9}})
+    assert (written["status"]["phase"], written["spec"]["minMember"]) == ("Running", 1)
+    assert written["metadata"]["generation"] == 1
+
+
+def test_a_full_status_comes_back_as_it_was_written(control_plane, path):
+    control_plane.api.post(path, MINIMAL)
+    control_plane.api.merge(f"{path}/a/status", status_to_object(STATUS))
+    assert group_from_object(control_plane.api.get(f"{path}/a")).status == STATUS
+
+
+def test_an_empty_status_replaces_a_full_one_in_a_merge_patch(control_plane, path):
+    control_plane.api.post(path, MINIMAL)
+    control_plane.api.merge(f"{path}/a/status", status_to_object(STATUS))
+    control_plane.api.merge(f"{path}/a/status", status_to_object(GroupStatus()))
+    left = control_plane.api.get(f"{path}/a")
+    assert group_from_object(left).status == GroupStatus()
+    assert not {"phase", "reservation", "scheduleStartTime", "scheduledTime", "source"} & left["status"].keys()
+
+
+def test_a_reservation_for_ten_thousand_pods_is_accepted(control_plane, path):
+    pods = tuple(f"a-long-name-of-a-stateful-set-{i}" for i in range(10_000))
+    places = tuple(
+        Place(node=f"node-{i}", role="worker", count=2, pods=pods[2 * i : 2 * i + 2], requests=(("cpu", 100),))
+        for i in range(5_000)
+    )
+    status = GroupStatus(phase="Reserved", reservation=Reservation(expires=1_790_000_000.0, placements=places))
+    control_plane.api.post(path, MINIMAL)
+    control_plane.api.merge(f"{path}/a/status", status_to_object(status))
+    assert group_from_object(control_plane.api.get(f"{path}/a")).status == status
+
+
+@pytest.mark.parametrize("resource", ["pg", "gpg", "podgroup", "podgroups.gangsched.io", "gangsched"])
+def test_kubectl_get_shows_the_columns(control_plane, path, namespace, resource):
+    control_plane.api.post(path, MINIMAL)
+    control_plane.api.merge(f"{path}/a/status", status_to_object(STATUS))
+    head, row = control_plane.kubectl("get", resource, "-n", namespace).splitlines()
+    assert head.split() == ["NAME", "PHASE", "MIN", "MEMBERS", "BOUND", "REASON", "AGE"]
+    assert row.split()[1:-1] == ["Reserved", "1", "5", "1", "GangIncomplete"]
+
+
+def test_kubectl_explain_tells_unit_and_default(with_crd):
+    told = with_crd.kubectl("explain", "podgroups.gangsched.io.spec.maxScheduleTime")
+    assert "from 1s to 168h" in " ".join(told.split())
+    assert "defaultMaxScheduleTime" in told
+
+
+def test_the_api_server_finds_nothing_wrong_with_the_schema(with_crd):
+    crd = with_crd.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.gangsched.io")
+    conditions = {condition["type"]: condition["status"] for condition in crd["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_the_examples_are_valid(with_crd, namespace, example):
+    with_crd.kubectl("apply", "--dry-run=server", "--validate=strict", "-n", namespace, "-f", example)
