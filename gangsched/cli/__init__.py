@@ -1,0 +1,45 @@
+"""The command line: `gangsched COMMAND`.
+
+Each command is a module of this package with `add_parser(commands)`, which adds its parser and sets `execute` to a
+function from the parsed arguments to the exit status. Such a module imports what it works with only when it runs, so
+that `gangsched version` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse has no public name for it
+
+COMMANDS = ("run", "crd", "version")
+"""Modules of this package, in the order in which `--help` lists them."""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="gangsched", description="A Kubernetes gang scheduler: all pods of a group are bound together, or none is."
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    for name in COMMANDS:
+        add_parser: Callable[[Commands], None] = import_module(f"{__name__}.{name}").add_parser
+        add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status; wrong usage ends with status 2 and a message."""
+    arguments = make_parser().parse_args(argv)
+    execute: Callable[[argparse.Namespace], int] = arguments.execute
+    try:
+        return execute(arguments)
+    except BrokenPipeError:
+        # Whoever read our output (`| head`) has seen enough; Python would complain about it once more at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1

@@ -1,0 +1,285 @@
+"""From Kubernetes objects to the values of the core, by the rules of kube-scheduler's default profile.
+
+Nothing here raises or drops an object: what cannot be honoured or read is named in `Shape.unsupported`, and the pod
+waits with that reason. Equal shapes come out as the identical object, which makes comparing them cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from gangsched.core.model import (
+    Amounts,
+    HostPort,
+    Labels,
+    Node,
+    NodeTerm,
+    Owner,
+    Pod,
+    PodPhase,
+    PodTerm,
+    Requirement,
+    Shape,
+    Taint,
+    Toleration,
+)
+from gangsched.core.quantity import InvalidQuantity, amount
+from gangsched.core.requests import InitContainer, counted, pod_requests, with_resize
+from gangsched.kube import wire
+from gangsched.kube.dialects import declaration
+from gangsched.kube.errors import printable
+from gangsched.kube.unsupported import unsupported_fields
+
+_PHASES = {phase.value: phase for phase in PodPhase}
+_KEPT = 8192
+_NOTHING: dict[str, str] = {}
+
+
+class _Said(NamedTuple):
+    """What the conditions of a pod say, as far as it is read."""
+
+    reason: str = ""
+    message: str = ""
+    resize_infeasible: bool = False
+
+
+_SAID_NOTHING = _Said()
+
+
+def pod(found: wire.Pod) -> Pod:
+    """The pod as the core sees it. Fields that a manifest leaves out have the API server's defaults."""
+    meta = found.metadata
+    spec = found.spec or wire.PodSpec()
+    status = found.status or wire.PodStatus()
+    said = _said(status.conditions) if status.conditions else _SAID_NOTHING
+    why = found.why if isinstance(found, wire.UnreadablePod) else ""
+    return Pod(
+        uid=meta.uid or "",
+        namespace=meta.namespace or "default",
+        name=meta.name or "",
+        shape=_interned(_shape(spec, status, why=why, resize_infeasible=said.resize_infeasible)),
+        created=_created(meta),
+        scheduler=spec.scheduler_name or "default-scheduler",
+        phase=_PHASES.get(status.phase, PodPhase.UNKNOWN) if status.phase else PodPhase.PENDING,
+        node=spec.node_name or "",
+        nominated_node=status.nominated_node_name or "",
+        terminating=meta.deletion_timestamp is not None,
+        gated=bool(spec.scheduling_gates),
+        priority=spec.priority or 0,
+        declaration=declaration(meta.labels, meta.annotations or _NOTHING) if meta.labels else None,
+        labels=labels(meta.labels),
+        anti_affinity=_anti_affinity(spec.affinity, meta.namespace or "default") if spec.affinity else (),
+        owner=_owner(meta.owner_references) if meta.owner_references else None,
+        told_reason=said.reason,
+        told_message=said.message,
+    )
+
+
+def node(found: wire.Node) -> Node:
+    """The node as the core sees it. An allocatable amount that cannot be read counts as none."""
+    spec = found.spec or wire.NodeSpec()
+    status = found.status or wire.NodeStatus()
+    return Node(
+        name=found.metadata.name or "",
+        allocatable=_allocatable(status.allocatable or {}),
+        labels=labels(found.metadata.labels),
+        taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value or "") for taint in spec.taints or ()),
+        unschedulable=bool(spec.unschedulable),
+    )
+
+
+def labels(found: Mapping[str, str] | None) -> Labels:
+    """Label pairs sorted by key."""
+    return tuple(sorted(found.items())) if found else ()
+
+
+@lru_cache(maxsize=_KEPT)
+def _interned(shape: Shape) -> Shape:
+    """The first shape equal to this one, for as long as it is among the last so many that were seen."""
+    return shape
+
+
+def _created(meta: wire.Meta) -> float:
+    return meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0
+
+
+def _shape(spec: wire.PodSpec, status: wire.PodStatus, *, why: str, resize_infeasible: bool) -> Shape:
+    unreadable: list[str] = []
+    requests = _requests(spec, status, unreadable, resize_infeasible=resize_infeasible)
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = affinity.required if affinity is not None else None
+    refused = unsupported_fields(spec)
+    if why:
+        refused = (*refused, f"a field that cannot be read ({printable(why)})")
+    if unreadable:
+        refused = (*refused, *unreadable)
+    return Shape(
+        requests=requests,
+        node_selector=labels(spec.node_selector),
+        node_affinity=None
+        if required is None
+        else tuple(_node_term(term) for term in required.node_selector_terms or ()),
+        tolerations=tuple(map(_toleration, spec.tolerations)) if spec.tolerations else (),
+        host_ports=_host_ports(spec),
+        unsupported=refused,
+    )
+
+
+def _requests(spec: wire.PodSpec, status: wire.PodStatus, unreadable: list[str], *, resize_infeasible: bool) -> Amounts:
+    """What the pod takes on its node; amounts that cannot be read are left out and named in `unreadable`."""
+    statuses = {held.name: held for held in status.container_statuses or () if held.resources is not None}
+    pod_level: Mapping[str, int] | None = None
+    if spec.resources is not None and spec.resources.requests:
+        where = "spec.resources.requests"
+        wanted = _amounts(spec.resources.requests, where, unreadable)
+        held = _held(wanted, status.resources, status.allocated_resources, infeasible=resize_infeasible)
+        pod_level = {name: held[name] for name in wanted}
+    init_containers: list[InitContainer] = []
+    if spec.init_containers:
+        where = "spec.initContainers[].resources.requests"
+        sidecars = {held.name: held for held in status.init_container_statuses or () if held.resources is not None}
+        for container in spec.init_containers:
+            sidecar = container.restart_policy == "Always"
+            taken = _container(container, sidecars if sidecar else {}, where, unreadable, infeasible=resize_infeasible)
+            init_containers.append(InitContainer(taken, sidecar))
+    where = "spec.containers[].resources.requests"
+    return pod_requests(
+        containers=[
+            _container(container, statuses, where, unreadable, infeasible=resize_infeasible)
+            for container in spec.containers or ()
+        ],
+        init_containers=init_containers,
+        pod_level=pod_level,
+        overhead=_amounts(spec.overhead, "spec.overhead", unreadable) if spec.overhead else {},
+    )
+
+
+def _container(
+    container: wire.Container,
+    statuses: Mapping[str, wire.ContainerStatus],
+    where: str,
+    unreadable: list[str],
+    *,
+    infeasible: bool,
+) -> Mapping[str, int]:
+    asked = container.resources.requests if container.resources is not None else None
+    wanted = _amounts(asked, where, unreadable) if asked else {}
+    status = statuses.get(container.name) if statuses else None
+    if status is None or status.resources is None:
+        return wanted
+    actuated, allocated = status.resources.requests, status.allocated_resources
+    if actuated == asked and (allocated is None or allocated == asked):
+        return wanted
+    return _held(wanted, status.resources, allocated, infeasible=infeasible)
+
+
+def _held(
+    wanted: Mapping[str, int],
+    actuated: wire.Resources | None,
+    allocated: wire.Quantities | None,
+    *,
+    infeasible: bool,
+) -> Mapping[str, int]:
+    """What is set aside on the node while a resize is under way; what a status says unreadably counts as unsaid."""
+    if actuated is None:
+        return wanted
+    return with_resize(
+        wanted,
+        actuated=_amounts(actuated.requests or {}, "status", []),
+        allocated=_amounts(allocated or {}, "status", []),
+        infeasible=infeasible,
+    )
+
+
+def _amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> dict[str, int]:
+    amounts: dict[str, int] = {}
+    for name, text in quantities.items():
+        try:
+            found = amount(name, text)
+        except InvalidQuantity:
+            found = -1
+        if found < 0:
+            unreadable.append(printable(f"{where} ({name}: {text!r} is no amount)", limit=200))
+        else:
+            amounts[name] = found
+    return amounts
+
+
+def _allocatable(quantities: wire.Quantities) -> Amounts:
+    amounts = _amounts(quantities, "status.allocatable", [])
+    return tuple(sorted((name, size) for name, size in amounts.items() if size and (name == "pods" or counted(name))))
+
+
+def _node_term(term: wire.NodeSelectorTerm) -> NodeTerm:
+    return NodeTerm(expressions=_requirements(term.match_expressions), fields=_requirements(term.match_fields))
+
+
+def _requirements(found: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(key=item.key, operator=item.operator, values=tuple(item.values or ())) for item in found or ()
+    )
+
+
+def _toleration(found: wire.Toleration) -> Toleration:
+    return Toleration(
+        key=found.key or "", operator=found.operator or "", value=found.value or "", effect=found.effect or ""
+    )
+
+
+def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
+    """The ports of containers and sidecars; those of ordinary init containers do not count."""
+    running = list(spec.containers or ())
+    running += [container for container in spec.init_containers or () if container.restart_policy == "Always"]
+    taken = {
+        (port.host_port, port.protocol or "TCP", port.host_ip or "0.0.0.0")  # noqa: S104 - the API's wildcard as data
+        for container in running
+        if container.ports
+        for port in container.ports
+        if port.host_port
+    }
+    return tuple(HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(taken)) if taken else ()
+
+
+def _anti_affinity(affinity: wire.Affinity, namespace: str) -> tuple[PodTerm, ...]:
+    terms = affinity.pod_anti_affinity.required if affinity.pod_anti_affinity is not None else None
+    return tuple(_pod_term(term, namespace) for term in terms or ())
+
+
+def _pod_term(term: wire.PodAffinityTerm, namespace: str) -> PodTerm:
+    """The term, with the pod's own namespace where it gives neither namespaces nor a selector of them."""
+    namespaces = tuple(term.namespaces or ())
+    if not namespaces and term.namespace_selector is None:
+        namespaces = (namespace,)
+    return PodTerm(
+        topology_key=term.topology_key,
+        selector=_selector(term.label_selector),
+        namespaces=namespaces,
+        namespace_selector=_selector(term.namespace_selector),
+    )
+
+
+def _selector(found: wire.LabelSelector | None) -> tuple[Requirement, ...] | None:
+    if found is None:
+        return None
+    pairs = tuple(Requirement(key=key, operator="In", values=(value,)) for key, value in labels(found.match_labels))
+    return pairs + _requirements(found.match_expressions)
+
+
+def _owner(references: Iterable[wire.Owner]) -> Owner | None:
+    for reference in references:
+        if reference.controller:
+            return Owner(kind=reference.kind, name=reference.name, uid=reference.uid)
+    return None
+
+
+def _said(conditions: Iterable[wire.Condition]) -> _Said:
+    reason = message = ""
+    infeasible = False
+    for condition in conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            reason, message = condition.reason or "", condition.message or ""
+        elif condition.type == "PodResizePending":
+            infeasible = condition.reason == "Infeasible"
+    return _Said(reason, message, infeasible)

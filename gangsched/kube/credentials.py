@@ -1,0 +1,158 @@
+"""Who we are and where the API server is: from a kubeconfig, else from the service account of the pod we run in."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import tempfile
+import urllib.parse
+import urllib.request
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from kubernetes_asyncio.client.configuration import Configuration
+from kubernetes_asyncio.config import ConfigException, kube_config, load_incluster_config
+from kubernetes_asyncio.config.incluster_config import SERVICE_HOST_ENV_NAME, SERVICE_TOKEN_FILENAME
+
+from gangsched.kube.errors import NoCredentials
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """How to reach the API server.
+
+    `server` is its URL without a trailing slash and may end in a path. `tls` is None for plain HTTP. `tls_name` is the
+    name to verify its certificate against, where that is not the host in the URL. `authorization` gives the value of
+    the Authorization header for a call that starts now, renewed where it expires; None without one.
+    """
+
+    server: str
+    authorization: Callable[[], Awaitable[str | None]]
+    tls: ssl.SSLContext | None = None
+    tls_name: str | None = None
+    proxy: str | None = None
+
+
+async def find_connection(*, kubeconfig: str | None, context: str | None) -> Connection:
+    """Find credentials: `kubeconfig`, else $KUBECONFIG, else the pod's service account, else ~/.kube/config.
+
+    A `context` is only found in a kubeconfig, so naming one leaves the service account out.
+
+    Raises:
+        NoCredentials: nothing was found, or what was found cannot be used; the message says what to do.
+    """
+    named = kubeconfig or os.environ.get("KUBECONFIG")
+    if not named and context is None and _in_pod():
+        return _in_cluster()
+    return await _from_kubeconfig(_existing(named or "~/.kube/config"), context)
+
+
+def _in_pod() -> bool:
+    return bool(os.environ.get(SERVICE_HOST_ENV_NAME)) and Path(SERVICE_TOKEN_FILENAME).exists()
+
+
+def _in_cluster() -> Connection:
+    found = Configuration()
+    try:
+        load_incluster_config(client_configuration=found)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError) as error:
+        raise NoCredentials(f"The pod's service account cannot be used: {error}") from error
+    return _connection(found)
+
+
+def _existing(paths: str) -> list[str]:
+    """Those of the files in a list like $KUBECONFIG's that exist: kubectl ignores the others too."""
+    names = [str(Path(part).expanduser()) for part in paths.split(os.pathsep) if part]
+    files = [name for name in names if Path(name).exists()]
+    if not files:
+        raise NoCredentials(
+            f"There is no kubeconfig at {' or '.join(names)} and no service account of a pod:"
+            " give --kubeconfig FILE or set KUBECONFIG."
+        )
+    return files
+
+
+async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
+    where = f"The kubeconfig {' + '.join(files)}"
+    found = Configuration()
+    # Keys and certificates pass through files because Python's ssl cannot load them from memory.
+    with tempfile.TemporaryDirectory(prefix="gangsched-") as folder:
+        try:
+            loader = await kube_config.load_kube_config(
+                config_file=os.pathsep.join(files),
+                context=context,
+                client_configuration=found,
+                persist_config=False,
+                temp_file_path=folder,
+            )
+        except ConfigException as error:
+            raise NoCredentials(f"{where} cannot be used: {error}") from error
+        except (OSError, ValueError, TypeError, AttributeError, KeyError, AssertionError, yaml.YAMLError) as error:
+            raise NoCredentials(
+                f"{where} cannot be read as a kubeconfig ({type(error).__name__}: {error});"
+                " `kubectl config view` shows what kubectl makes of it."
+            ) from error
+        finally:
+            # The library remembers those files for the life of the process; ours are gone with the folder.
+            kube_config._temp_files.clear()  # noqa: SLF001
+        _renew_exec_token(found, loader)
+        return _connection(found)
+
+
+def _renew_exec_token(configuration: Configuration, loader: kube_config.KubeConfigLoader) -> None:
+    """Have the exec plugin called again before its token expires, which the library leaves to its user."""
+    if not hasattr(loader, "exec_plugin_expiry"):
+        return
+    one_at_a_time = asyncio.Lock()
+
+    async def renew(configuration: Configuration) -> None:
+        async with one_at_a_time:
+            await loader.load_from_exec_plugin()
+        configuration.api_key["BearerToken"] = loader.token
+
+    configuration.refresh_api_key_hook = renew
+
+
+def _connection(found: Configuration) -> Connection:
+    server = str(found.host).rstrip("/")
+
+    async def authorization() -> str | None:
+        try:
+            key = await found.get_api_key_with_prefix("BearerToken")
+        except (ConfigException, OSError) as error:
+            raise NoCredentials(f"The credentials for {server} cannot be renewed: {error}") from error
+        return str(key).strip() if key else None
+
+    return Connection(
+        server=server,
+        authorization=authorization,
+        tls=_tls(found) if server.startswith("https:") else None,
+        tls_name=found.tls_server_name,
+        proxy=found.proxy or _proxy_of_environment(server),
+    )
+
+
+def _tls(found: Configuration) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=found.ssl_ca_cert)
+        if found.cert_file:
+            context.load_cert_chain(found.cert_file, keyfile=found.key_file)
+    except (OSError, ValueError) as error:
+        raise NoCredentials(f"A certificate or key for {found.host} cannot be read: {error}") from error
+    # Python 3.13 asks for extensions that the CAs of many clusters lack; kubectl and the API server do not.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not found.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _proxy_of_environment(server: str) -> str | None:
+    """The proxy that HTTPS_PROXY and NO_PROXY ask for; aiohttp's own way would also send passwords from ~/.netrc."""
+    url = urllib.parse.urlsplit(server)
+    if urllib.request.proxy_bypass(url.hostname or ""):
+        return None
+    return urllib.request.getproxies().get(url.scheme)

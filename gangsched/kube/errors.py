@@ -1,0 +1,54 @@
+"""What can go wrong between us and the API server."""
+
+from __future__ import annotations
+
+
+def printable(text: str, *, limit: int = 1000) -> str:
+    """The text as it may stand in a log line: control characters escaped, cut at `limit` characters."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    if cut.isprintable():
+        return cut
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in cut)
+
+
+class KubeError(Exception):
+    """Any failure to get something done through the API server."""
+
+
+class NoCredentials(KubeError):  # noqa: N818 - what there is not
+    """There are no usable credentials; the message says where they were looked for and what to do."""
+
+
+class ApiUnreachable(KubeError):  # noqa: N818 - a state of affairs
+    """No answer came: no connection, a connection lost, or time ran out. What was asked for may still have happened."""
+
+
+class CrdMissing(KubeError):  # noqa: N818 - a state of affairs
+    """The API server does not know PodGroups: the CustomResourceDefinition is not installed."""
+
+
+class Expired(KubeError):  # noqa: N818 - a state of affairs
+    """The server no longer has the version that was asked for (410 Gone): only a new list helps."""
+
+
+class ApiError(KubeError):
+    """The API server answered with an error.
+
+    `status` is the HTTP status, `reason` its Kubernetes reason (`NotFound`, `Conflict`, …; the HTTP reason where the
+    answer is no Status object), `message` its explanation. `retry_after_s` is what it asked to wait, 0 without.
+    """
+
+    def __init__(self, status: int, reason: str, message: str, *, retry_after_s: float = 0.0) -> None:
+        super().__init__(f"{status} {printable(reason)}: {printable(message)}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+
+class AccessDenied(KubeError):  # noqa: N818 - a state of affairs
+    """The API server does not accept our credentials, or they lack a right; the message says which."""
+
+
+class Garbled(KubeError):  # noqa: N818 - a state of affairs
+    """What the API server sent is not what its API promises, or was cut off."""

@@ -1,0 +1,52 @@
+"""Events as objects of events.k8s.io/v1, within the limits that its validation sets."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from gangsched.api.times import format_time
+from gangsched.core.effects import EmitEvent
+from gangsched.kube.resources import API_VERSION
+
+CONTROLLER = "gangsched.io/scheduler"
+
+_NOTE_BYTES = 1024
+_INSTANCE_LENGTH = 128
+_NAME_LENGTH = 253
+
+
+def event_object(effect: EmitEvent, *, now: float, reporting_instance: str) -> dict[str, Any]:
+    """The Event on the object that the effect names, under a name that no other Event has."""
+    unique = f".{secrets.token_hex(8)}"
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {
+            "name": effect.name[: _NAME_LENGTH - len(unique)].rstrip("-.") + unique,
+            "namespace": effect.namespace,
+        },
+        "eventTime": format_time(now),
+        "reportingController": CONTROLLER,
+        "reportingInstance": reporting_instance[:_INSTANCE_LENGTH],
+        "type": effect.type,
+        "reason": effect.reason,
+        "action": effect.action,
+        "regarding": {
+            "apiVersion": API_VERSION if effect.kind == "PodGroup" else "v1",
+            "kind": effect.kind,
+            "namespace": effect.namespace,
+            "name": effect.name,
+            "uid": effect.uid,
+        },
+        "note": shortened(effect.note, limit_bytes=_NOTE_BYTES),
+    }
+
+
+def shortened(text: str, *, limit_bytes: int) -> str:
+    """The text, or as many whole characters of its start as leave room for an ellipsis within the limit."""
+    encoded = text.encode()
+    if len(encoded) <= limit_bytes:
+        return text
+    ellipsis = "…"
+    return encoded[: limit_bytes - len(ellipsis.encode())].decode(errors="ignore") + ellipsis

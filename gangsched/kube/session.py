@@ -1,0 +1,197 @@
+"""The connection to the API server: one pool of kept-alive TLS connections for every call and watch of the process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from http import HTTPStatus
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+from yarl import URL
+
+from gangsched.kube.credentials import Connection, find_connection
+from gangsched.kube.errors import ApiError, ApiUnreachable
+from gangsched.kube.wire import Status
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+_CONNECTIONS = 100
+_CONNECT_TIMEOUT_S = 10.0
+_KEEP_ALIVE_S = 60.0
+_READ_BUFFER_BYTES = 1 << 20
+_STATUS = msgspec.json.Decoder(Status)
+
+Params = Mapping[str, str]
+
+
+class Response(Struct, frozen=True):
+    """An answer of the API server, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        """Whether the server did what was asked for."""
+        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
+
+    def error(self) -> ApiError:
+        """What the server says is wrong."""
+        return _api_error(self.status, self.headers, self.body)
+
+    def checked(self) -> Response:
+        """The answer itself if it is a success.
+
+        Raises:
+            ApiError: it is none.
+        """
+        if not self.ok:
+            raise self.error()
+        return self
+
+
+class ApiSession:
+    """Calls to one API server. Use `connect` to make one, `close` to end it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.server = connection.server
+        self._connection = connection
+        self._connector = aiohttp.TCPConnector(
+            limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_S, ssl=True if connection.tls is None else connection.tls
+        )
+        self._client = self.client()
+
+    def client(self) -> aiohttp.ClientSession:
+        """An aiohttp session on the same connections and with the same, always current, credentials.
+
+        For another library that wants one of its own; closing it leaves the connections open.
+        """
+        return aiohttp.ClientSession(
+            connector=self._connector,
+            connector_owner=False,
+            # Compressing lists costs the API server more than sending them does.
+            headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "gangsched"},
+            middlewares=(self._authorize,),
+            proxy=self._connection.proxy,
+            read_bufsize=_READ_BUFFER_BYTES,
+        )
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        timeout_s: float = 15.0,
+    ) -> Response:
+        """Send one request and read its whole answer. `path` begins with a slash and is already quoted.
+
+        Raises:
+            ApiUnreachable: no complete answer came within `timeout_s`.
+        """
+        headers = {"Content-Type": content_type} if body is not None else None
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_TIMEOUT_S)
+        try:
+            async with self._client.request(
+                method,
+                self._url(path),
+                params=params,
+                data=body,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+            ) as answer:
+                return Response(answer.status, answer.headers, await answer.read())
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unreachable(error) from error
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Params, *, silent_s: float = 70.0) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open an answer without end and give its pieces as they arrive, cut anywhere.
+
+        Raises:
+            ApiError: the server refused (on entering).
+            ApiUnreachable: no connection, or it was lost, or nothing came for `silent_s` (on entering or iterating).
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=silent_s)
+        try:
+            answer = await self._client.get(self._url(path), params=params, timeout=timeout, allow_redirects=False)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unreachable(error) from error
+        try:
+            if answer.status != HTTPStatus.OK:
+                raise _api_error(answer.status, answer.headers, await self._rest(answer))
+            async with aclosing(self._pieces(answer)) as pieces:
+                yield pieces
+        finally:
+            answer.close()
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._client.close()
+        await self._connector.close()
+
+    async def _pieces(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+        try:
+            async for piece in answer.content.iter_any():
+                yield piece
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unreachable(error) from error
+
+    async def _rest(self, answer: aiohttp.ClientResponse) -> bytes:
+        try:
+            return await answer.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unreachable(error) from error
+
+    async def _authorize(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        value = await self._connection.authorization()
+        if value is not None:
+            request.headers["Authorization"] = value
+        if self._connection.tls_name is not None:
+            request.server_hostname = self._connection.tls_name
+        return await handler(request)
+
+    def _url(self, path: str) -> URL:
+        return URL(self.server + path, encoded=True)
+
+    def _unreachable(self, error: Exception) -> ApiUnreachable:
+        said = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "the connection was lost")
+        return ApiUnreachable(f"The API server {self.server} cannot be reached ({type(error).__name__}): {said}")
+
+
+async def connect(*, kubeconfig: str | None = None, context: str | None = None) -> ApiSession:
+    """A session with the credentials of the kubeconfig (this one, $KUBECONFIG), the pod, or ~/.kube/config.
+
+    Nothing is sent yet.
+
+    Raises:
+        NoCredentials: there are none or they cannot be used; the message says what to do.
+    """
+    return ApiSession(await find_connection(kubeconfig=kubeconfig, context=context))
+
+
+def _api_error(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
+    reason, message = "", body[:500].decode("utf-8", "replace").strip()
+    try:
+        said = _STATUS.decode(body)
+    except msgspec.DecodeError:
+        pass
+    else:
+        reason, message = said.reason or "", said.message or message
+    return ApiError(status, reason or "HTTP", message, retry_after_s=_retry_after_s(headers))
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float:
+    """What a Retry-After header asks for; the API server always says it in whole seconds."""
+    value = headers.get("Retry-After", "")
+    return float(value) if value.isascii() and value.isdigit() else 0.0

@@ -1,0 +1,60 @@
+"""What of a pod's spec gangsched cannot honour yet and therefore refuses by name rather than bind wrongly.
+
+kube-scheduler's plug-ins for these are InterPodAffinity, PodTopologySpread, VolumeBinding with its companions,
+VolumeRestrictions, DynamicResources and NodeDeclaredFeatures. The features that a pod can need of its node are those of
+`InferForScheduling` in k8s.io/component-helpers/nodedeclaredfeatures at v0.36.3.
+"""
+
+from __future__ import annotations
+
+from gangsched.kube import wire
+
+_PLAIN_VOLUME = wire.Volume()
+
+
+def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
+    """The fields in use that are refused, named as in a manifest, in an order of their own."""
+    found: list[str] = []
+    if spec.affinity is not None:
+        if spec.affinity.pod_affinity is not None and spec.affinity.pod_affinity.required:
+            found.append("spec.affinity.podAffinity (required)")
+        if spec.affinity.pod_anti_affinity is not None and spec.affinity.pod_anti_affinity.required:
+            found.append("spec.affinity.podAntiAffinity (required)")
+    if spec.topology_spread_constraints and any(
+        constraint.when_unsatisfiable != "ScheduleAnyway" for constraint in spec.topology_spread_constraints
+    ):
+        found.append("spec.topologySpreadConstraints (DoNotSchedule)")
+    if spec.volumes:
+        found.extend(_volumes(spec.volumes))
+    if spec.resource_claims:
+        found.append("spec.resourceClaims")
+    if spec.containers and _restarts_all(spec.containers):
+        found.append("spec.containers[].restartPolicyRules (RestartAllContainers)")
+    if spec.init_containers and _restarts_all(spec.init_containers):
+        found.append("spec.initContainers[].restartPolicyRules (RestartAllContainers)")
+    if spec.host_network and spec.host_users is False:
+        found.append("spec.hostUsers (false, together with hostNetwork)")
+    return tuple(found)
+
+
+def _volumes(volumes: list[wire.Volume]) -> list[str]:
+    refused = [volume for volume in volumes if volume != _PLAIN_VOLUME]
+    if not refused:
+        return []
+    in_use = {
+        "persistentVolumeClaim": any(volume.persistent_volume_claim is not None for volume in refused),
+        "ephemeral": any(volume.ephemeral is not None for volume in refused),
+        "gcePersistentDisk": any(volume.gce_persistent_disk is not None for volume in refused),
+        "awsElasticBlockStore": any(volume.aws_elastic_block_store is not None for volume in refused),
+        "iscsi": any(volume.iscsi is not None for volume in refused),
+        "rbd": any(volume.rbd is not None for volume in refused),
+    }
+    return [f"spec.volumes[].{kind}" for kind, used in in_use.items() if used]
+
+
+def _restarts_all(containers: list[wire.Container]) -> bool:
+    for container in containers:
+        for rule in container.restart_policy_rules or ():
+            if rule.action == "RestartAllContainers":
+                return True
+    return False

@@ -1,0 +1,259 @@
+"""Kubernetes objects as they come over the wire, with only the fields that are read.
+
+Unknown fields are skipped and null counts as absent, so nearly every field is optional. Decoding is the hot path of the
+process, hence structs without garbage collection and no field that nobody reads.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Raw, Struct, field
+
+from gangsched.core.quantity import Quantity
+
+Quantities = dict[str, Quantity]
+Strings = dict[str, str]
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class Owner(Struct, gc=False):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class Meta(Struct, gc=False, rename="camel"):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: str | None = None
+    labels: Strings | None = None
+    annotations: Strings | None = None
+    owner_references: list[Owner] | None = None
+
+
+class Requirement(Struct, gc=False):
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(Struct, gc=False, rename="camel"):
+    match_labels: Strings | None = None
+    match_expressions: list[Requirement] | None = None
+
+
+class NodeSelectorTerm(Struct, gc=False, rename="camel"):
+    match_expressions: list[Requirement] | None = None
+    match_fields: list[Requirement] | None = None
+
+
+class NodeSelector(Struct, gc=False, rename="camel"):
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+
+
+class NodeAffinity(Struct, gc=False):
+    required: NodeSelector | None = field(name=_REQUIRED, default=None)
+
+
+class PodAffinityTerm(Struct, gc=False, rename="camel"):
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class PodAffinity(Struct, gc=False):
+    required: list[PodAffinityTerm] | None = field(name=_REQUIRED, default=None)
+
+
+class Affinity(Struct, gc=False, rename="camel"):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(Struct, gc=False):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class Resources(Struct, gc=False):
+    requests: Quantities | None = None
+
+
+class Port(Struct, gc=False):
+    host_port: int | None = field(name="hostPort", default=None)
+    host_ip: str | None = field(name="hostIP", default=None)
+    protocol: str | None = None
+
+
+class RestartRule(Struct, gc=False):
+    action: str | None = None
+
+
+class Container(Struct, gc=False, rename="camel"):
+    name: str = ""
+    resources: Resources | None = None
+    ports: list[Port] | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: list[RestartRule] | None = None
+
+
+class SpreadConstraint(Struct, gc=False, rename="camel"):
+    when_unsatisfiable: str | None = None
+
+
+class Present(Struct, gc=False):
+    """An object of which only the presence matters."""
+
+
+class Volume(Struct, gc=False, rename="camel"):
+    persistent_volume_claim: Present | None = None
+    ephemeral: Present | None = None
+    gce_persistent_disk: Present | None = None
+    aws_elastic_block_store: Present | None = None
+    iscsi: Present | None = None
+    rbd: Present | None = None
+
+
+class PodSpec(Struct, gc=False, rename="camel"):
+    node_name: str | None = None
+    scheduler_name: str | None = None
+    priority: int | None = None
+    node_selector: Strings | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    resources: Resources | None = None
+    overhead: Quantities | None = None
+    scheduling_gates: list[Present] | None = None
+    topology_spread_constraints: list[SpreadConstraint] | None = None
+    volumes: list[Volume] | None = None
+    resource_claims: list[Present] | None = None
+    host_network: bool | None = None
+    host_users: bool | None = None
+
+
+class Condition(Struct, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+class ContainerStatus(Struct, gc=False, rename="camel"):
+    name: str = ""
+    resources: Resources | None = None
+    allocated_resources: Quantities | None = None
+
+
+class PodStatus(Struct, gc=False, rename="camel"):
+    phase: str | None = None
+    nominated_node_name: str | None = None
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resources: Resources | None = None
+    allocated_resources: Quantities | None = None
+
+
+class Pod(Struct, gc=False):
+    metadata: Meta
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+
+class UnreadablePod(Pod):
+    """A pod of which only what `PodCore` has could be decoded; `why` says what was wrong with the rest."""
+
+    why: str = ""
+
+
+class PodCoreSpec(Struct, gc=False, rename="camel"):
+    node_name: str | None = None
+    scheduler_name: str | None = None
+    priority: int | None = None
+
+
+class PodCoreStatus(Struct, gc=False):
+    phase: str | None = None
+
+
+class PodCore(Struct, gc=False):
+    """What must be readable of a pod, if nothing else is."""
+
+    metadata: Meta
+    spec: PodCoreSpec | None = None
+    status: PodCoreStatus | None = None
+
+
+class Taint(Struct, gc=False):
+    key: str = ""
+    effect: str = ""
+    value: str | None = None
+
+
+class NodeSpec(Struct, gc=False):
+    taints: list[Taint] | None = None
+    unschedulable: bool | None = None
+
+
+class NodeStatus(Struct, gc=False):
+    allocatable: Quantities | None = None
+
+
+class Node(Struct, gc=False):
+    metadata: Meta
+    spec: NodeSpec | None = None
+    status: NodeStatus | None = None
+
+
+class Namespace(Struct, gc=False):
+    metadata: Meta
+
+
+class PriorityClass(Struct, gc=False):
+    metadata: Meta
+    value: int = 0
+
+
+class ListMeta(Struct, gc=False, rename="camel"):
+    resource_version: str | None = None
+    continue_: str | None = field(name="continue", default=None)
+
+
+class Page(Struct, gc=False):
+    """One page of a list; its items are decoded one by one, so that a strange one spoils none but itself."""
+
+    metadata: ListMeta
+    items: list[Raw] | None = None
+
+
+class WatchEvent(Struct, gc=False):
+    """One line of a watch. `object` is a Status if `type` is ERROR, else an object of the kind watched."""
+
+    type: str
+    object: Raw
+
+
+class Versioned(Struct, gc=False):
+    """Any object, of which only the version matters (a bookmark)."""
+
+    metadata: Meta
+
+
+class Status(Struct, gc=False):
+    """How the API server says what is wrong."""
+
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None

@@ -1,0 +1,219 @@
+"""Which write is sent next: the order among everything that the machine has decided and nobody has sent yet.
+
+Who goes first
+    A binding takes any free slot, and so does a conditional status write: it is a reservation, and bindings wait for
+    it. The other status patches, pod conditions and Events only tell people. Together they take at most a quarter of
+    the slots, so that a burst of bindings always finds slots, and none while a binding waits. So that they never starve
+    under an endless stream of bindings, one that has waited for `patience_s` may even then take one of two slots.
+
+What is never sent
+    Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in
+    flight. Events wait in a bounded queue that drops its oldest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.model import GroupKey
+
+
+class Job(NamedTuple):
+    """A write that waits: since when (seconds of any monotonic clock) and how often it was tried before."""
+
+    effect: Effect
+    since: float
+    attempt: int = 0
+
+
+class _Newest:
+    """Keeps the newest waiting job of each key and hides it while another of that key is in flight."""
+
+    def __init__(self) -> None:
+        self.ready: dict[Hashable, Job] = {}
+        self._behind: dict[Hashable, Job] = {}
+        self._in_flight: set[Hashable] = set()
+
+    def __len__(self) -> int:
+        return len(self.ready) + len(self._behind)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self.ready or key in self._behind
+
+    def add(self, key: Hashable, job: Job) -> None:
+        waiting = self._behind if key in self._in_flight else self.ready
+        older = waiting.get(key)
+        # A replaced job keeps its place and its age: a group that changes often is not told later for it.
+        waiting[key] = job._replace(since=older.since) if older is not None else job
+
+    def take(self, key: Hashable) -> Job:
+        job = self.ready.pop(key)
+        self._in_flight.add(key)
+        return job
+
+    def done(self, key: Hashable) -> None:
+        self._in_flight.discard(key)
+        if key in self._behind:
+            self.ready[key] = self._behind.pop(key)
+
+    def clear(self) -> None:
+        self.ready.clear()
+        self._behind.clear()
+
+
+class Backlog:
+    """Everything decided and not sent, and what is in flight. No I/O and no clock: times are passed in."""
+
+    def __init__(
+        self,
+        *,
+        slots: int,
+        patience_s: float,
+        events_limit: int,
+        on_event_dropped: Callable[[], None],
+    ) -> None:
+        self._telling_slots = max(1, slots // 4)
+        self._trickle_slots = min(2, self._telling_slots)
+        self._patience_s = patience_s
+        self._events_limit = events_limit
+        self._on_event_dropped = on_event_dropped
+        self._bindings: deque[Job] = deque()
+        self._reservations: dict[GroupKey, None] = {}
+        self._statuses = _Newest()
+        self._conditions = _Newest()
+        self._events: deque[Job] = deque()
+        self._telling = 0
+        self._in_flight = 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many jobs were taken and are not done."""
+        return self._in_flight
+
+    def waiting(self, kind: type[Effect]) -> int:
+        """How many writes of this kind wait."""
+        if kind is BindPod:
+            return len(self._bindings)
+        if kind is PatchStatus:
+            return len(self._statuses)
+        return len(self._conditions) if kind is PatchPodCondition else len(self._events)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits; something may still be in flight."""
+        return not (self._bindings or len(self._statuses) or len(self._conditions) or self._events)
+
+    def add(self, effect: Effect, now: float) -> None:
+        """A new decision; it replaces an older one about the same status or condition."""
+        match effect:
+            case BindPod():
+                self._bindings.append(Job(effect, now))
+            case PatchStatus(key=key):
+                self._statuses.add(key, Job(effect, now))
+                if effect.resource_version:
+                    self._reservations[key] = None
+                else:
+                    self._reservations.pop(key, None)
+            case PatchPodCondition(uid=uid):
+                self._conditions.add(uid, Job(effect, now))
+            case EmitEvent():
+                self._append_event(Job(effect, now))
+
+    def superseded(self, effect: Effect) -> bool:
+        """Whether a newer decision about the same status or condition waits."""
+        match effect:
+            case PatchStatus(key=key):
+                return key in self._statuses
+            case PatchPodCondition(uid=uid):
+                return uid in self._conditions
+            case _:
+                return False
+
+    def add_again(self, job: Job) -> None:
+        """Put a job back that failed for now and has not been superseded."""
+        again = job._replace(attempt=job.attempt + 1)
+        match job.effect:
+            case PatchStatus(key=key):
+                self._statuses.add(key, again)
+                if job.effect.resource_version:
+                    self._reservations[key] = None
+            case PatchPodCondition(uid=uid):
+                self._conditions.add(uid, again)
+            case _:
+                self._append_event(again)
+
+    def next(self, now: float) -> Job | None:
+        """Take the job to send now, or None if nothing may be sent before another one is done or added."""
+        job = self._next_binding(now)
+        if job is None:
+            job = self._next_telling()
+        if job is not None:
+            self._in_flight += 1
+        return job
+
+    def done(self, job: Job) -> None:
+        """A taken job has been answered, whatever the answer."""
+        self._in_flight -= 1
+        match job.effect:
+            case BindPod():
+                return
+            case PatchStatus(key=key):
+                self._statuses.done(key)
+                if job.effect.resource_version:
+                    return
+            case PatchPodCondition(uid=uid):
+                self._conditions.done(uid)
+            case EmitEvent():
+                pass
+        self._telling -= 1
+
+    def close(self) -> int:
+        """Forget all bindings and conditions that wait and return how many bindings; the rest may still be sent."""
+        dropped = len(self._bindings)
+        self._bindings.clear()
+        self._conditions.clear()
+        return dropped
+
+    def _append_event(self, job: Job) -> None:
+        if len(self._events) >= self._events_limit:
+            self._events.popleft()
+            self._on_event_dropped()
+        self._events.append(job)
+
+    def _next_binding(self, now: float) -> Job | None:
+        for key in self._reservations:
+            if key in self._statuses.ready:
+                del self._reservations[key]
+                return self._statuses.take(key)
+        if not self._bindings:
+            return None
+        if self._telling < self._trickle_slots:
+            oldest = self._oldest_telling()
+            if oldest is not None and oldest.since <= now - self._patience_s:
+                return self._take_telling(oldest)
+        return self._bindings.popleft()
+
+    def _next_telling(self) -> Job | None:
+        if self._telling >= self._telling_slots:
+            return None
+        oldest = self._oldest_telling()
+        return self._take_telling(oldest) if oldest is not None else None
+
+    def _oldest_telling(self) -> Job | None:
+        heads = [next(iter(waiting.ready.values())) for waiting in (self._statuses, self._conditions) if waiting.ready]
+        if self._events:
+            heads.append(self._events[0])
+        return min(heads, key=lambda job: job.since, default=None)
+
+    def _take_telling(self, job: Job) -> Job:
+        self._telling += 1
+        match job.effect:
+            case PatchStatus(key=key):
+                return self._statuses.take(key)
+            case PatchPodCondition(uid=uid):
+                return self._conditions.take(uid)
+            case _:
+                return self._events.popleft()

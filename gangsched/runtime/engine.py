@@ -1,0 +1,125 @@
+"""The one task that owns the machine: it drains the inbox, lets the machine decide and hands on what it decided."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from gangsched.core.effects import BindPod, Effect
+from gangsched.core.events import Event, TimePassed
+from gangsched.runtime.inbox import Inbox
+from gangsched.runtime.metrics import Metrics
+
+_log = logging.getLogger(__name__)
+
+_BEAT_S = 5.0
+_LEAST_WAIT_S = 0.001
+"""A machine whose deadline stays due must not keep the event loop busy for ever."""
+
+
+class Machine(Protocol):
+    """What the engine needs of `core.machine.Machine`."""
+
+    def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
+        """Apply the events and decide."""
+        ...
+
+    def take_waits(self) -> list[float]:
+        """Seconds from complete to bound of the groups scheduled since the last call."""
+        ...
+
+    def next_deadline(self) -> float | None:
+        """When, in epoch seconds, the machine wants a `TimePassed`; None if never."""
+        ...
+
+
+class Engine:
+    """The only caller of `Machine.handle`.
+
+    With `muted` it decides, logs and counts, but hands nothing on. A bug in the machine ends `run` with the exception:
+    the process ends, is started again and rebuilds its state from the cluster.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        inbox: Inbox,
+        submit: Callable[[Iterable[Effect]], None],
+        *,
+        now: Callable[[], float],
+        metrics: Metrics,
+        muted: bool = False,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._machine = machine
+        self._inbox = inbox
+        self._submit = submit
+        self._now = now
+        self._metrics = metrics
+        self._muted = muted
+        self._monotonic = monotonic
+        self._turned = monotonic()
+        self._synced = False
+
+    @property
+    def synced(self) -> bool:
+        """Whether the machine has been told that everything was listed, so that it decides."""
+        return self._synced
+
+    def silent_s(self) -> float:
+        """For how many seconds the loop has not turned; it turns at least every five while it lives."""
+        return self._monotonic() - self._turned
+
+    async def run(self) -> None:
+        """Step for ever. Only a bug ends it, by raising."""
+        while True:
+            await self.step()
+
+    async def step(self) -> list[Effect]:
+        """Wait until something happens, a deadline is due or the heart must beat; handle it; give what was decided."""
+        deadline = self._machine.next_deadline()
+        wait_s = _BEAT_S if deadline is None else min(max(deadline - self._now(), _LEAST_WAIT_S), _BEAT_S)
+        events = await self._inbox.drain(wait_s)
+        self._turned = self._monotonic()
+        now = self._now()
+        if deadline is not None and deadline <= now:
+            events.append(TimePassed())
+        return self._pass(events, now) if events else []
+
+    def _pass(self, events: list[Event], now: float) -> list[Effect]:
+        inputs = Counter(type(event).__name__ for event in events)
+        began = self._monotonic()
+        try:
+            effects = self._machine.handle(events, now)
+        except Exception:
+            counts = ", ".join(f"{name} {count}" for name, count in sorted(inputs.items()))
+            _log.critical("the scheduler's core failed; this is a bug", extra={"events": counts})
+            raise
+        self._metrics.passed(self._monotonic() - began, inputs)
+        for waited_s in self._machine.take_waits():
+            self._metrics.gang_waited(waited_s)
+        for effect in effects:
+            self._metrics.decided(type(effect).__name__)
+        self._log_bindings(effects)
+        if not self._muted:
+            self._submit(effects)
+        if not self._synced and "Synced" in inputs:
+            self._begin()
+        return effects
+
+    def _begin(self) -> None:
+        self._synced = True
+        self._metrics.synced()
+        # What was just listed lives long: moving it out of the collector's sight keeps its pauses short.
+        gc.collect()
+        gc.freeze()
+
+    def _log_bindings(self, effects: Iterable[Effect]) -> None:
+        said = "would bind (dry run)" if self._muted else "binding"
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                _log.info(said, extra={"pod": f"{effect.namespace}/{effect.name}", "node": effect.node})

@@ -1,0 +1,72 @@
+"""What probes and Prometheus ask over HTTP: /livez, /readyz and /metrics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from aiohttp import web
+
+from gangsched.runtime.metrics import Metrics
+
+_log = logging.getLogger(__name__)
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Problems = Callable[[], Sequence[str]]
+"""Says what is wrong, one sentence each; nothing if all is well."""
+
+
+class ListenError(Exception):
+    """The address cannot be listened on; the message says why."""
+
+
+class Health:
+    """The HTTP server. `alive` and `ready` are asked at each request."""
+
+    def __init__(self, metrics: Metrics, *, alive: Problems, ready: Problems) -> None:
+        self._metrics = metrics
+        self._alive = alive
+        self._ready = ready
+        app = web.Application()
+        app.router.add_get("/metrics", self._render)
+        app.router.add_get("/livez", self._livez)
+        app.router.add_get("/readyz", self._readyz)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen and return the port, which is logged too. An empty host is all addresses, port 0 any free port.
+
+        Raises:
+            ListenError: the address is taken or not ours.
+        """
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, host or None, port).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise ListenError(
+                f"cannot listen on {host}:{port} ({error.strerror or error}): choose another --listen"
+            ) from error
+        actual = int(self._runner.addresses[0][1])
+        _log.info("serving metrics and probes", extra={"listen": f"{host}:{actual}"})
+        return actual
+
+    async def stop(self) -> None:
+        """Close all connections and stop listening."""
+        await self._runner.cleanup()
+
+    async def _render(self, _: web.Request) -> web.Response:
+        return web.Response(body=self._metrics.render(), headers={"Content-Type": _METRICS_TYPE})
+
+    async def _livez(self, _: web.Request) -> web.Response:
+        return _answer(self._alive())
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        return _answer(self._ready())
+
+
+def _answer(problems: Sequence[str]) -> web.Response:
+    if not problems:
+        return web.Response(text="ok\n")
+    return web.Response(status=503, text="".join(f"{problem}\n" for problem in problems))

@@ -1,0 +1,49 @@
+"""The one door through which everything that happens reaches the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from gangsched.core.events import Event
+
+
+class Inbox:
+    """An unbounded queue of events with many posters and one drainer.
+
+    It is unbounded because nothing in it may be lost or block its poster; reflectors cannot outrun the engine for long,
+    since both share one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._arrived = asyncio.Event()
+
+    def post(self, events: Iterable[Event]) -> None:
+        """Add events in order. Synchronous, never blocks: safe from any callback of the event loop."""
+        self._events.extend(events)
+        if self._events:
+            self._arrived.set()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    async def drain(self, timeout_s: float) -> list[Event]:
+        """Everything posted so far, in order, as soon as there is something; empty when `timeout_s` passed without.
+
+        It always gives way to other tasks once, so that a burst arriving in several pieces becomes one list.
+        """
+        await asyncio.sleep(0)
+        if not self._events and timeout_s > 0:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._arrived.wait()
+            except TimeoutError:
+                pass
+            else:
+                await asyncio.sleep(0)
+        drained = list(self._events)
+        self._events.clear()
+        self._arrived.clear()
+        return drained

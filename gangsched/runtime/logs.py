@@ -1,0 +1,84 @@
+"""Log lines: one line per record, as text or JSON, with what comes from the cluster made harmless.
+
+A record is a fixed sentence plus values given as `extra={...}`, which follow it as key=value. Names, messages of the
+API server and anything else from outside may hold line breaks, terminal controls or text that runs backwards; every
+character that is not printable is written as an escape, so that a name can never forge a line.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Literal, TextIO
+
+LogFormat = Literal["text", "json"]
+
+_OWN = "gangsched"
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def escape(text: str) -> str:
+    """The text with every non-printable character (controls, line and paragraph separators, bidi marks) escaped."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def quote(value: object) -> str:
+    """A value as it follows `key=`: bare where that is unambiguous, otherwise in double quotes with escapes."""
+    text = str(value)
+    if text and not any(char in ' "=\\' for char in text) and text.isprintable():
+        return text
+    return '"' + escape(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _values(record: logging.LogRecord) -> dict[str, object]:
+    # Only our own records: libraries put objects of theirs into `extra` that are no business of a reader.
+    if record.name.partition(".")[0] != _OWN:
+        return {}
+    return {key: value for key, value in vars(record).items() if key not in _STANDARD}
+
+
+class TextFormatter(logging.Formatter):
+    """`TIME LEVEL logger: sentence key=value …`; a traceback follows indented, so that it never looks like a record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, plus indented ones for a traceback."""
+        values = "".join(f" {key}={quote(value)}" for key, value in _values(record).items())
+        line = f"{_time(record)} {record.levelname:<7} {record.name}: {escape(record.getMessage())}{values}"
+        if record.exc_info:
+            trace = self.formatException(record.exc_info)
+            line += "".join(f"\n    {escape(part)}" for part in trace.splitlines())
+        return line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message, the values, and exception where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line; JSON itself escapes what is not ASCII."""
+        entry = _values(record) | {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+def configure(log_format: LogFormat, *, level: int = logging.INFO, stream: TextIO | None = None) -> None:
+    """Send all records of this process to `stream` (standard error by default) in the given format."""
+    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger(_OWN).setLevel(level)

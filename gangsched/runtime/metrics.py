@@ -1,0 +1,270 @@
+"""What gangsched counts and measures, in a registry of its own; docs/ lists all of it from `describe`.
+
+No metric has a label for a group, pod, node or namespace: the number of time series does not grow with the cluster.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from typing import NamedTuple, Protocol
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+
+class Stats(Protocol):
+    """The plain numbers that `Machine.stats` gives; `refusals` and `timeouts` only ever grow."""
+
+    @property
+    def pods(self) -> int:
+        """Pods known."""
+        ...
+
+    @property
+    def nodes(self) -> int:
+        """Nodes known."""
+        ...
+
+    @property
+    def phases(self) -> Mapping[str, int]:
+        """Groups by phase."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """Complete groups and plain pods that wait for room."""
+        ...
+
+    @property
+    def parked(self) -> int:
+        """Those of the waiting that nothing but a helpful event wakes."""
+        ...
+
+    @property
+    def refusals(self) -> Mapping[str, int]:
+        """Refusals so far, by reason."""
+        ...
+
+    @property
+    def timeouts(self) -> int:
+        """Attempts that ended by maxScheduleTime so far."""
+        ...
+
+
+class Described(NamedTuple):
+    """One metric as the documentation lists it."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    help: str
+
+
+_PASS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+_CALL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400)
+_LAG_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
+
+
+# The text format would show the creation time of every counter and histogram as one more metric.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class _Known(Collector):
+    """What the machine knows, read from it at the moment of a scrape."""
+
+    def __init__(self) -> None:
+        self.stats: Callable[[], Stats] | None = None
+
+    def describe(self) -> Iterator[Metric]:
+        return self._families(None)
+
+    def collect(self) -> Iterator[Metric]:
+        return self._families(self.stats() if self.stats is not None else None)
+
+    @staticmethod
+    def _families(stats: Stats | None) -> Iterator[Metric]:
+        for name, text, number in (
+            ("gangsched_pods", "Pods known to the scheduler, of every scheduler and not ended.", stats and stats.pods),
+            ("gangsched_nodes", "Nodes known to the scheduler.", stats and stats.nodes),
+            ("gangsched_waiting", "Complete groups and plain pods that wait for room.", stats and stats.waiting),
+            (
+                "gangsched_parked",
+                "Waiting groups and plain pods that only an event that can help will wake.",
+                stats and stats.parked,
+            ),
+        ):
+            yield GaugeMetricFamily(name, text, value=number or 0)
+        groups = GaugeMetricFamily("gangsched_groups", "Groups known to the scheduler, by phase.", labels=["phase"])
+        refusals = CounterMetricFamily(
+            "gangsched_refusals", "Times a group or plain pod was told that it must wait, by reason.", labels=["reason"]
+        )
+        for phase, number in (stats.phases if stats is not None else {}).items():
+            groups.add_metric([phase], number)
+        for reason, number in (stats.refusals if stats is not None else {}).items():
+            refusals.add_metric([reason], number)
+        yield groups
+        yield refusals
+        yield CounterMetricFamily(
+            "gangsched_timeouts",
+            "Attempts of groups that ended because maxScheduleTime had passed.",
+            value=stats.timeouts if stats is not None else 0,
+        )
+
+
+class Metrics:
+    """All metrics of one process; each instance has a registry of its own."""
+
+    def __init__(self) -> None:
+        registry = CollectorRegistry()
+        self._registry = registry
+        self._known = _Known()
+        registry.register(self._known)
+        self._bindings = Counter(
+            "gangsched_bindings",
+            "Bindings sent, by result: Bound, or why not; Dropped were decided but never sent because of a shutdown.",
+            ["result"],
+            registry=registry,
+        )
+        self._binding_duration = Histogram(
+            "gangsched_binding_duration_seconds",
+            "Time from sending a binding to its answer.",
+            buckets=_CALL_BUCKETS,
+            registry=registry,
+        )
+        self._writes = Counter(
+            "gangsched_writes",
+            "Status patches, pod conditions and Events sent, by kind and result.",
+            ["kind", "result"],
+            registry=registry,
+        )
+        self._queued = Gauge(
+            "gangsched_effects_queued", "Writes that wait to be sent, by kind.", ["kind"], registry=registry
+        )
+        self._effects = Counter(
+            "gangsched_effects", "Writes decided, by kind; counted in a dry run too.", ["kind"], registry=registry
+        )
+        self._dropped = Counter(
+            "gangsched_events_dropped",
+            "Kubernetes Events not sent because too many were waiting (the oldest are dropped).",
+            registry=registry,
+        )
+        self._pass_duration = Histogram(
+            "gangsched_pass_duration_seconds",
+            "Time of one scheduling pass, from the events drained to the effects decided.",
+            buckets=_PASS_BUCKETS,
+            registry=registry,
+        )
+        self._inputs = Counter("gangsched_inputs", "Events handled by passes, by type.", ["type"], registry=registry)
+        self._watch_events = Counter(
+            "gangsched_watch_events", "Watch events received, by resource.", ["resource"], registry=registry
+        )
+        self._relists = Counter(
+            "gangsched_relists",
+            "Full lists after the first one, by resource and cause.",
+            ["resource", "cause"],
+            registry=registry,
+        )
+        self._gang_wait = Histogram(
+            "gangsched_gang_wait_seconds",
+            "Time from a group being complete to its minimum being bound.",
+            buckets=_WAIT_BUCKETS,
+            registry=registry,
+        )
+        self._loop_lag = Histogram(
+            "gangsched_loop_lag_seconds",
+            "How much too late the event loop woke a task that checks this every second.",
+            buckets=_LAG_BUCKETS,
+            registry=registry,
+        )
+        self._synced = Gauge(
+            "gangsched_synced", "1 once every kind of object has been listed and decisions began.", registry=registry
+        )
+        Gauge(
+            "gangsched_build_info", "Always 1; the labels tell the version.", ["version", "python"], registry=registry
+        ).labels(version("gangsched"), platform.python_version()).set(1)
+
+    def read_stats_from(self, stats: Callable[[], Stats]) -> None:
+        """Take the numbers that the machine knows from this function at every scrape."""
+        self._known.stats = stats
+
+    def bound(self, result: str, duration_s: float) -> None:
+        """A binding was answered with this result after so long."""
+        self._bindings.labels(result).inc()
+        self._binding_duration.observe(duration_s)
+
+    def bindings_dropped(self, count: int) -> None:
+        """So many decided bindings were not sent because of a shutdown."""
+        self._bindings.labels("Dropped").inc(count)
+
+    def written(self, kind: str, result: str) -> None:
+        """A status patch, pod condition or Event was answered with this result."""
+        self._writes.labels(kind, result).inc()
+
+    def read_queue_from(self, kind: str, waiting: Callable[[], int]) -> None:
+        """Take the number of waiting writes of this kind from this function at every scrape."""
+        self._queued.labels(kind).set_function(waiting)
+
+    def decided(self, kind: str) -> None:
+        """A write of this kind was decided."""
+        self._effects.labels(kind).inc()
+
+    def event_dropped(self) -> None:
+        """A Kubernetes Event was dropped because the queue was full."""
+        self._dropped.inc()
+
+    def passed(self, duration_s: float, inputs: Mapping[str, int]) -> None:
+        """A pass handled these numbers of events, by type, in so long."""
+        self._pass_duration.observe(duration_s)
+        for name, count in inputs.items():
+            self._inputs.labels(name).inc(count)
+
+    def watch_events(self, resource: str, count: int) -> None:
+        """So many watch events of this resource arrived."""
+        self._watch_events.labels(resource).inc(count)
+
+    def relisted(self, resource: str, cause: str) -> None:
+        """This resource was listed again."""
+        self._relists.labels(resource, cause).inc()
+
+    def gang_waited(self, duration_s: float) -> None:
+        """A group's minimum was bound so long after it had become complete."""
+        self._gang_wait.observe(duration_s)
+
+    def loop_lagged(self, duration_s: float) -> None:
+        """The event loop was so late."""
+        self._loop_lag.observe(duration_s)
+
+    def synced(self) -> None:
+        """Every kind of object has been listed."""
+        self._synced.set(1)
+
+    def render(self) -> bytes:
+        """All metrics in the Prometheus text format."""
+        return generate_latest(self._registry)
+
+
+def describe() -> tuple[Described, ...]:
+    """Every metric by name, type, labels and help, sorted by name: the source of the metrics reference in docs/."""
+    metrics = Metrics()
+    found = []
+    for collector in list(metrics._registry._collector_to_names):  # noqa: SLF001 - prometheus-client has no other list
+        if not isinstance(collector, MetricWrapperBase | _Known):
+            raise TypeError(f"{type(collector).__name__} cannot describe itself")
+        for family in collector.describe():
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            labels = tuple(getattr(collector, "_labelnames", ())) or tuple(getattr(family, "_labelnames", ()))
+            found.append(Described(name, family.type, labels, family.documentation))
+    return tuple(sorted(found))

@@ -1,0 +1,135 @@
+"""A scripted API server on loopback: it answers what it was told to, in order, and remembers what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from gangsched.kube.credentials import Connection
+from gangsched.kube.session import ApiSession
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: Any
+
+
+class FakeApi:
+    """Answers are queued by method and path; a watch is the method WATCH. One that nobody queued is a 500."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self._answers: dict[tuple[str, str], deque[Answer]] = defaultdict(deque)
+
+    def answer(self, method: str, path: str, *answers: Answer) -> None:
+        self._answers[method, path].extend(answers)
+
+    def of(self, method: str) -> list[Asked]:
+        """The requests of this method so far."""
+        return [asked for asked in self.asked if asked.method == method]
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        method = "WATCH" if request.query.get("watch") == "true" else request.method
+        body = await request.read()
+        asked = Asked(
+            method,
+            request.raw_path.partition("?")[0],
+            dict(request.query),
+            request.headers,
+            json.loads(body or b"null"),
+        )
+        self.asked.append(asked)
+        answers = self._answers[method, asked.path]
+        return await (answers.popleft() if answers else status(500, "nobody expected this request"))(request)
+
+
+@asynccontextmanager
+async def serving(api: FakeApi) -> AsyncIterator[ApiSession]:
+    """A session with the fake."""
+    app = web.Application(client_max_size=1 << 30)
+    app.router.add_route("*", "/{path:.*}", api.handle)
+    server = TestServer(app)
+    await server.start_server()
+    session = ApiSession(Connection(server=f"http://127.0.0.1:{server.port}", authorization=_authorization))
+    try:
+        yield session
+    finally:
+        await session.close()
+        await server.close()
+
+
+async def _authorization() -> str | None:
+    return "Bearer of-tests"
+
+
+def body(content: object, code: int = 200) -> Answer:
+    """An answer with this JSON."""
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response(content, status=code)
+
+    return answer
+
+
+def status(code: int, message: str = "", *, reason: str = "", headers: Mapping[str, str] | None = None) -> Answer:
+    """A failure as the API server says it."""
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        told = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
+        return web.json_response(told, status=code, headers=headers)
+
+    return answer
+
+
+def page(items: Iterable[object], version: int, *, more: str | None = None) -> Answer:
+    """A page of a list; `more` is its continue token."""
+    return body({"metadata": {"resourceVersion": str(version), "continue": more}, "items": list(items)})
+
+
+def stream(*pieces: object, then: str = "end") -> Answer:
+    """A watch: dicts become lines, bytes are sent as they are; `then` it ends, hangs or drops the connection."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece if isinstance(piece, bytes) else json.dumps(piece).encode() + b"\n")
+        if then == "hang":
+            await asyncio.Event().wait()
+        if then == "drop":
+            _drop(request)
+        return response
+
+    return answer
+
+
+def dropped(after: Callable[[], None] = lambda: None) -> Answer:
+    """No answer: the connection is lost, after the server has done what it was asked."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        after()
+        _drop(request)
+        return web.Response()
+
+    return answer
+
+
+def _drop(request: web.Request) -> None:
+    assert request.transport is not None
+    request.transport.abort()

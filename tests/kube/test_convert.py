@@ -1,0 +1,389 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gangsched.core.model import (
+    HostPort,
+    Node,
+    NodeTerm,
+    Owner,
+    Pod,
+    PodPhase,
+    PodTerm,
+    Requirement,
+    Shape,
+    Taint,
+    Toleration,
+)
+from gangsched.kube import convert, wire
+from gangsched.kube.resources import decode_pod
+
+GI = 1 << 30
+
+
+def pod(spec: dict[str, Any] | None = None, *, status: Any = None, **metadata: Any) -> Pod:
+    meta = {"name": "a-0", "namespace": "team", "uid": "u", **metadata}
+    return convert.pod(decode_pod(msgspec.json.encode({"metadata": meta, "spec": spec, "status": status})))
+
+
+def node(spec: Any = None, status: Any = None, **metadata: Any) -> Node:
+    found = {"metadata": {"name": "n1", **metadata}, "spec": spec, "status": status}
+    return convert.node(msgspec.json.decode(msgspec.json.encode(found), type=wire.Node))
+
+
+def container(requests: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": requests}, **more}
+
+
+def test_a_whole_pod_is_read() -> None:
+    found = pod(
+        {
+            "nodeName": "n1",
+            "schedulerName": "gangsched",
+            "priority": 7,
+            "nodeSelector": {"zone": "a", "disk": "ssd"},
+            "tolerations": [{"key": "gpu", "operator": "Exists", "tolerationSeconds": 5}, {"operator": "Exists"}],
+            "containers": [container({"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": 1})],
+        },
+        status={"phase": "Running", "nominatedNodeName": "n2"},
+        labels={"gangsched.io/pod-group": "a", "app": "x"},
+        annotations={"gangsched.io/min-member": "3"},
+        creationTimestamp="2026-01-01T00:00:00Z",
+        deletionTimestamp="2026-01-01T00:01:00Z",
+        ownerReferences=[
+            {"kind": "Node", "name": "n", "uid": "1"},
+            {"kind": "StatefulSet", "name": "a", "uid": "2", "controller": True},
+        ],
+    )
+    assert (found.uid, found.namespace, found.name, found.node) == ("u", "team", "a-0", "n1")
+    assert found.shape == Shape(
+        requests=(("cpu", 500), ("memory", GI), ("nvidia.com/gpu", 1)),
+        node_selector=(("disk", "ssd"), ("zone", "a")),
+        tolerations=(Toleration(key="gpu", operator="Exists"), Toleration(operator="Exists")),
+    )
+    assert found.created == 1767225600.0
+    assert (found.scheduler, found.priority, found.phase) == ("gangsched", 7, PodPhase.RUNNING)
+    assert (found.nominated_node, found.terminating, found.gated) == ("n2", True, False)
+    assert found.declaration is not None
+    assert (found.declaration.group, found.declaration.min_member) == ("a", 3)
+    assert found.labels == (("app", "x"), ("gangsched.io/pod-group", "a"))
+    assert found.owner == Owner(kind="StatefulSet", name="a", uid="2")
+
+
+def test_a_pod_of_which_nothing_is_said_has_the_defaults_of_the_api() -> None:
+    found = convert.pod(decode_pod(b'{"metadata": {}}'))
+    assert found == Pod(uid="", namespace="default", name="", shape=Shape(), created=0.0, scheduler="default-scheduler")
+
+
+def test_null_counts_as_absent_everywhere() -> None:
+    nulls = dict.fromkeys(wire.PodSpec.__struct_encode_fields__)
+    found = pod(
+        nulls,
+        status=dict.fromkeys(wire.PodStatus.__struct_encode_fields__),
+        labels=None,
+        annotations=None,
+        ownerReferences=None,
+        creationTimestamp=None,
+        deletionTimestamp=None,
+    )
+    assert found.shape == Shape()
+    assert found.phase is PodPhase.PENDING
+    assert not found.terminating
+
+
+@pytest.mark.parametrize(
+    ("told", "phase"),
+    [("Pending", "Pending"), ("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Novel", "Unknown"), ("", "Pending")],
+)
+def test_phases_are_those_of_the_api_and_a_new_one_is_unknown(told: str, phase: str) -> None:
+    assert pod(status={"phase": told}).phase == phase
+
+
+@pytest.mark.parametrize(
+    ("spec", "requests"),
+    [
+        (
+            {"containers": [container({"cpu": "1"}), container({"cpu": "0.5", "memory": "1Ki"})]},
+            {"cpu": 1500, "memory": 1024},
+        ),
+        ({"containers": [container({"cpu": 2, "memory": 128974848000})]}, {"cpu": 2000, "memory": 128974848000}),
+        ({"containers": [container({"cpu": 0.1})]}, {"cpu": 100}),
+        ({"containers": [container({"cpu": "0"})]}, {}),
+        ({"containers": [{"name": "c"}]}, {}),
+        ({"containers": [container({"storage": "1Gi", "nvidia.com/gpu": "2"})]}, {"nvidia.com/gpu": 2}),
+        (
+            {"containers": [container({"cpu": "1"})], "initContainers": [container({"cpu": "3"})]},
+            {"cpu": 3000},
+        ),
+        (
+            {
+                "containers": [container({"cpu": "1"})],
+                "initContainers": [container({"cpu": "2"}, restartPolicy="Always"), container({"cpu": "2"})],
+            },
+            {"cpu": 4000},
+        ),
+        (
+            {
+                "containers": [container({"cpu": "1"})],
+                "initContainers": [container({"cpu": "2"}), container({"cpu": "2"}, restartPolicy="Always")],
+            },
+            {"cpu": 3000},
+        ),
+        (
+            {"containers": [container({"cpu": "4", "memory": "7"})], "resources": {"requests": {"cpu": "1"}}},
+            {"cpu": 1000, "memory": 7},
+        ),
+        ({"containers": [container({"cpu": "1"})], "overhead": {"cpu": "250m"}}, {"cpu": 1250}),
+    ],
+)
+def test_requests_are_summed_as_kube_scheduler_sums_them(spec: dict[str, Any], requests: dict[str, int]) -> None:
+    assert dict(pod(spec).shape.requests) == requests
+
+
+def resizing(actuated: Any, allocated: Any = None, *, where: str = "containerStatuses") -> dict[str, Any]:
+    return {where: [{"name": "c", "resources": {"requests": actuated}, "allocatedResources": allocated}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        ({}, 2000),
+        ({"containerStatuses": [{"name": "c"}]}, 2000),
+        (resizing({"cpu": "2"}, {"cpu": "2"}), 2000),
+        (resizing({"cpu": "4"}, {"cpu": "2"}), 4000),
+        (resizing({"cpu": "1"}, {"cpu": "3"}), 3000),
+        (resizing({"cpu": "1"}, {"cpu": "1"}), 2000),
+        (resizing(None), 2000),
+        (resizing({"cpu": "1"}) | {"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}, 1000),
+        (resizing({"cpu": "1"}) | {"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}, 2000),
+        (resizing({"cpu": "nonsense"}), 2000),
+    ],
+)
+def test_a_pod_being_resized_holds_the_most_of_what_is_wanted_running_and_admitted(
+    status: dict[str, Any], cpu: int
+) -> None:
+    assert dict(pod({"containers": [container({"cpu": "2"})]}, status=status).shape.requests) == {"cpu": cpu}
+
+
+@pytest.mark.parametrize(("policy", "cpu"), [("Always", 5000), (None, 2000)])
+def test_the_status_of_init_containers_counts_for_sidecars_only(policy: str | None, cpu: int) -> None:
+    spec = {"initContainers": [container({"cpu": "2"}, restartPolicy=policy)]}
+    status = resizing({"cpu": "5"}, where="initContainerStatuses")
+    assert dict(pod(spec, status=status).shape.requests) == {"cpu": cpu}
+
+
+def test_a_resize_of_the_whole_pod_counts_only_resources_that_its_spec_names() -> None:
+    spec = {"resources": {"requests": {"cpu": "2"}}, "containers": []}
+    status = {"resources": {"requests": {"cpu": "3", "memory": "1Gi"}}, "allocatedResources": {"cpu": "1"}}
+    assert dict(pod(spec, status=status).shape.requests) == {"cpu": 3000}
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        (
+            {"containers": [container({"cpu": "abc", "memory": "1"})]},
+            "spec.containers[].resources.requests (cpu: 'abc' is no amount)",
+        ),
+        (
+            {"containers": [container({"cpu": -1, "memory": "1"})]},
+            "spec.containers[].resources.requests (cpu: -1 is no amount)",
+        ),
+        (
+            {"initContainers": [container({"cpu": "1 ", "memory": "1"})]},
+            "spec.initContainers[].resources.requests (cpu: '1 ' is no amount)",
+        ),
+        ({"resources": {"requests": {"cpu": "", "memory": "1"}}}, "spec.resources.requests (cpu: '' is no amount)"),
+        ({"overhead": {"cpu": "1\n2", "memory": "1"}}, "spec.overhead (cpu: '1\\n2' is no amount)"),
+    ],
+)
+def test_an_amount_that_cannot_be_read_is_refused_by_name_and_the_rest_counts(spec: dict[str, Any], named: str) -> None:
+    shape = pod(spec).shape
+    assert shape.unsupported == (named,)
+    assert shape.requests == (("memory", 1),)
+
+
+def test_equal_shapes_are_the_identical_object() -> None:
+    first, second = (pod({"containers": [container({"cpu": cpu})]}) for cpu in ("1", "1000m"))
+    assert first.shape is second.shape
+    assert first.shape is not pod({"containers": [container({"cpu": "2"})]}).shape
+
+
+@pytest.mark.parametrize(
+    ("affinity", "terms"),
+    [
+        ({}, None),
+        ({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}, None),
+        ({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}, ()),
+        (
+            {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]},
+                            {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]},
+                            {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]},
+                            {},
+                        ]
+                    }
+                }
+            },
+            (
+                NodeTerm(expressions=(Requirement(key="zone", operator="In", values=("a", "b")),)),
+                NodeTerm(fields=(Requirement(key="metadata.name", operator="NotIn", values=("n1",)),)),
+                NodeTerm(expressions=(Requirement(key="gpu", operator="Exists"),)),
+                NodeTerm(),
+            ),
+        ),
+    ],
+)
+def test_required_node_affinity_is_read_term_by_term(affinity: Any, terms: Any) -> None:
+    assert pod({"affinity": affinity}).shape.node_affinity == terms
+
+
+def test_host_ports_are_those_of_containers_and_sidecars_with_defaults_filled_in() -> None:
+    def ports(*ports: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return container(None, ports=list(ports), **more)
+
+    found = pod(
+        {
+            "containers": [
+                ports(
+                    {"containerPort": 80}, {"hostPort": 0}, {"hostPort": 443, "protocol": "UDP", "hostIP": "10.0.0.1"}
+                ),
+                ports({"hostPort": 80}, {"hostPort": 80}),
+            ],
+            "initContainers": [ports({"hostPort": 1}), ports({"hostPort": 2}, restartPolicy="Always")],
+        }
+    )
+    assert found.shape.host_ports == (
+        HostPort(port=2),
+        HostPort(port=80),
+        HostPort(port=443, protocol="UDP", ip="10.0.0.1"),
+    )
+
+
+def test_an_ordinary_init_container_equal_to_a_container_takes_no_port_away() -> None:
+    same = container(None, ports=[{"hostPort": 5}])
+    assert pod({"containers": [same], "initContainers": [same]}).shape.host_ports == (HostPort(port=5),)
+
+
+ANYWHERE = {"topologyKey": "zone", "labelSelector": {}}
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        (ANYWHERE, PodTerm(topology_key="zone", selector=(), namespaces=("team",))),
+        ({"topologyKey": "zone"}, PodTerm(topology_key="zone", selector=None, namespaces=("team",))),
+        (
+            ANYWHERE | {"namespaces": ["b", "a"]},
+            PodTerm(topology_key="zone", selector=(), namespaces=("b", "a")),
+        ),
+        (
+            ANYWHERE | {"namespaceSelector": {}},
+            PodTerm(topology_key="zone", selector=(), namespaces=(), namespace_selector=()),
+        ),
+        (
+            ANYWHERE | {"namespaces": ["b"], "namespaceSelector": {"matchLabels": {"x": "y"}}},
+            PodTerm(
+                topology_key="zone",
+                selector=(),
+                namespaces=("b",),
+                namespace_selector=(Requirement(key="x", operator="In", values=("y",)),),
+            ),
+        ),
+        (
+            {
+                "topologyKey": "zone",
+                "labelSelector": {
+                    "matchLabels": {"b": "2", "a": "1"},
+                    "matchExpressions": [{"key": "c", "operator": "DoesNotExist"}],
+                },
+            },
+            PodTerm(
+                topology_key="zone",
+                selector=(
+                    Requirement(key="a", operator="In", values=("1",)),
+                    Requirement(key="b", operator="In", values=("2",)),
+                    Requirement(key="c", operator="DoesNotExist"),
+                ),
+                namespaces=("team",),
+            ),
+        ),
+    ],
+)
+def test_required_anti_affinity_keeps_the_namespaces_it_means(term: Any, expected: PodTerm) -> None:
+    required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    assert pod({"affinity": required}).anti_affinity == (expected,)
+
+
+def test_preferred_anti_affinity_forbids_nothing() -> None:
+    preferred = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
+    found = pod({"affinity": preferred})
+    assert found.anti_affinity == ()
+    assert found.shape.unsupported == ()
+
+
+def test_gates_hold_a_pod_back() -> None:
+    assert pod({"schedulingGates": [{"name": "example.com/wait"}]}).gated
+    assert not pod({"schedulingGates": []}).gated
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        (
+            {"type": "PodScheduled", "status": "False", "reason": "GangIncomplete", "message": "m"},
+            ("GangIncomplete", "m"),
+        ),
+        ({"type": "PodScheduled", "status": "False", "reason": None}, ("", "")),
+        ({"type": "PodScheduled", "status": "True", "reason": "x", "message": "m"}, ("", "")),
+        ({"type": "Ready", "status": "False", "reason": "x", "message": "m"}, ("", "")),
+    ],
+)
+def test_what_a_pod_was_told_is_its_condition_of_not_being_scheduled(condition: Any, told: tuple[str, str]) -> None:
+    found = pod(status={"conditions": [{"type": "Initialized", "status": "True"}, condition]})
+    assert (found.told_reason, found.told_message) == told
+
+
+def test_without_a_controller_there_is_no_owner() -> None:
+    references = [{"kind": "ReplicaSet", "name": "a", "uid": "1", "controller": False}, {"kind": "X", "name": "b"}]
+    assert pod(ownerReferences=references).owner is None
+
+
+def test_a_whole_node_is_read() -> None:
+    found = node(
+        {
+            "unschedulable": True,
+            "taints": [{"key": "gpu", "effect": "NoSchedule"}, {"key": "k", "value": "v", "effect": "NoExecute"}],
+        },
+        {
+            "capacity": {"cpu": "64"},
+            "allocatable": {
+                "pods": "110",
+                "cpu": "7910m",
+                "memory": "1Ki",
+                "nvidia.com/gpu": "0",
+                "storage": "1Gi",
+                "odd": "1x",
+                "example.com/fpga": "abc",
+                "hugepages-2Mi": "4Mi",
+            },
+        },
+        labels={"zone": "a", "arch": "arm64"},
+    )
+    assert found == Node(
+        name="n1",
+        allocatable=(("cpu", 7910), ("hugepages-2Mi", 4 << 20), ("memory", 1024), ("pods", 110)),
+        labels=(("arch", "arm64"), ("zone", "a")),
+        taints=(Taint(key="gpu", effect="NoSchedule"), Taint(key="k", effect="NoExecute", value="v")),
+        unschedulable=True,
+    )
+
+
+def test_a_node_of_which_nothing_is_said_can_give_nothing() -> None:
+    assert node() == Node(name="n1")

@@ -1,0 +1,372 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from gangsched.core.events import Event, NodesReplaced, PodGone, PodSeen, PodsReplaced
+from gangsched.kube.errors import AccessDenied
+from gangsched.kube.reflector import Reflector, Timing
+from gangsched.kube.resources import NODES, PODS, Resource
+from tests.kube.fake_api import FakeApi, dropped, page, serving, status, stream
+
+AT_ONCE = Timing(backoff_s=0.0, short_s=0.0)
+HANG = stream(then="hang")
+
+
+class Inbox:
+    """Takes what a reflector posts and counts for it; `until` waits for a condition on that."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[Event]] = []
+        self.relists: list[tuple[str, str]] = []
+        self.counted = 0
+        self._news = asyncio.Event()
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for batch in self.batches for event in batch]
+
+    @property
+    def lists(self) -> list[list[str]]:
+        return [[pod.name for pod in event.pods] for event in self.events if isinstance(event, PodsReplaced)]
+
+    @property
+    def seen(self) -> list[str]:
+        return [event.pod.name for event in self.events if isinstance(event, PodSeen)]
+
+    def post(self, events: Sequence[Event]) -> None:
+        self.batches.append(list(events))
+        self._news.set()
+
+    def watch_events(self, resource: str, count: int) -> None:
+        assert resource == "pods"
+        self.counted += count
+
+    def relisted(self, resource: str, cause: str) -> None:
+        self.relists.append((resource, cause))
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
+
+@asynccontextmanager
+async def reflecting(
+    api: FakeApi, *, timing: Timing = AT_ONCE, resource: Resource[Any] = PODS
+) -> AsyncIterator[tuple[Reflector[Any], Inbox]]:
+    inbox = Inbox()
+    async with serving(api) as session:
+        running = Reflector(session, resource, inbox.post, observer=inbox, timing=timing)
+        task = asyncio.create_task(running.run())
+        try:
+            yield running, inbox
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def pod(name: str, version: int, **metadata: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": str(version), **metadata}
+    return {"metadata": meta, "spec": {"containers": []}}
+
+
+def event(kind: str, name: str, version: int, **metadata: Any) -> dict[str, Any]:
+    return {"type": kind, "object": pod(name, version, **metadata)}
+
+
+def versions(api: FakeApi) -> list[str]:
+    return [asked.query["resourceVersion"] for asked in api.of("WATCH")]
+
+
+async def test_a_list_is_posted_whole_and_the_watch_begins_at_its_version() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([pod("a", 5), pod("b", 7)], 9))
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "c", 11), event("DELETED", "a", 12), then="hang"))
+    async with reflecting(api) as (running, inbox):
+        assert not running.synced.is_set()
+        assert running.last_heard == float("-inf")
+        await inbox.until(lambda: PodGone(uid="uid-a") in inbox.events)
+        assert running.synced.is_set()
+        assert running.last_heard > 0
+    assert inbox.lists == [["a", "b"]]
+    assert inbox.seen == ["c"]
+    assert inbox.counted == 2
+    [watch] = api.of("WATCH")
+    assert watch.query["resourceVersion"] == "9"
+    assert watch.query["allowWatchBookmarks"] == "true"
+    assert 240 <= int(watch.query["timeoutSeconds"]) <= 480
+    assert inbox.relists == []
+
+
+async def test_an_ordinary_end_is_followed_by_a_watch_from_the_last_version_seen() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    api.answer(
+        "WATCH",
+        PODS.path,
+        stream(event("ADDED", "a", 11), event("MODIFIED", "a", 12)),
+        stream(event("DELETED", "a", 13)),
+        stream(event("ADDED", "b", 14), then="hang"),
+    )
+    async with reflecting(api, timing=Timing(backoff_s=1000.0)) as (_, inbox):
+        await inbox.until(lambda: inbox.seen == ["a", "a", "b"])
+    assert versions(api) == ["9", "12", "13"]
+    assert len(api.of("GET")) == 1
+
+
+async def test_a_bookmark_moves_the_version_and_tells_the_core_nothing() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    bookmark = {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "500"}}}
+    api.answer("WATCH", PODS.path, stream(bookmark), stream(event("ADDED", "a", 501), then="hang"))
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: inbox.seen == ["a"])
+    assert versions(api) == ["9", "500"]
+    assert len(inbox.events) == 2
+
+
+@pytest.mark.parametrize(
+    "expired",
+    [
+        status(410, "too old resource version", reason="Expired"),
+        stream({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}, then="hang"),
+    ],
+    ids=["as the answer", "as an event"],
+)
+async def test_a_version_that_is_gone_leads_to_a_list_without_what_vanished_meanwhile(expired: Any) -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([pod("a", 1), pod("b", 2)], 9), page([pod("b", 2)], 900))
+    api.answer("WATCH", PODS.path, expired, HANG)
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: len(inbox.lists) == 2)
+        assert inbox.lists == [["a", "b"], ["b"]]
+        assert inbox.relists == [("pods", "Expired")]
+    assert all("resourceVersion" not in asked.query for asked in api.of("GET"))
+
+
+async def test_a_silent_stream_is_left_and_resumed() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "a", 10), then="hang"))
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "b", 11), then="hang"))
+    async with reflecting(api, timing=Timing(backoff_s=0.0, silent_s=0.05)) as (_, inbox):
+        await inbox.until(lambda: "b" in inbox.seen)
+    assert versions(api)[:2] == ["9", "10"]
+    assert inbox.seen == ["a", "b"]
+
+
+async def test_a_lost_connection_resumes_behind_the_last_whole_line() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    cut = b'{"type":"ADDED","object":{"metadata":{"name":"b","resourceVers'
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "a", 10), cut, then="drop"))
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "b", 11), cut, then="end"))
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "c", 12), then="hang"))
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: "c" in inbox.seen)
+    assert versions(api)[-1] == "11"
+    assert inbox.seen[-2:] == ["b", "c"]
+    assert inbox.relists == []
+
+
+async def test_a_reader_cut_off_for_being_slow_misses_nothing_and_posts_small_batches() -> None:
+    flood = [event("MODIFIED", f"p{version}", version) for version in range(10, 1010)]
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    api.answer("WATCH", PODS.path, stream(*flood[:600]), stream(*flood[600:], then="hang"))
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: len(inbox.seen) >= 1000)
+    assert inbox.seen == [f"p{version}" for version in range(10, 1010)]
+    assert versions(api) == ["9", "609"]
+    assert max(map(len, inbox.batches)) <= 200
+
+
+async def test_others_run_between_the_batches_of_a_flood() -> None:
+    api = FakeApi()
+    lines = b"".join(
+        b'{"type":"ADDED","object":{"metadata":{"uid":"u","resourceVersion":"10"}}}\n' for _ in range(2000)
+    )
+    api.answer("GET", PODS.path, page([], 9))
+    api.answer("WATCH", PODS.path, stream(lines, then="hang"))
+    turns: list[int] = []
+    async with reflecting(api) as (_, inbox):
+
+        async def count() -> None:
+            while inbox.counted < 2000:
+                turns.append(inbox.counted)
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count())
+        await inbox.until(lambda: inbox.counted == 2000)
+        await counting
+    steps = sorted(set(turns))
+    assert max(later - earlier for earlier, later in pairwise(steps)) <= 200
+
+
+async def test_a_long_list_comes_in_pages_and_is_posted_once() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([pod("a", 1)], 9, more="one"), page([pod("b", 2)], 9, more="two/+="))
+    api.answer("GET", PODS.path, page([pod("c", 3)], 9))
+    api.answer("WATCH", PODS.path, HANG)
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: bool(inbox.lists))
+    assert inbox.lists == [["a", "b", "c"]]
+    assert [(asked.query["limit"], asked.query.get("continue")) for asked in api.of("GET")] == [
+        ("500", None),
+        ("500", "one"),
+        ("500", "two/+="),
+    ]
+
+
+async def test_an_expired_continue_token_begins_the_list_anew() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([pod("a", 1)], 9, more="one"), status(410, "token is too old", reason="Expired"))
+    api.answer("GET", PODS.path, page([pod("b", 2)], 20))
+    api.answer("WATCH", PODS.path, HANG)
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: bool(inbox.lists))
+    assert inbox.lists == [["b"]]
+    assert [asked.query.get("continue") for asked in api.of("GET")] == [None, "one", None]
+    assert inbox.relists == [("pods", "ListExpired")]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        status(500, "etcd is on fire"),
+        status(429, "too many requests"),
+        stream({"type": "ERROR", "object": {"kind": "Status", "code": 500, "reason": "InternalError"}}),
+        dropped(),
+        stream(b"not JSON\n"),
+        stream({"type": "SURPRISE", "object": {"metadata": {}}}),
+        stream(),
+    ],
+    ids=["500", "429", "error event", "no answer", "garbled line", "unknown type", "ended at once"],
+)
+async def test_three_failures_in_a_row_lead_to_a_list(failure: Any) -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
+    # A lost GET may be sent twice: aiohttp repeats it once itself if the connection had been kept alive.
+    api.answer("WATCH", PODS.path, *[failure] * 12)
+    async with reflecting(api, timing=Timing(backoff_s=0.0, short_s=60.0)) as (_, inbox):
+        await inbox.until(lambda: len(inbox.lists) == 2)
+        assert inbox.lists == [["a"], ["b"]]
+        assert inbox.relists == [("pods", "Failures")]
+        assert 3 <= versions(api).count("9") <= 6
+
+
+async def test_progress_ends_a_row_of_failures() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    for version in range(10, 20):
+        api.answer("WATCH", PODS.path, status(503), status(503), stream(event("ADDED", f"p{version}", version)))
+    api.answer("WATCH", PODS.path, HANG)
+    async with reflecting(api, timing=Timing(backoff_s=0.0, short_s=60.0)) as (_, inbox):
+        await inbox.until(lambda: len(inbox.seen) == 10)
+    assert inbox.relists == []
+    assert len(api.of("GET")) == 1
+
+
+async def test_what_came_before_an_unreadable_line_is_posted_and_not_asked_for_again() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "a", 10), b"{]\n", event("ADDED", "never", 99)))
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "b", 11), then="hang"))
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: inbox.seen == ["a", "b"])
+    assert versions(api) == ["9", "10"]
+
+
+async def test_a_pod_of_an_unknown_form_is_neither_dropped_nor_an_obstacle() -> None:
+    strange = {"metadata": {"name": "s", "uid": "uid-s", "resourceVersion": "10"}, "spec": {"containers": "none"}}
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([strange, pod("a", 1)], 9))
+    api.answer("WATCH", PODS.path, stream({"type": "MODIFIED", "object": strange}, then="hang"))
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: inbox.seen == ["s"])
+    assert inbox.lists == [["s", "a"]]
+    [first, *_] = [event for event in inbox.events if isinstance(event, PodSeen)]
+    assert first.pod.shape.unsupported == (
+        "a field that cannot be read (Expected `array | null`, got `str` - at `$.spec.containers`)",
+    )
+
+
+async def test_a_list_that_fails_is_tried_until_it_comes() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, status(500), status(503), status(429), status(500), page([pod("a", 1)], 9))
+    api.answer("WATCH", PODS.path, HANG)
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: bool(inbox.lists))
+    assert inbox.lists == [["a"]]
+
+
+async def test_the_pause_grows_with_every_failure_and_is_never_shorter_than_the_server_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, *[status(500)] * 4, status(429, headers={"Retry-After": "7"}), page([], 9))
+    api.answer("WATCH", PODS.path, HANG)
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def pause(delay_s: float) -> None:
+        if delay_s:
+            pauses.append(delay_s)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    inbox = Inbox()
+    async with serving(api) as session:
+        timing = Timing(backoff_s=1.0, backoff_max_s=4.0)
+        running = Reflector(session, PODS, inbox.post, observer=inbox, timing=timing, jitter=lambda: 0.5)
+        task = asyncio.create_task(running.run())
+        await inbox.until(lambda: bool(inbox.lists))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert pauses == [0.5, 1.0, 2.0, 2.0, 7.0]
+
+
+@pytest.mark.parametrize("method", ["GET", "WATCH"])
+async def test_a_missing_right_ends_the_reflector_and_names_the_right(method: str) -> None:
+    api = FakeApi()
+    api.answer(method, NODES.path, status(403, 'User "x" cannot list nodes', reason="Forbidden"))
+    api.answer("GET", NODES.path, page([], 9))
+    inbox = Inbox()
+    async with serving(api) as session:
+        with pytest.raises(AccessDenied, match=r"may not list and watch nodes .*verbs list and watch on nodes"):
+            await Reflector(session, NODES, inbox.post, observer=inbox, timing=AT_ONCE).run()
+
+
+async def test_credentials_that_are_not_accepted_end_the_reflector() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, status(401, "Unauthorized", reason="Unauthorized"))
+    inbox = Inbox()
+    async with serving(api) as session:
+        with pytest.raises(AccessDenied, match="does not accept our credentials"):
+            await Reflector(session, PODS, inbox.post, observer=inbox, timing=AT_ONCE).run()
+
+
+async def test_a_line_may_be_of_any_length() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "a", 10, annotations={"x": "y" * (5 << 20)}), then="hang"))
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: inbox.seen == ["a"])
+
+
+async def test_nodes_are_posted_as_nodes() -> None:
+    api = FakeApi()
+    api.answer("GET", NODES.path, page([{"metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "3"}}}], 9))
+    api.answer("WATCH", NODES.path, HANG)
+    async with reflecting(api, resource=NODES) as (_, inbox):
+        await inbox.until(lambda: bool(inbox.events))
+    [listed] = inbox.events
+    assert isinstance(listed, NodesReplaced)
+    assert [(node.name, node.allocatable) for node in listed.nodes] == [("n1", (("pods", 3),))]

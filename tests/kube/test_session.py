@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import ssl
+import sys
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import certifi
+import pytest
+import yaml
+from kubernetes_asyncio.config import incluster_config
+
+from gangsched.kube import credentials
+from gangsched.kube.errors import ApiError, ApiUnreachable, NoCredentials, printable
+from gangsched.kube.session import ApiSession, connect
+from tests.kube.fake_api import FakeApi, body, serving, status, stream
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def kubeconfig(
+    path: Path, *, server: str = "http://127.0.0.1:9/base/", user: dict[str, Any] | None = None, **cluster: object
+) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "current-context": "one",
+                "contexts": [{"name": name, "context": {"cluster": name, "user": "me"}} for name in ("one", "two")],
+                "clusters": [
+                    {"name": "one", "cluster": {"server": server} | cluster},
+                    {"name": "two", "cluster": {"server": "http://two"}},
+                ],
+                "users": [{"name": "me", "user": user or {}}],
+            }
+        )
+    )
+    return str(path)
+
+
+async def connection(**options: str | None) -> credentials.Connection:
+    return await credentials.find_connection(**({"kubeconfig": None, "context": None} | options))
+
+
+async def test_the_kubeconfig_that_is_named_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path / "env", server="http://env"))
+    named = kubeconfig(tmp_path / "named", server="http://named")
+    assert (await connection(kubeconfig=named)).server == "http://named"
+    assert (await connection()).server == "http://env"
+
+
+async def test_files_of_the_environment_that_do_not_exist_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present = kubeconfig(tmp_path / "present", server="http://present")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'absent'}:{present}:")
+    assert (await connection()).server == "http://present"
+
+
+async def test_the_kubeconfig_at_home_comes_last(tmp_path: Path) -> None:
+    kubeconfig(tmp_path / ".kube" / "config", server="http://home")
+    assert (await connection()).server == "http://home"
+
+
+async def test_a_context_can_be_chosen_and_a_server_may_have_a_path(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config")
+    assert (await connection(kubeconfig=path)).server == "http://127.0.0.1:9/base"
+    assert (await connection(kubeconfig=path, context="two")).server == "http://two"
+
+
+async def test_without_any_credentials_the_remedy_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoCredentials, match=rf"no kubeconfig at {tmp_path}/\.kube/config .* give --kubeconfig FILE"):
+        await connection()
+    with pytest.raises(NoCredentials, match="no kubeconfig at /nowhere/at/all"):
+        await connection(kubeconfig="/nowhere/at/all")
+
+
+async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config")
+    with pytest.raises(NoCredentials, match=rf"The kubeconfig {path} cannot be used: .*three"):
+        await connection(kubeconfig=path, context="three")
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "7", "[]", "contexts: 3", "current-context: x\ncontexts: [{}]", "\x00"])
+async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(NoCredentials, match=f"The kubeconfig {path} cannot be"):
+        await connection(kubeconfig=str(path))
+
+
+async def test_a_directory_is_no_kubeconfig(tmp_path: Path) -> None:
+    with pytest.raises(NoCredentials, match="cannot be read as a kubeconfig"):
+        await connection(kubeconfig=str(tmp_path))
+
+
+async def test_a_certificate_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    data = "bm90IGEgY2VydGlmaWNhdGU="
+    path = kubeconfig(
+        tmp_path / "config",
+        server="https://secure",
+        user={"client-certificate-data": data, "client-key-data": data},
+    )
+    with pytest.raises(NoCredentials, match="A certificate or key for https://secure cannot be read"):
+        await connection(kubeconfig=path)
+
+
+async def test_keys_leave_no_file_behind_and_can_be_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    authority = {"certificate-authority-data": _authority_data()}
+    path = kubeconfig(tmp_path / "config", server="https://secure", **authority)
+    for _ in range(2):
+        found = await connection(kubeconfig=path)
+        assert found.tls is not None
+        assert found.tls.verify_mode is ssl.CERT_REQUIRED
+    assert os.listdir(tmp_path) == ["config"]
+
+
+async def test_tls_checks_are_off_only_where_the_kubeconfig_says_so(tmp_path: Path) -> None:
+    cluster: dict[str, object] = {"insecure-skip-tls-verify": True, "tls-server-name": "kube"}
+    path = kubeconfig(tmp_path / "config", server="https://secure", **cluster)
+    found = await connection(kubeconfig=path)
+    assert found.tls is not None
+    assert found.tls.verify_mode is ssl.CERT_NONE
+    assert found.tls_name == "kube"
+
+
+@pytest.mark.parametrize(
+    ("user", "header"),
+    [
+        ({}, None),
+        ({"token": "abc"}, "Bearer abc"),
+        ({"username": "me", "password": "secret"}, "Basic bWU6c2VjcmV0"),
+    ],
+)
+async def test_a_user_is_authorized_as_the_kubeconfig_says(tmp_path: Path, user: Any, header: str | None) -> None:
+    found = await connection(kubeconfig=kubeconfig(tmp_path / "config", user=user))
+    assert await found.authorization() == header
+
+
+async def test_a_plugin_is_called_again_before_its_token_expires(tmp_path: Path) -> None:
+    counter = tmp_path / "calls"
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "import json, pathlib, sys\n"
+        f"calls = pathlib.Path({str(counter)!r})\n"
+        "count = int(calls.read_text()) + 1 if calls.exists() else 1\n"
+        "calls.write_text(str(count))\n"
+        "expiry = '2020-01-01T00:00:00Z' if count < 3 else '2999-01-01T00:00:00Z'\n"
+        "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',"
+        " 'status': {'token': f't{count}', 'expirationTimestamp': expiry}}))\n"
+    )
+    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(plugin)]}
+    found = await connection(kubeconfig=kubeconfig(tmp_path / "config", user={"exec": command}))
+    headers = await asyncio.gather(*[found.authorization() for _ in range(4)])
+    assert headers[0] == "Bearer t2"
+    assert headers[1:] == ["Bearer t3"] * 3
+
+
+async def test_a_plugin_that_fails_is_told(tmp_path: Path) -> None:
+    command = {"apiVersion": "v1", "command": sys.executable, "args": ["-c", "import sys; sys.exit('log in first')"]}
+    path = kubeconfig(tmp_path / "config", user={"exec": command})
+    with pytest.raises(NoCredentials, match="log in first"):
+        await connection(kubeconfig=path)
+
+
+async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    for module in (credentials, incluster_config):
+        monkeypatch.setattr(module, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", certifi.where())
+    monkeypatch.setattr(incluster_config, "TOKEN_REFRESH_PERIOD", timedelta(0))
+    kubeconfig(tmp_path / ".kube" / "config", server="http://home")
+    found = await connection()
+    assert found.server == "https://[fd00::1]:443"
+    assert await found.authorization() == "Bearer first"
+    token.write_text("second")
+    assert await found.authorization() == "Bearer second"
+    token.unlink()
+    with pytest.raises(NoCredentials, match="cannot be renewed"):
+        await found.authorization()
+    assert (await connection(context="two")).server == "http://two"
+
+
+@pytest.mark.parametrize(("no_proxy", "proxy"), [("", "http://proxy:3128"), ("secure", None)])
+async def test_the_proxy_of_the_environment_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_proxy: str, proxy: str | None
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    assert (await connection(kubeconfig=kubeconfig(tmp_path / "config", server="https://secure"))).proxy == proxy
+
+
+async def test_a_request_carries_what_it_was_given() -> None:
+    api = FakeApi()
+    api.answer("PATCH", "/api/x%2Fy", body({"a": 1}, 201))
+    async with serving(api) as session:
+        answer = await session.request(
+            "PATCH", "/api/x%2Fy", params={"q": "a b&c"}, body=b"[1]", content_type="application/json-patch+json"
+        )
+    assert (answer.status, json.loads(answer.body), answer.ok) == (201, {"a": 1}, True)
+    [asked] = api.asked
+    assert asked.query == {"q": "a b&c"}
+    assert asked.body == [1]
+    assert asked.headers["Content-Type"] == "application/json-patch+json"
+    assert asked.headers["Authorization"] == "Bearer of-tests"
+    assert asked.headers["Accept-Encoding"] == "identity"
+
+
+async def test_an_error_says_what_the_server_says() -> None:
+    api = FakeApi()
+    api.answer("GET", "/x", status(409, "busy", reason="Conflict", headers={"Retry-After": "5"}))
+    api.answer("GET", "/x", body(["no status"], 502))
+    async with serving(api) as session:
+        with pytest.raises(ApiError, match=r"^409 Conflict: busy$") as told:
+            (await session.request("GET", "/x")).checked()
+        assert (told.value.status, told.value.reason, told.value.retry_after_s) == (409, "Conflict", 5.0)
+        with pytest.raises(ApiError, match=r'^502 HTTP: \["no status"\]$'):
+            (await session.request("GET", "/x")).checked()
+
+
+async def test_an_answer_that_takes_too_long_is_given_up() -> None:
+    api = FakeApi()
+    api.answer("GET", "/x", stream(then="hang"))
+    async with serving(api) as session:
+        with pytest.raises(ApiUnreachable, match="cannot be reached"):
+            await session.request("GET", "/x", timeout_s=0.05)
+
+
+async def test_a_stream_that_is_refused_is_an_error_on_entering() -> None:
+    api = FakeApi()
+    api.answer("GET", "/x", status(403, "no", reason="Forbidden"))
+    async with serving(api) as session:
+        with pytest.raises(ApiError, match="403 Forbidden: no"):
+            async with session.stream("/x", {}):
+                pytest.fail("the stream was opened")
+
+
+async def test_another_client_shares_connections_and_credentials_and_may_be_closed() -> None:
+    api = FakeApi()
+    api.answer("GET", "/x", body({}), body({}))
+    async with serving(api) as session:
+        other = session.client()
+        async with other.get(f"{session.server}/x") as answer:
+            assert answer.status == 200
+        await other.close()
+        assert (await session.request("GET", "/x")).ok
+    assert [asked.headers["Authorization"] for asked in api.asked] == ["Bearer of-tests"] * 2
+
+
+async def test_connecting_sends_nothing(tmp_path: Path) -> None:
+    session = await connect(kubeconfig=kubeconfig(tmp_path / "config"))
+    assert isinstance(session, ApiSession)
+    assert session.server == "http://127.0.0.1:9/base"
+    with pytest.raises(ApiUnreachable, match=r"The API server http://127\.0\.0\.1:9/base cannot be reached"):
+        await session.request("GET", "/x")
+    await session.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("fine ü", "fine ü"),
+        ("a\nb", "a\\nb"),
+        ("\x1b[0m", "\\x1b[0m"),
+        ("\u202e", "\\u202e"),
+        ("x" * 2000, "x" * 999 + "…"),
+    ],
+)
+def test_text_of_others_is_fit_for_a_log_line(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def _authority_data() -> str:
+    return base64.b64encode(Path(certifi.where()).read_bytes()).decode()

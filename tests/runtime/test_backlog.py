@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.model import GroupKey, GroupStatus
+from gangsched.runtime.backlog import Backlog, Job
+
+SLOTS = 8
+
+
+def bind(uid: str) -> BindPod:
+    return BindPod(uid=uid, namespace="ns", name=uid, node="n1")
+
+
+def status(name: str, members: int = 0, resource_version: str = "") -> PatchStatus:
+    return PatchStatus(
+        key=GroupKey("ns", name),
+        uid=f"uid-{name}",
+        status=GroupStatus(members=members),
+        resource_version=resource_version,
+    )
+
+
+def condition(uid: str, reason: str = "Unschedulable") -> PatchPodCondition:
+    return PatchPodCondition(uid=uid, namespace="ns", name=uid, reason=reason, message="")
+
+
+def event(note: str) -> EmitEvent:
+    return EmitEvent(
+        kind="PodGroup", namespace="ns", name="a", uid="u", type="Normal", reason="R", action="A", note=note
+    )
+
+
+def backlog(*, patience_s: float = 1.0, events_limit: int = 100, dropped: list[None] | None = None) -> Backlog:
+    drops = [] if dropped is None else dropped
+    return Backlog(
+        slots=SLOTS,
+        patience_s=patience_s,
+        events_limit=events_limit,
+        on_event_dropped=lambda: drops.append(None),
+    )
+
+
+def taken(queue: Backlog, now: float = 0.0, *, most: int = 100) -> list[Effect]:
+    jobs = []
+    while len(jobs) < most and (job := queue.next(now)) is not None:
+        jobs.append(job.effect)
+    return jobs
+
+
+def finish(queue: Backlog, effect: Effect) -> None:
+    queue.done(Job(effect, 0.0))
+
+
+class TestOrder:
+    def test_bindings_go_before_everything_that_only_tells_people(self):
+        queue = backlog()
+        for effect in (event("e"), condition("p"), status("g"), bind("b1"), bind("b2")):
+            queue.add(effect, 0.0)
+        assert taken(queue, most=2) == [bind("b1"), bind("b2")]
+
+    def test_a_reservation_goes_before_bindings_because_bindings_wait_for_it(self):
+        queue = backlog()
+        queue.add(bind("b"), 0.0)
+        queue.add(status("g", resource_version="7"), 0.0)
+        assert taken(queue) == [status("g", resource_version="7"), bind("b")]
+
+    def test_telling_takes_the_oldest_first_whatever_its_kind(self):
+        queue = backlog()
+        queue.add(event("e"), 1.0)
+        queue.add(status("g"), 3.0)
+        queue.add(condition("p"), 2.0)
+        order = []
+        for _ in range(3):
+            job = queue.next(3.0)
+            assert job is not None
+            order.append(job.effect)
+            queue.done(job)
+        assert order == [event("e"), condition("p"), status("g")]
+
+    def test_telling_takes_at_most_a_quarter_of_the_slots(self):
+        queue = backlog()
+        for number in range(10):
+            queue.add(event(str(number)), 0.0)
+        assert len(taken(queue)) == SLOTS // 4
+        finish(queue, event("0"))
+        assert taken(queue) == [event("2")]
+
+    def test_reservations_are_not_limited_to_that_quarter(self):
+        queue = backlog()
+        for number in range(SLOTS):
+            queue.add(status(str(number), resource_version="1"), 0.0)
+        assert len(taken(queue)) == SLOTS
+        for number in range(SLOTS):
+            finish(queue, status(str(number), resource_version="1"))
+        queue.add(event("e"), 0.0)
+        assert taken(queue) == [event("e")]
+
+    def test_telling_does_not_starve_while_bindings_never_end(self):
+        queue = backlog(patience_s=1.0)
+        queue.add(event("e"), 0.0)
+        for number in range(20):
+            queue.add(bind(str(number)), 0.0)
+        assert event("e") not in taken(queue, 0.9, most=10)
+        assert queue.next(1.0) == Job(event("e"), 0.0)
+
+    def test_impatient_telling_takes_at_most_two_slots_from_waiting_bindings(self):
+        queue = backlog(patience_s=1.0)
+        for number in range(20):
+            queue.add(event(str(number)), 0.0)
+            queue.add(bind(str(number)), 0.0)
+        kinds = [type(effect) for effect in taken(queue, 100.0, most=8)]
+        assert kinds.count(EmitEvent) == 2
+        assert kinds.count(BindPod) == 6
+
+
+class TestNewestWins:
+    @pytest.mark.parametrize(
+        ("older", "newer"), [(status("g", 1), status("g", 2)), (condition("p", "Old"), condition("p", "New"))]
+    )
+    def test_of_several_decisions_about_one_thing_only_the_newest_is_sent(self, older, newer):
+        queue = backlog()
+        queue.add(older, 0.0)
+        queue.add(newer, 1.0)
+        assert taken(queue) == [newer]
+
+    @pytest.mark.parametrize(
+        ("older", "newer"), [(status("g", 1), status("g", 2)), (condition("p", "Old"), condition("p", "New"))]
+    )
+    def test_one_is_in_flight_at_a_time_and_the_newest_follows_it(self, older, newer):
+        queue = backlog()
+        queue.add(older, 0.0)
+        assert taken(queue) == [older]
+        queue.add(newer, 0.0)
+        assert taken(queue) == []
+        assert queue.superseded(older)
+        finish(queue, older)
+        assert taken(queue) == [newer]
+
+    def test_a_group_that_keeps_changing_is_not_told_later_for_it(self):
+        queue = backlog()
+        queue.add(status("g", 1), 0.0)
+        queue.add(event("e"), 1.0)
+        queue.add(status("g", 2), 2.0)
+        assert taken(queue, most=1) == [status("g", 2)]
+
+    def test_an_unconditional_status_takes_the_place_of_a_waiting_reservation(self):
+        queue = backlog()
+        queue.add(status("g", 1, resource_version="7"), 0.0)
+        queue.add(status("g", 2), 0.0)
+        queue.add(bind("b"), 0.0)
+        assert taken(queue) == [bind("b"), status("g", 2)]
+
+    def test_a_reservation_behind_another_status_of_its_group_follows_at_once(self):
+        queue = backlog()
+        queue.add(status("g", 1), 0.0)
+        assert taken(queue) == [status("g", 1)]
+        queue.add(status("g", 2, resource_version="7"), 0.0)
+        queue.add(bind("b"), 0.0)
+        finish(queue, status("g", 1))
+        assert taken(queue) == [status("g", 2, resource_version="7"), bind("b")]
+
+
+class TestEvents:
+    def test_beyond_the_limit_the_oldest_is_dropped_and_counted(self):
+        dropped: list[None] = []
+        queue = backlog(events_limit=2, dropped=dropped)
+        for note in "abc":
+            queue.add(event(note), 0.0)
+        assert taken(queue) == [event("b"), event("c")]
+        assert len(dropped) == 1
+
+
+class TestAgain:
+    @pytest.mark.parametrize("effect", [status("g"), condition("p"), event("e"), status("g", resource_version="7")])
+    def test_a_job_put_back_counts_its_attempts(self, effect):
+        queue = backlog()
+        queue.add(effect, 0.0)
+        first = queue.next(0.0)
+        assert first is not None
+        queue.done(first)
+        queue.add_again(first)
+        second = queue.next(0.0)
+        assert second == Job(effect, 0.0, attempt=1)
+
+
+def test_closing_forgets_bindings_and_conditions_and_keeps_statuses_and_events():
+    queue = backlog()
+    for effect in (bind("b"), condition("p"), status("g"), event("e")):
+        queue.add(effect, 0.0)
+    assert queue.close() == 1
+    assert taken(queue) == [status("g"), event("e")]
+
+
+EFFECTS = st.one_of(
+    st.builds(bind, st.sampled_from("abc")),
+    st.builds(status, st.sampled_from("gh"), st.integers(0, 9), st.sampled_from(["", "7"])),
+    st.builds(condition, st.sampled_from("pq"), st.sampled_from(["X", "Y"])),
+    st.builds(event, st.sampled_from("mn")),
+)
+
+
+def subject(effect: Effect) -> object:
+    """What at most one write may be in flight about; None for bindings and Events."""
+    if isinstance(effect, PatchStatus):
+        return effect.key
+    return effect.uid if isinstance(effect, PatchPodCondition) else None
+
+
+class Sender:
+    """Takes and finishes jobs and checks what must hold at every moment."""
+
+    def __init__(self, queue: Backlog, now: float) -> None:
+        self.queue, self.now = queue, now
+        self.in_flight: list[Job] = []
+        self.last: dict[object, Effect] = {}
+
+    def take(self) -> bool:
+        job = self.queue.next(self.now) if len(self.in_flight) < SLOTS else None
+        if job is None:
+            return False
+        about = subject(job.effect)
+        assert about is None or about not in [subject(other.effect) for other in self.in_flight]
+        self.last[about] = job.effect
+        self.in_flight.append(job)
+        telling = [other for other in self.in_flight if isinstance(other.effect, EmitEvent | PatchPodCondition)]
+        assert len(telling) <= SLOTS // 4
+        return True
+
+    def finish_oldest(self) -> bool:
+        if self.in_flight:
+            self.queue.done(self.in_flight.pop(0))
+            return True
+        return False
+
+
+@given(st.lists(st.one_of(EFFECTS, st.sampled_from(["next", "done"]))), st.floats(0, 10))
+def test_everything_is_sent_in_the_end_and_never_two_of_one_group_or_pod_at_once(steps, now):
+    sender = Sender(backlog(), now)
+    newest: dict[object, Effect] = {}
+    for step in steps:
+        if step == "next":
+            sender.take()
+        elif step == "done":
+            sender.finish_oldest()
+        else:
+            sender.queue.add(step, now)
+            newest[subject(step)] = step
+    while sender.take() or sender.finish_oldest():
+        pass
+    assert sender.queue.empty
+    assert sender.queue.in_flight == 0
+    newest.pop(None, None)
+    sender.last.pop(None, None)
+    assert sender.last == newest

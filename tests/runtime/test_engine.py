@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from gangsched.core.effects import BindPod, Effect
+from gangsched.core.events import Event, PodGone, Synced, TimePassed
+from gangsched.runtime.engine import Engine
+from gangsched.runtime.inbox import Inbox
+from gangsched.runtime.metrics import Metrics
+
+BIND = BindPod(uid="u", namespace="ns", name="p", node="n")
+GONE = PodGone(uid="u")
+
+
+@dataclass
+class FakeMachine:
+    """Answers every pass with the same effects and remembers what it was told."""
+
+    effects: list[Effect] = field(default_factory=list)
+    deadline: float | None = None
+    passes: list[tuple[list[Event], float]] = field(default_factory=list)
+    fails: bool = False
+
+    def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
+        if self.fails:
+            raise AssertionError("a bug")
+        self.passes.append((list(events), now))
+        return self.effects
+
+    def take_waits(self) -> list[float]:
+        return [0.25]
+
+    def next_deadline(self) -> float | None:
+        return self.deadline
+
+
+@dataclass
+class Rig:
+    machine: FakeMachine
+    now: float = 1000.0
+    mono: float = 0.0
+    sent: list[Effect] = field(default_factory=list)
+    muted: bool = False
+
+    def __post_init__(self) -> None:
+        self.inbox = Inbox()
+        self.metrics = Metrics()
+        self.submitted = asyncio.Event()
+        self.engine = Engine(
+            self.machine,
+            self.inbox,
+            self._submit,
+            now=lambda: self.now,
+            metrics=self.metrics,
+            muted=self.muted,
+            monotonic=lambda: self.mono,
+        )
+
+    def _submit(self, effects: Iterable[Effect]) -> None:
+        self.sent.extend(effects)
+        self.submitted.set()
+
+
+@pytest.fixture(autouse=True)
+def _no_freezing(monkeypatch):
+    monkeypatch.setattr("gangsched.runtime.engine.gc.freeze", lambda: None)
+
+
+async def test_a_burst_is_one_pass_and_its_effects_are_handed_on():
+    rig = Rig(FakeMachine(effects=[BIND]))
+    rig.inbox.post([GONE] * 1000)
+    assert await rig.engine.step() == [BIND]
+    assert rig.machine.passes == [([GONE] * 1000, 1000.0)]
+    assert rig.sent == [BIND]
+
+
+async def test_a_deadline_that_is_due_becomes_time_passed():
+    rig = Rig(FakeMachine(deadline=999.0))
+    await rig.engine.step()
+    assert rig.machine.passes == [([TimePassed()], 1000.0)]
+
+
+async def test_a_due_deadline_is_told_behind_what_happened_before_it():
+    rig = Rig(FakeMachine(deadline=1000.0))
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    assert rig.machine.passes == [([GONE, TimePassed()], 1000.0)]
+
+
+async def test_a_deadline_to_come_is_not_told_early():
+    rig = Rig(FakeMachine(deadline=1000.5))
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    assert rig.machine.passes == [([GONE], 1000.0)]
+
+
+async def test_without_events_and_deadlines_the_machine_is_left_alone_but_the_heart_beats(monkeypatch):
+    monkeypatch.setattr("gangsched.runtime.engine._BEAT_S", 0.001)
+    rig = Rig(FakeMachine())
+    rig.mono = 25.0
+    assert rig.engine.silent_s() == 25.0
+    await rig.engine.step()
+    assert rig.machine.passes == []
+    assert rig.engine.silent_s() == 0.0
+
+
+async def test_muted_it_decides_logs_and_counts_but_hands_nothing_on(caplog):
+    rig = Rig(FakeMachine(effects=[BIND]), muted=True)
+    rig.inbox.post([GONE])
+    with caplog.at_level(logging.INFO, "gangsched"):
+        assert await rig.engine.step() == [BIND]
+    assert rig.sent == []
+    assert [(record.message, vars(record)["pod"], vars(record)["node"]) for record in caplog.records] == [
+        ("would bind (dry run)", "ns/p", "n")
+    ]
+    assert b'gangsched_effects_total{kind="BindPod"} 1.0' in rig.metrics.render()
+
+
+async def test_it_is_synced_once_the_machine_was_told_so_and_then_freezes_what_was_listed_once(monkeypatch):
+    frozen: list[None] = []
+    monkeypatch.setattr("gangsched.runtime.engine.gc.freeze", lambda: frozen.append(None))
+    rig = Rig(FakeMachine())
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    assert not rig.engine.synced
+    for _ in range(2):
+        rig.inbox.post([Synced()])
+        await rig.engine.step()
+    assert rig.engine.synced
+    assert len(frozen) == 1
+    assert b"gangsched_synced 1.0" in rig.metrics.render()
+
+
+async def test_a_bug_in_the_machine_ends_the_engine_and_the_log_names_only_kinds_and_numbers(caplog):
+    rig = Rig(FakeMachine(fails=True))
+    rig.inbox.post([PodGone(uid="secret-uid"), GONE, Synced()])
+    with pytest.raises(AssertionError, match="a bug"):
+        await rig.engine.run()
+    (record,) = caplog.records
+    assert record.levelno == logging.CRITICAL
+    assert vars(record)["events"] == "PodGone 2, Synced 1"
+    assert "secret-uid" not in caplog.text
+
+
+async def test_passes_are_measured_and_their_events_counted_by_type():
+    rig = Rig(FakeMachine())
+    rig.inbox.post([GONE, GONE, Synced()])
+    await rig.engine.step()
+    page = rig.metrics.render().decode()
+    assert 'gangsched_inputs_total{type="PodGone"} 2.0' in page
+    assert "gangsched_pass_duration_seconds_count 1.0" in page
+    assert "gangsched_gang_wait_seconds_sum 0.25" in page
+
+
+async def test_running_handles_what_is_posted_later():
+    rig = Rig(FakeMachine(effects=[BIND]))
+    running = asyncio.create_task(rig.engine.run())
+    await asyncio.sleep(0)
+    rig.inbox.post([GONE])
+    await asyncio.wait_for(rig.submitted.wait(), 10)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert rig.sent == [BIND]

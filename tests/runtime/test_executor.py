@@ -1,0 +1,359 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.events import BindRefused, Event, PodBound, Refused, StatusRefused, StatusWritten
+from gangsched.core.model import GroupKey, GroupStatus, Reservation
+from gangsched.kube.writes import Answer, Outcome
+from gangsched.runtime.executor import Executor
+from gangsched.runtime.metrics import Metrics
+
+SLOTS = 4
+KEY = GroupKey("ns", "g")
+WRITTEN = Answer(Outcome.WRITTEN, resource_version="9")
+UNAVAILABLE = Answer(Outcome.UNAVAILABLE, message="503")
+
+
+def bind(uid: str) -> BindPod:
+    return BindPod(uid=uid, namespace="ns", name=uid, node="n1")
+
+
+def status(members: int, resource_version: str = "") -> PatchStatus:
+    return PatchStatus(key=KEY, uid="u", status=GroupStatus(members=members), resource_version=resource_version)
+
+
+def condition(reason: str) -> PatchPodCondition:
+    return PatchPodCondition(uid="p", namespace="ns", name="p", reason=reason, message="")
+
+
+EVENT = EmitEvent(kind="Pod", namespace="ns", name="p", uid="p", type="Normal", reason="R", action="A", note="")
+
+
+@dataclass
+class Call:
+    """A write that is in flight until the test answers it."""
+
+    effect: Effect
+    answer: asyncio.Future
+
+
+@dataclass
+class FakeTimer:
+    delay_s: float
+    action: Callable[[], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass
+class Rig:
+    """An executor whose server is the test."""
+
+    calls: asyncio.Queue[Call] = field(default_factory=asyncio.Queue)
+    posted: list[Event] = field(default_factory=list)
+    gone: list[GroupKey] = field(default_factory=list)
+    timers: list[FakeTimer] = field(default_factory=list)
+    attempts: int = 3
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics()
+        self.changed = asyncio.Event()
+        self.executor = Executor(
+            self,
+            self._post,
+            metrics=self.metrics,
+            on_group_gone=self.gone.append,
+            slots=SLOTS,
+            attempts=self.attempts,
+            backoff_s=0.5,
+            jitter=lambda: 1.0,
+            later=self._later,
+        )
+
+    def _post(self, events: Iterable[Event]) -> None:
+        self.posted.extend(events)
+        self.changed.set()
+
+    def _later(self, delay_s: float, action: Callable[[], None]) -> FakeTimer:
+        self.timers.append(FakeTimer(delay_s, action))
+        return self.timers[-1]
+
+    async def time_passes(self) -> None:
+        """Let the newest timer that was set run out, unless it was cancelled."""
+        await self.settle()
+        timer = self.timers[-1]
+        if not timer.cancelled:
+            timer.action()
+        await self.settle()
+
+    async def _call(self, effect: Effect):
+        call = Call(effect, asyncio.get_running_loop().create_future())
+        self.calls.put_nowait(call)
+        return await call.answer
+
+    bind = patch_status = patch_condition = emit = _call
+
+    async def sent(self) -> Call:
+        return await asyncio.wait_for(self.calls.get(), 10)
+
+    async def sent_and_answered(self, answer: Answer | PodBound | BindRefused) -> Effect:
+        call = await self.sent()
+        call.answer.set_result(answer)
+        return call.effect
+
+    async def settle(self) -> None:
+        """Let every task run that can."""
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    async def until_posted(self, count: int) -> None:
+        while len(self.posted) < count:
+            self.changed.clear()
+            await asyncio.wait_for(self.changed.wait(), 10)
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Rig]:
+    rig = Rig()
+    task = asyncio.create_task(rig.executor.run())
+    try:
+        yield rig
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class TestBindings:
+    async def test_the_answer_to_a_binding_is_posted(self):
+        refused = BindRefused(uid="b", node="n1", why=Refused.GONE, message="gone")
+        async with running() as rig:
+            rig.executor.submit([bind("a"), bind("b")])
+            await rig.sent_and_answered(PodBound(uid="a", node="n1"))
+            await rig.sent_and_answered(refused)
+            await rig.until_posted(2)
+            assert rig.posted == [PodBound(uid="a", node="n1"), refused]
+            page = rig.metrics.render().decode()
+            assert 'gangsched_bindings_total{result="Bound"} 1.0' in page
+            assert 'gangsched_bindings_total{result="Gone"} 1.0' in page
+
+    async def test_no_more_are_in_flight_than_there_are_slots(self):
+        async with running() as rig:
+            rig.executor.submit([bind(str(number)) for number in range(SLOTS + 2)])
+            await rig.settle()
+            assert rig.calls.qsize() == SLOTS
+            assert b'gangsched_effects_queued{kind="BindPod"} 2.0' in rig.metrics.render()
+            await rig.sent_and_answered(PodBound(uid="0", node="n1"))
+            await rig.settle()
+            assert rig.calls.qsize() == SLOTS
+
+    async def test_a_refused_binding_is_not_sent_again(self):
+        async with running() as rig:
+            rig.executor.submit([bind("a")])
+            await rig.sent_and_answered(BindRefused(uid="a", node="n1", why=Refused.UNAVAILABLE, message="429"))
+            await rig.until_posted(1)
+            await rig.settle()
+            assert rig.calls.empty()
+
+    async def test_they_overtake_everything_that_only_tells_people(self):
+        async with running() as rig:
+            rig.executor.submit([EVENT, status(1), *(bind(str(number)) for number in range(SLOTS))])
+            await rig.settle()
+            assert [type(rig.calls.get_nowait().effect) for _ in range(SLOTS)] == [BindPod] * SLOTS
+
+
+class TestStatus:
+    async def test_a_written_status_is_posted_with_its_version(self):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            await rig.sent_and_answered(WRITTEN)
+            await rig.until_posted(1)
+            assert rig.posted == [StatusWritten(key=KEY, resource_version="9")]
+
+    async def test_a_written_reservation_is_told_as_one(self):
+        reservation = Reservation(expires=60.0, placements=())
+        async with running() as rig:
+            rig.executor.submit([PatchStatus(key=KEY, uid="u", status=GroupStatus(reservation=reservation))])
+            await rig.sent_and_answered(WRITTEN)
+            await rig.until_posted(1)
+            assert rig.posted == [StatusWritten(key=KEY, resource_version="9", reserved=True)]
+
+    async def test_of_those_decided_while_one_is_in_flight_only_the_newest_is_sent(self):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            first = await rig.sent()
+            rig.executor.submit([status(2)])
+            rig.executor.submit([status(3)])
+            await rig.settle()
+            assert rig.calls.empty()
+            first.answer.set_result(WRITTEN)
+            assert (await rig.sent()).effect == status(3)
+
+    async def test_a_stale_reservation_is_told_and_not_retried(self):
+        async with running() as rig:
+            rig.executor.submit([status(1, resource_version="5")])
+            await rig.sent_and_answered(Answer(Outcome.STALE))
+            await rig.until_posted(1)
+            assert rig.posted == [StatusRefused(key=KEY, stale=True)]
+            await rig.settle()
+            assert rig.calls.empty()
+
+    async def test_a_podgroup_that_is_gone_is_told_to_whoever_lists_them(self):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            await rig.sent_and_answered(Answer(Outcome.GONE))
+            await rig.until_posted(1)
+            assert rig.gone == [KEY]
+            assert rig.posted == [StatusRefused(key=KEY, stale=False)]
+
+    async def test_it_is_retried_while_the_server_is_unavailable_and_given_up_in_the_end(self, caplog):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            for _ in range(rig.attempts - 1):
+                assert await rig.sent_and_answered(UNAVAILABLE) == status(1)
+                await rig.time_passes()
+                assert rig.posted == []
+            assert await rig.sent_and_answered(UNAVAILABLE) == status(1)
+            await rig.until_posted(1)
+            assert [timer.delay_s for timer in rig.timers] == [0.5, 1.0]
+            assert rig.posted == [StatusRefused(key=KEY, stale=False)]
+            (record,) = caplog.records
+            assert (record.message, vars(record)["object"], vars(record)["attempts"]) == ("write given up", "ns/g", 3)
+
+    async def test_a_newer_one_is_sent_at_once_instead_of_a_retry(self):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            await rig.sent_and_answered(UNAVAILABLE)
+            await rig.settle()
+            rig.executor.submit([status(2)])
+            assert await rig.sent_and_answered(WRITTEN) == status(2)
+            await rig.until_posted(1)
+            await rig.time_passes()
+            assert rig.calls.empty()
+            assert rig.posted == [StatusWritten(key=KEY, resource_version="9")]
+
+    async def test_an_older_one_is_never_written_over_a_newer_one_by_its_retry(self):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            call = await rig.sent()
+            rig.executor.submit([status(2)])
+            call.answer.set_result(UNAVAILABLE)
+            assert await rig.sent_and_answered(WRITTEN) == status(2)
+            await rig.until_posted(1)
+            assert rig.timers == []
+            assert rig.posted == [StatusWritten(key=KEY, resource_version="9")]
+
+    async def test_the_servers_wish_when_to_come_again_is_kept(self):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            await rig.sent_and_answered(Answer(Outcome.UNAVAILABLE, retry_after_s=7.0))
+            await rig.settle()
+            assert [timer.delay_s for timer in rig.timers] == [7.0]
+
+
+class TestTelling:
+    @pytest.mark.parametrize("effect", [condition("Unschedulable"), EVENT])
+    async def test_it_is_retried_while_the_server_is_unavailable(self, effect):
+        async with running() as rig:
+            rig.executor.submit([effect])
+            assert await rig.sent_and_answered(UNAVAILABLE) == effect
+            await rig.time_passes()
+            assert await rig.sent_and_answered(WRITTEN) == effect
+            await rig.settle()
+            assert rig.posted == []
+            kind = type(effect).__name__
+            assert f'gangsched_writes_total{{kind="{kind}",result="Unavailable"}} 1.0' in rig.metrics.render().decode()
+
+    @pytest.mark.parametrize("effect", [condition("Unschedulable"), EVENT])
+    async def test_what_the_server_will_never_accept_is_logged_once_and_not_retried(self, effect, caplog):
+        async with running() as rig:
+            rig.executor.submit([effect])
+            await rig.sent_and_answered(Answer(Outcome.REFUSED, message="forbidden"))
+            await rig.settle()
+            assert rig.calls.empty()
+            (record,) = caplog.records
+            assert (record.levelno, vars(record)["answer"]) == (logging.WARNING, "forbidden")
+
+    async def test_a_pod_that_is_gone_is_nobodys_concern(self, caplog):
+        async with running() as rig:
+            rig.executor.submit([condition("Unschedulable")])
+            await rig.sent_and_answered(Answer(Outcome.GONE))
+            await rig.settle()
+            assert rig.posted == []
+            assert caplog.records == []
+
+
+class TestDrain:
+    async def test_bindings_in_flight_end_and_those_that_wait_are_not_sent(self):
+        async with running() as rig:
+            rig.executor.submit([bind(str(number)) for number in range(SLOTS + 3)])
+            await rig.settle()
+            draining = asyncio.create_task(rig.executor.drain(10))
+            for number in range(SLOTS):
+                await rig.settle()
+                assert not draining.done()
+                await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
+            assert await draining == 0
+            assert rig.calls.empty()
+            assert len(rig.posted) == SLOTS
+            assert b'gangsched_bindings_total{result="Dropped"} 3.0' in rig.metrics.render()
+
+    async def test_statuses_and_events_that_wait_are_still_sent(self):
+        async with running() as rig:
+            rig.executor.submit([*(bind(str(number)) for number in range(SLOTS)), status(1), EVENT, condition("X")])
+            await rig.settle()
+            draining = asyncio.create_task(rig.executor.drain(10))
+            for number in range(SLOTS):
+                await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
+            assert {type(await rig.sent_and_answered(WRITTEN)) for _ in range(2)} == {PatchStatus, EmitEvent}
+            assert await draining == 0
+            assert rig.calls.empty()
+
+    async def test_nothing_is_retried_or_accepted_any_more(self):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            call = await rig.sent()
+            draining = asyncio.create_task(rig.executor.drain(10))
+            await rig.settle()
+            rig.executor.submit([bind("late")])
+            call.answer.set_result(UNAVAILABLE)
+            assert await draining == 0
+            assert rig.timers == []
+            assert rig.calls.empty()
+
+    async def test_a_retry_that_waits_is_forgotten(self):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            await rig.sent_and_answered(UNAVAILABLE)
+            await rig.settle()
+            assert await rig.executor.drain(10) == 0
+            await rig.time_passes()
+            assert rig.calls.empty()
+
+    async def test_what_does_not_end_in_time_is_counted(self):
+        async with running() as rig:
+            rig.executor.submit([bind("a"), bind("b")])
+            await rig.settle()
+            assert await rig.executor.drain(0.001) == 2
+
+    async def test_with_nothing_in_flight_it_ends_at_once(self):
+        async with running() as rig:
+            assert await rig.executor.drain(10) == 0
+
+
+async def test_a_bug_in_a_write_ends_the_executor():
+    rig = Rig()
+    running_executor = asyncio.create_task(rig.executor.run())
+    rig.executor.submit([bind("a")])
+    (await rig.sent()).answer.set_exception(AssertionError("a bug"))
+    with pytest.raises(ExceptionGroup) as raised:
+        await running_executor
+    assert raised.group_contains(AssertionError, match="a bug")

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import aiohttp
+import pytest
+
+from gangsched.runtime.health import Health, ListenError
+from gangsched.runtime.metrics import Metrics
+
+
+async def _get(port: int, path: str) -> tuple[int, str, str]:
+    async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}{path}") as answer:
+        return answer.status, answer.headers["Content-Type"], await answer.text()
+
+
+@pytest.fixture
+async def problems():
+    found: dict[str, list[str]] = {"alive": [], "ready": []}
+    health = Health(Metrics(), alive=lambda: found["alive"], ready=lambda: found["ready"])
+    found["port"] = [str(await health.start("127.0.0.1", 0))]
+    yield found
+    await health.stop()
+
+
+@pytest.mark.parametrize(("path", "name"), [("/livez", "alive"), ("/readyz", "ready")])
+async def test_a_probe_is_200_while_nothing_is_wrong_and_503_with_the_reasons_otherwise(problems, path, name):
+    port = int(problems["port"][0])
+    assert (await _get(port, path))[0] == 200
+    problems[name] += ["pods are not listed yet", "nodes are not listed yet"]
+    status, _, text = await _get(port, path)
+    assert status == 503
+    assert text == "pods are not listed yet\nnodes are not listed yet\n"
+
+
+async def test_metrics_are_served_in_the_format_that_prometheus_reads(problems):
+    status, content_type, text = await _get(int(problems["port"][0]), "/metrics")
+    assert status == 200
+    assert content_type.startswith("text/plain; version=0.0.4")
+    assert "gangsched_build_info{" in text
+
+
+async def test_a_port_in_use_is_an_error_that_names_the_address(problems):
+    port = int(problems["port"][0])
+    with pytest.raises(ListenError, match=rf"127.0.0.1:{port} .*choose another --listen"):
+        await Health(Metrics(), alive=list, ready=list).start("127.0.0.1", port)

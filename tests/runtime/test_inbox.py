@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import asyncio
+
+from gangsched.core.events import PodGone
+from gangsched.runtime.inbox import Inbox
+
+A, B, C = (PodGone(uid=uid) for uid in "abc")
+
+
+async def test_what_was_posted_is_drained_once_and_in_order():
+    inbox = Inbox()
+    inbox.post((A, B))
+    inbox.post((C,))
+    assert await inbox.drain(60) == [A, B, C]
+    assert await inbox.drain(0) == []
+
+
+async def test_a_drainer_wakes_when_something_is_posted_and_gets_the_rest_of_the_burst():
+    inbox = Inbox()
+    drained = asyncio.create_task(inbox.drain(60))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    async def post_another() -> None:
+        inbox.post((B,))
+
+    asyncio.get_running_loop().call_soon(inbox.post, (A,))
+    another = asyncio.create_task(post_another())
+    assert await drained == [A, B]
+    await another
+
+
+async def test_nothing_posted_gives_an_empty_list_after_the_timeout():
+    assert await Inbox().drain(0.001) == []
+
+
+async def test_posting_nothing_does_not_wake_the_drainer():
+    inbox = Inbox()
+    inbox.post(())
+    assert await inbox.drain(0.001) == []
+
+
+async def test_draining_a_full_inbox_lets_other_tasks_run():
+    inbox = Inbox()
+    ran: list[str] = []
+
+    async def other() -> None:
+        ran.append("other")
+
+    task = asyncio.create_task(other())
+    inbox.post((A,))
+    await inbox.drain(60)
+    assert ran == ["other"]
+    await task
