@@ -26,7 +26,7 @@ from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, list_groups
 from gangsched.kube.session import ApiSession, connect
 from gangsched.kube.writes import ApiWrites
-from gangsched.operator.frame import run_kopf
+from gangsched.operator.frame import WatchEnded, run_kopf
 from gangsched.operator.handlers import make_registry, report_gaps
 from gangsched.runtime.clock import Clock, measure_loop_lag
 from gangsched.runtime.engine import Engine
@@ -253,7 +253,7 @@ def _leaves(failures: ExceptionGroup[Exception]) -> list[Exception]:
 
 
 def _tell_end(failure: Exception) -> None:
-    if isinstance(failure, KubeError | ListenError):
+    if isinstance(failure, KubeError | ListenError | WatchEnded):
         _log.critical("gangsched cannot go on", extra={"error": str(failure)})
     else:
         _log.critical("gangsched failed", exc_info=failure, extra={"error": f"{type(failure).__name__}: {failure}"})

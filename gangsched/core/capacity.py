@@ -1,8 +1,9 @@
 """What every node can give, what is taken and what is free, as one int64 matrix (nodes × resources).
 
 A row is a node, a column a resource; the pod count is the column `pods`, of which every pod takes one. Sums are kept
-exactly as Python integers beside the matrix and clipped to `LIMIT` on their way into it, so that absurd quantities can
-neither overflow it nor stop the scheduler.
+exactly as Python integers beside the matrix and clipped to ±`LIMIT` on their way into it, so that absurd quantities
+can neither overflow it nor stop the scheduler. Nothing that one node can give is above it, so only what is overcommitted
+beyond measure is held inexactly.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gangsched.core.model import Amounts
+from gangsched.core.quantity import MAX_AMOUNT
 
 IntArray = npt.NDArray[np.int64]
-LIMIT = 1 << 62
+LIMIT = MAX_AMOUNT
 PODS = "pods"
 
 

@@ -81,6 +81,7 @@ class Cluster:
         if old is None:
             self._rank = None
         elif old.labels != node.labels:
+            self._relieve_terms()
             for pod in self._pods_on(node.name):
                 self._count_terms(pod, node.name, -1)
         self.nodes[node.name] = node
@@ -92,7 +93,6 @@ class Cluster:
         elif old.labels != node.labels:
             for pod in self._pods_on(node.name):
                 self._count_terms(pod, node.name, 1)
-            self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
         self._touch(row)
         self.relief.rows.add(row)
         return True
@@ -168,12 +168,12 @@ class Cluster:
         new = dict(labels)
         if self.namespaces.get(name) != new:
             self.namespaces[name] = new
-            self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
+            self._relieve_terms()
 
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace's labels."""
         if self.namespaces.pop(name, None):
-            self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
+            self._relieve_terms()
 
     # Questions
 
@@ -206,15 +206,19 @@ class Cluster:
 
     def closed_rows(self, forbidden: Forbidden) -> list[int]:
         """The rows whose nodes carry one of the forbidden topology values."""
+        values: dict[str, set[str]] = {}
+        for key, value in forbidden:
+            values.setdefault(key, set()).add(value)
+        rows = self.capacity.rows
         return [
-            self.capacity.rows[name]
+            rows[name]
             for name, labels in self._labels.items()
-            if any(labels.get(key) == value for key, value in forbidden)
+            if any(labels.get(key) in closed for key, closed in values.items())
         ]
 
     def rank(self) -> npt.NDArray[np.int64]:
         """Each row's place in the order of node names: the last tie-break of every strategy."""
-        if self._rank is None or len(self._rank) != len(self.capacity.names):
+        if self._rank is None:
             self._rank = np.argsort(np.argsort(np.array(self.capacity.names, dtype=object), kind="stable"))
         return self._rank
 
@@ -226,13 +230,27 @@ class Cluster:
     def validate(self) -> list[str]:
         """Contradictions between the accounting and the pods; empty when all is well (checked after every test)."""
         taken = []
+        ports: dict[str, PortsInUse] = {}
+        terms = AntiAffinityIndex()
+        on_node: dict[str, set[str]] = {}
         for uid, pod in self.pods.items():
             node = self.node_of(uid)
-            if node in self.nodes and not pod.terminal:
+            if not node or pod.terminal:
+                continue
+            on_node.setdefault(node, set()).add(uid)
+            if node in self.nodes:
                 taken.append((node, pod.shape.requests))
+                ports.setdefault(node, PortsInUse()).add(pod.shape.host_ports)
+                for term in pod.anti_affinity:
+                    terms.add(term, self._labels[node])
         wrong = self.capacity.mismatches(taken)
-        for name, uids in self.on_node.items():
-            wrong += [f"{uid} is listed on {name}" for uid in uids if self.node_of(uid) != name]
+        in_use = {self.capacity.names[row]: used for row, used in self.ports.items() if used}
+        if in_use != {node: used for node, used in ports.items() if used}:
+            wrong.append("the host ports in use are not those of the pods")
+        if terms != self.anti_affinity:
+            wrong.append("the anti-affinity terms are not those of the pods")
+        if on_node != self.on_node:
+            wrong.append("the lists of pods by node are not what the pods say")
         return wrong
 
     # Accounting
@@ -293,6 +311,10 @@ class Cluster:
                 self.anti_affinity.add(term, labels)
             else:
                 self.anti_affinity.remove(term, labels)
+
+    def _relieve_terms(self) -> None:
+        """What anti-affinity closes may change anywhere, unless there is none."""
+        self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
 
     def _touch(self, row: int) -> None:
         self._generation += 1

@@ -1,11 +1,12 @@
 """A private copy of what is free, on which a plan is tried and taken back.
 
-`mark` and `undo` frame an attempt: everything taken since the mark is given back exactly. The cluster itself is never
+`mark` and `undo` frame an attempt: everything done since the mark is undone exactly. The cluster itself is never
 changed through a snapshot.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,10 @@ from gangsched.core.cluster import ACCEPTED, Cluster, Forbidden
 from gangsched.core.model import HostPort, Shape
 from gangsched.core.ports import PortsInUse, self_conflicting
 
+Mask = npt.NDArray[np.bool_]
+MOST = 1 << 31
+"""No row is said to take more members than this, so that sums over all rows stay far from overflow."""
+
 
 @dataclass(frozen=True, slots=True)
 class MemberClass:
@@ -25,8 +30,19 @@ class MemberClass:
     forbidden: Forbidden = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    """A shape's requests as columns and amounts, the pod count last."""
+
+    columns: npt.NDArray[np.intp]
+    amounts: IntArray
+
+
 class Snapshot:
-    """Free capacity of all nodes at one moment, with undo. `emptied` gives the same nodes without any pod."""
+    """Free capacity of all nodes at one moment, with undo. `emptied` gives the same nodes without any pod.
+
+    `free` and `own` (members of the gang in hand, by row) are to be read only.
+    """
 
     def __init__(self, cluster: Cluster, *, emptied: bool = False) -> None:
         self._cluster = cluster
@@ -36,8 +52,10 @@ class Snapshot:
         self.free: IntArray = source[: self.size].copy()
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self._ports: dict[int, PortsInUse] = {}
-        self._log: list[tuple[int, MemberClass, int]] = []
-        self._masks: dict[MemberClass, npt.NDArray[np.bool_]] = {}
+        self._log: list[tuple[int, MemberClass, int] | IntArray] = []
+        self._masks: dict[MemberClass, Mask] = {}
+        self._vectors: dict[Shape, _Vector | None] = {}
+        self._ports_closed: dict[tuple[HostPort, ...], Mask] = {}
 
     @property
     def cluster(self) -> Cluster:
@@ -64,54 +82,78 @@ class Snapshot:
         return len(self._log)
 
     def undo(self, mark: int) -> None:
-        """Give back everything taken since the mark."""
+        """Undo everything since the mark."""
         while len(self._log) > mark:
-            row, member, count = self._log.pop()
-            self._change(row, member, count, 1)
+            done = self._log.pop()
+            if isinstance(done, tuple):
+                row, member, count = done
+                self._change(row, member, count, 1)
+            else:
+                self.own = done
+
+    def begin(self, own: Mapping[str, int]) -> None:
+        """Turn to another gang, of which so many members stand on these nodes already."""
+        self._log.append(self.own)
+        self.own = np.zeros(self.size, dtype=np.int64)
+        for node, count in own.items():
+            row = self._cluster.capacity.rows.get(node)
+            if row is not None and row < self.size:
+                self.own[row] = count
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
-        """Let `count` members of the class take their share of the node."""
+        """Let `count` members of the class take their share of the node, which has room for them."""
         self._change(row, member, count, -1)
         self._log.append((row, member, count))
 
     # Questions
 
+    def accepts(self, member: MemberClass) -> Mask:
+        """The rows that would take the class if they had room: neither the node nor a pod's anti-affinity objects."""
+        mask = self._masks.get(member)
+        if mask is None:
+            mask = self._cluster.verdicts(member.shape)[: self.size] == ACCEPTED
+            mask[self.closed_by_anti_affinity(member)] = False
+            self._masks[member] = mask
+        return mask
+
     def caps(self, member: MemberClass) -> IntArray:
         """How many members of the class each row could take now; 0 where a constraint closes the row."""
-        columns, amounts = self._vector(member.shape)
-        if columns is None:
-            return np.zeros(self.size, dtype=np.int64)
-        caps: IntArray = np.maximum((self.free[:, columns] // amounts).min(axis=1), 0)
-        caps[~self._mask(member)] = 0
+        caps: IntArray = np.zeros(self.size, dtype=np.int64)
+        vector = self._vector(member.shape)
+        if vector is None:
+            return caps
+        rows = np.flatnonzero(self.accepts(member))
+        most: IntArray = (self.free[rows[:, None], vector.columns] // vector.amounts).min(axis=1)
         ports = member.shape.host_ports
+        caps[rows] = np.clip(most, 0, 1 if self_conflicting(ports) else MOST)
         if ports:
-            for row in self._rows_with_ports():
-                if caps[row] and self._ports_taken(row, ports):
-                    caps[row] = 0
-            if self_conflicting(ports):
-                np.minimum(caps, 1, out=caps)
+            caps[self._closed_by_ports(ports)] = 0
         return caps
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""
-        if row >= self.size or not self._mask(member)[row]:
+        if row >= self.size or not self.accepts(member)[row]:
             return False
-        columns, amounts = self._vector(member.shape)
-        if columns is None or bool((self.free[row, columns] < amounts).any()):
+        vector = self._vector(member.shape)
+        if vector is None or bool((self.free[row, vector.columns] < vector.amounts).any()):
             return False
-        return not (member.shape.host_ports and self._ports_taken(row, member.shape.host_ports))
+        return not (member.shape.host_ports and self._closed_by_ports(member.shape.host_ports)[row])
 
     def fullness(self, shape: Shape, rows: IntArray) -> npt.NDArray[np.float64]:
         """The largest share in use of any resource that the shape requests (the pod count if it requests none)."""
-        columns, _ = self._vector(shape)
-        if columns is None:
+        vector = self._vector(shape)
+        if vector is None:
             return np.zeros(len(rows))
-        if len(columns) > 1:
-            columns = columns[:-1]
-        given = np.maximum(self._cluster.capacity.allocatable[rows[:, None], columns], 1)
+        columns = vector.columns[:-1] if len(vector.columns) > 1 else vector.columns
+        given = self._cluster.capacity.allocatable[rows[:, None], columns].astype(np.float64)
         used = given - self.free[rows[:, None], columns]
-        share: npt.NDArray[np.float64] = (used / given).max(axis=1)
+        share: npt.NDArray[np.float64] = (used / np.maximum(given, 1.0)).max(axis=1)
         return share
+
+    def amounts(self, shape: Shape) -> dict[int, int] | None:
+        """What one pod of the shape takes, by column; None where no node has ever had one of the resources."""
+        vector = self._vector(shape)
+        return None if vector is None else dict(zip(vector.columns.tolist(), vector.amounts.tolist(), strict=True))
 
     def closed_by_anti_affinity(self, member: MemberClass) -> list[int]:
         """Rows closed to the class by existing pods' required anti-affinity."""
@@ -120,50 +162,46 @@ class Snapshot:
     def closed_by_ports(self, member: MemberClass) -> list[int]:
         """Rows on which a host port of the class is taken."""
         ports = member.shape.host_ports
-        return [row for row in self._rows_with_ports() if self._ports_taken(row, ports)] if ports else []
+        return np.flatnonzero(self._closed_by_ports(ports)).tolist() if ports else []
 
     # Inside
 
-    def _mask(self, member: MemberClass) -> npt.NDArray[np.bool_]:
-        mask = self._masks.get(member)
-        if mask is None:
-            mask = self._cluster.verdicts(member.shape)[: self.size] == ACCEPTED
-            for row in self.closed_by_anti_affinity(member):
-                mask[row] = False
-            self._masks[member] = mask
-        return mask
+    def _vector(self, shape: Shape) -> _Vector | None:
+        if shape in self._vectors:
+            return self._vectors[shape]
+        capacity = self._cluster.capacity
+        wanted = [(capacity.column(resource), min(amount, LIMIT)) for resource, amount in (*shape.requests, (PODS, 1))]
+        columns = [column for column, _ in wanted if column is not None]
+        vector = None
+        if len(columns) == len(wanted):
+            amounts = np.array([amount for _, amount in wanted], dtype=np.int64)
+            vector = _Vector(np.array(columns, dtype=np.intp), amounts)
+        self._vectors[shape] = vector
+        return vector
 
-    def _vector(self, shape: Shape) -> tuple[npt.NDArray[np.intp] | None, IntArray]:
-        """Columns and amounts of the requests, the pod count last; None where no node has one of the resources."""
-        columns = []
-        amounts = []
-        for resource, amount in (*shape.requests, (PODS, 1)):
-            column = self._cluster.capacity.column(resource)
-            if column is None:
-                return None, np.zeros(0, dtype=np.int64)
-            columns.append(column)
-            amounts.append(min(amount, LIMIT))
-        return np.array(columns, dtype=np.intp), np.array(amounts, dtype=np.int64)
-
-    def _rows_with_ports(self) -> set[int]:
-        rows = set(self._ports)
-        if not self._emptied:
-            rows |= self._cluster.ports.keys()
-        return rows
-
-    def _ports_taken(self, row: int, ports: tuple[HostPort, ...]) -> bool:
-        there = None if self._emptied else self._cluster.ports.get(row)
-        mine = self._ports.get(row)
-        return (there is not None and there.conflicts(ports)) or (mine is not None and mine.conflicts(ports))
+    def _closed_by_ports(self, ports: tuple[HostPort, ...]) -> Mask:
+        """Where pods of the cluster or members placed on this snapshot take one of the ports."""
+        known = self._ports_closed.get(ports)
+        if known is None:
+            known = np.zeros(self.size, dtype=np.bool_)
+            if not self._emptied:
+                known[[row for row, there in self._cluster.ports.items() if there.conflicts(ports)]] = True
+            self._ports_closed[ports] = known
+        closed = known.copy()
+        closed[[row for row, mine in self._ports.items() if mine.conflicts(ports)]] = True
+        return closed
 
     def _change(self, row: int, member: MemberClass, count: int, sign: int) -> None:
-        columns, amounts = self._vector(member.shape)
-        self.free[row, columns] += sign * count * amounts
+        vector = self._vector(member.shape)
+        if vector is None:
+            raise ValueError(f"{self.name(row)} cannot take {member.shape.requests}")
+        self.free[row, vector.columns] += sign * count * vector.amounts
         self.own[row] -= sign * count
-        if member.shape.host_ports:
-            ports = self._ports.setdefault(row, PortsInUse())
+        ports = member.shape.host_ports
+        if ports:
+            mine = self._ports.setdefault(row, PortsInUse())
             for _ in range(count):
                 if sign < 0:
-                    ports.add(member.shape.host_ports)
+                    mine.add(ports)
                 else:
-                    ports.remove(member.shape.host_ports)
+                    mine.remove(ports)

@@ -30,13 +30,27 @@ def make_settings() -> kopf.OperatorSettings:
     return settings
 
 
+class WatchEnded(Exception):  # noqa: N818 - a state of affairs
+    """kopf cannot watch PodGroups any longer; the message says why."""
+
+
 async def run_kopf(registry: kopf.OperatorRegistry, *, ready: asyncio.Event, stop: asyncio.Event) -> None:
     """Watch PodGroups in all namespaces until `stop` is set; `ready` is set once kopf's own start is over.
 
     kopf takes SIGINT and SIGTERM for itself as it starts and then ends when they arrive: whoever wants them sets
     handlers of their own after `ready`. As it ends it cancels every task that was born after its start, foreign ones
     too: tasks that must outlive it have to exist before.
+
+    Raises:
+        WatchEnded: the API server refused for good, for example because the CustomResourceDefinition was deleted.
     """
     for name in ("kopf", "kopf.objects"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    await kopf.operator(registry=registry, settings=make_settings(), clusterwide=True, ready_flag=ready, stop_flag=stop)
+    # What ends kopf it logs twice, with tracebacks, and then raises; it is told once, from here.
+    logging.getLogger("kopf._core.reactor").setLevel(logging.CRITICAL)
+    try:
+        await kopf.operator(
+            registry=registry, settings=make_settings(), clusterwide=True, ready_flag=ready, stop_flag=stop
+        )
+    except Exception as error:
+        raise WatchEnded(f"the watch of podgroups.gangsched.io has ended ({type(error).__name__}: {error})") from error

@@ -70,7 +70,7 @@ class Executor:
         metrics: Metrics,
         on_group_gone: Callable[[GroupKey], None],
         slots: int = 32,
-        attempts: int = 5,
+        attempts: int = 8,
         backoff_s: float = 0.5,
         backoff_max_s: float = 30.0,
         patience_s: float = 1.0,

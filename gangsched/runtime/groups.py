@@ -48,7 +48,7 @@ class GroupFeed:
         metrics: Metrics,
         failures: tuple[type[Exception], ...],
         debounce_s: float = 0.2,
-        backoff_max_s: float = 30.0,
+        backoff_max_s: float = 10.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import ssl
 import sys
 import tempfile
@@ -118,17 +117,17 @@ async def test_a_certificate_that_cannot_be_read_is_told(tmp_path: Path) -> None
 
 async def test_keys_leave_no_file_behind_and_can_be_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    authority = {"certificate-authority-data": _authority_data()}
+    authority: dict[str, Any] = {"certificate-authority-data": _authority_data()}
     path = kubeconfig(tmp_path / "config", server="https://secure", **authority)
     for _ in range(2):
         found = await connection(kubeconfig=path)
         assert found.tls is not None
         assert found.tls.verify_mode is ssl.CERT_REQUIRED
-    assert os.listdir(tmp_path) == ["config"]
+    assert _names_in(tmp_path) == ["config"]
 
 
 async def test_tls_checks_are_off_only_where_the_kubeconfig_says_so(tmp_path: Path) -> None:
-    cluster: dict[str, object] = {"insecure-skip-tls-verify": True, "tls-server-name": "kube"}
+    cluster: dict[str, Any] = {"insecure-skip-tls-verify": True, "tls-server-name": "kube"}
     path = kubeconfig(tmp_path / "config", server="https://secure", **cluster)
     found = await connection(kubeconfig=path)
     assert found.tls is not None
@@ -289,3 +288,7 @@ def test_text_of_others_is_fit_for_a_log_line(text: str, shown: str) -> None:
 
 def _authority_data() -> str:
     return base64.b64encode(Path(certifi.where()).read_bytes()).decode()
+
+
+def _names_in(folder: Path) -> list[str]:
+    return [entry.name for entry in folder.iterdir()]

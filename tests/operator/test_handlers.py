@@ -9,7 +9,6 @@ import pytest
 from aiohttp import web
 
 from gangsched.core.model import Group
-from gangsched.operator.frame import make_settings
 from gangsched.operator.handlers import make_registry, report_gaps
 
 LISTING = "/apis/gangsched.io/v1alpha1/podgroups"
@@ -131,11 +130,3 @@ async def test_a_watch_that_begins_after_a_list_is_a_gap(api_url, requests, gaps
             await client.get(api_url + path)
         await client.patch(api_url + LIST)
     assert len(reported) == gaps
-
-
-def test_the_settings_keep_kopf_from_writing_and_from_throttling_new_podgroups():
-    settings = make_settings()
-    assert settings.posting.enabled is False
-    assert settings.peering.standalone is True
-    assert settings.scanning.disabled is True
-    assert settings.queueing.worker_limit is None

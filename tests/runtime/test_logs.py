@@ -43,10 +43,10 @@ class TestForgery:
         assert line.endswith(r'pod="pod\n2026-01-01T00:00:00.000Z INFO    gangsched: all is well"')
 
     def test_a_traceback_is_indented_so_that_no_line_of_it_starts_like_a_record(self):
-        first, *rest = _lines("text", "gangsched.x", "failed", failure=ValueError(FORGERY))
+        first, *rest = _lines("text", "gangsched.x", "failed", failure=ValueError(f"{FORGERY}\x1b[2J"))
         assert first.endswith("gangsched.x: failed")
         assert rest
-        assert all(line.startswith("    ") for line in rest)
+        assert all(line.startswith("    ") and line.isprintable() for line in rest)
 
     def test_a_value_cannot_replace_the_fields_of_a_json_record(self):
         (line,) = _lines("json", "gangsched.x", "real", level="debug", logger="other")

@@ -1,0 +1,25 @@
+# The operator's image: docker build -t REGISTRY/gangsched:VERSION .
+FROM python:3.11-slim AS build
+RUN pip install --no-cache-dir uv==0.13.8
+WORKDIR /src
+ENV UV_PROJECT_ENVIRONMENT=/opt/gangsched \
+    UV_COMPILE_BYTECODE=1 \
+    UV_LINK_MODE=copy \
+    UV_PYTHON_DOWNLOADS=never
+# The dependencies are a layer of their own, which a change of the code leaves as it is.
+COPY pyproject.toml uv.lock ./
+RUN uv sync --locked --no-default-groups --no-install-project
+COPY README.md LICENSE ./
+COPY gangsched gangsched
+RUN uv sync --locked --no-default-groups --no-editable
+
+FROM python:3.11-slim
+COPY --from=build /opt/gangsched /opt/gangsched
+# It writes no file: the root file system may be read-only.
+ENV PATH=/opt/gangsched/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 65532:65532
+EXPOSE 8080
+ENTRYPOINT ["gangsched"]
+CMD ["run"]

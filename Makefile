@@ -1,0 +1,51 @@
+# Everything from a fresh clone with Python 3.11 or later and a network: make demo, make test.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
+NO_PYTHON = error: gangsched needs Python 3.11 or later and finds none: install one (https://www.python.org/downloads) or name it, as in make demo PYTHON=/path/to/python3.12
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fmt bench docs control-plane clean python
+
+help: ## what can be made
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
+		printf '  make %-14s %s\n' "$$name" "$$what"; done
+
+python:
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
+
+setup: python .venv/.ready ## prepare .venv, so that .venv/bin/gangsched runs
+
+.venv/.ready: uv.lock pyproject.toml | python
+	@"$(PYTHON)" -m testbed.environment
+
+control-plane: python ## find or build the control plane's programs; the last line is their folder
+	@"$(PYTHON)" -m testbed.binaries
+
+demo: setup ## the race of two groups on a real API server
+	@exec .venv/bin/python -m testbed.demo
+
+test: setup control-plane ## all tests, the real control plane's included
+	@exec .venv/bin/coverage run -m pytest
+
+lint: setup ## style, types and import contracts
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+
+fmt: setup ## format the code and mend what can be mended
+	@.venv/bin/ruff check --fix-only --quiet
+	@.venv/bin/ruff format
+
+bench: setup ## throughput and memory, one JSON line a scenario
+	@"$(PYTHON)" -m testbed.binaries >&2
+	@exec .venv/bin/python -m bench
+
+docs: setup ## write the generated parts of docs/, crds/ and charts/ anew
+	@exec .venv/bin/python -m testbed.docs
+
+clean: ## remove what the other targets have made in this folder
+	@rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+	@echo "the programs built for all checkouts stay in $${XDG_CACHE_HOME:-$$HOME/.cache}/gangsched"

@@ -1,0 +1,146 @@
+"""What the API server makes of a pod or node before it stores it, as far as scheduling depends on it.
+
+The rules are `SetDefaults_Pod`, `defaultPodRequests`, `defaultHostNetworkPorts` and `SetDefaults_NodeStatus` in
+k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3, and the admission plug-in Priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gangsched.cli.manifests import Manifest, ManifestError, mapping
+from gangsched.core.quantity import InvalidQuantity, amount
+
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""The PriorityClasses that every cluster has."""
+
+Spec = dict[str, Any]
+
+
+class Priorities:
+    """The PriorityClasses of every cluster and those added."""
+
+    def __init__(self) -> None:
+        self.values = dict(SYSTEM_PRIORITIES)
+        self._default = 0
+
+    def add(self, manifest: Manifest) -> None:
+        """Know one more PriorityClass.
+
+        Raises:
+            ManifestError: it has no value.
+        """
+        value = manifest.body.get("value")
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ManifestError([f"{manifest}: value is {value!r}: it must be a whole number"])
+        self.values[manifest.name] = value
+        if manifest.body.get("globalDefault") is True:
+            self._default = value
+
+    def of(self, spec: Mapping[str, Any], told: str) -> int:
+        """The pod's priority; `told` says which pod it is.
+
+        Raises:
+            ManifestError: it names a PriorityClass that is not there.
+        """
+        name = spec.get("priorityClassName")
+        if name in self.values:
+            return self.values[name]
+        given = spec.get("priority")
+        if isinstance(given, int):
+            return given
+        if name:
+            raise ManifestError(
+                [f"{told}: the API server would refuse it, there is no PriorityClass {name}: add its manifest"]
+            )
+        return self._default
+
+
+def admitted_pod_spec(spec: Mapping[str, Any], priorities: Priorities, told: str) -> Spec:
+    """A copy of the pod's spec with the API server's defaults; `told` says which pod or workload it is of.
+
+    Raises:
+        ManifestError: the API server would refuse it.
+    """
+    containers = [_with_requests(container, told) for container in _containers(spec, "containers", told)]
+    if not containers:
+        raise ManifestError([f"{told}: the API server would refuse it, it has no containers: write spec.containers"])
+    init_containers = [_with_requests(container, told) for container in _containers(spec, "initContainers", told)]
+    admitted = {
+        **spec,
+        "containers": containers,
+        "initContainers": init_containers,
+        "priority": priorities.of(spec, told),
+    }
+    if resources := mapping(spec.get("resources")):
+        admitted["resources"] = _pod_level(resources, [*containers, *init_containers], told)
+    _check_quantities(spec.get("overhead"), f"{told}: spec.overhead")
+    if spec.get("hostNetwork") is True:
+        admitted["containers"] = [_with_host_ports(container) for container in containers]
+        admitted["initContainers"] = [_with_host_ports(container) for container in init_containers]
+    return admitted
+
+
+def admitted_node(manifest: Manifest) -> Mapping[str, Any]:
+    """The node with what it can give: `status.allocatable`, else `status.capacity`."""
+    status = mapping(manifest.body.get("status"))
+    allocatable = status.get("allocatable")
+    if allocatable is None:
+        allocatable = status.get("capacity")
+    _check_quantities(allocatable, f"{manifest}: status.allocatable")
+    return {**manifest.body, "status": {"allocatable": allocatable}}
+
+
+def _containers(spec: Mapping[str, Any], field: str, told: str) -> Iterator[Mapping[str, Any]]:
+    containers = spec.get(field) or ()
+    if not isinstance(containers, list | tuple) or not all(isinstance(container, Mapping) for container in containers):
+        raise ManifestError([f"{told}: spec.{field} must be a list of containers"])
+    yield from containers
+
+
+def _with_requests(container: Mapping[str, Any], told: str) -> Spec:
+    """Requests that are not given are the limits."""
+    resources = mapping(container.get("resources"))
+    limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
+    where = f"{told}: resources of container {container.get('name', '')}"
+    _check_quantities(limits, where)
+    _check_quantities(requests, where)
+    return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
+
+
+def _pod_level(resources: Mapping[str, Any], containers: list[Spec], told: str) -> Spec:
+    """The pod's own limits become its requests where neither it nor, for cpu and memory, a container has any."""
+    limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
+    _check_quantities(limits, f"{told}: spec.resources.limits")
+    _check_quantities(requests, f"{told}: spec.resources.requests")
+    of_containers = {
+        name for container in containers for name in container["resources"]["requests"] if name in ("cpu", "memory")
+    }
+    defaults = {name: limit for name, limit in limits.items() if name not in of_containers}
+    return {**resources, "requests": {**defaults, **requests}}
+
+
+def _with_host_ports(container: Spec) -> Spec:
+    ports = container.get("ports") or ()
+    return {
+        **container,
+        "ports": [
+            {**port, "hostPort": port.get("hostPort") or port.get("containerPort")}
+            for port in ports
+            if isinstance(port, Mapping)
+        ],
+    }
+
+
+def _check_quantities(found: object, where: str) -> None:
+    if found is not None and not isinstance(found, Mapping):
+        raise ManifestError([f"{where} must map resources to quantities, such as cpu: 500m"])
+    for name, text in mapping(found).items():
+        try:
+            if isinstance(text, bool) or not isinstance(text, int | float | str):
+                raise InvalidQuantity(text)  # noqa: TRY301 - the same message as for a text that is none
+            if amount(str(name), text) < 0:
+                raise ManifestError([f"{where}: {name}: {text!r} is negative: write an amount of 0 or more"])
+        except InvalidQuantity as error:
+            raise ManifestError([f"{where}: {name}: {error}"]) from None

@@ -1,0 +1,95 @@
+"""How a group stands in a machine, in the words of its status: what `simulate` and `explain` both tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gangsched.core import explain
+from gangsched.core.gang import Gang
+from gangsched.core.life import Assessment
+from gangsched.core.machine import Machine
+from gangsched.core.model import GroupKey
+from gangsched.core.queue import OrderKey, Queue, order_key
+from gangsched.core.verdict import message_of, reason_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One group now. `placements` are nodes of bound members by pod name; `besides` says why other members wait.
+
+    `order` sorts groups as a pass tries them.
+    """
+
+    key: GroupKey
+    order: OrderKey
+    phase: str
+    reason: str
+    message: str
+    minimum: int
+    members: int
+    placements: Mapping[str, str]
+    besides: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is a pod without a group."""
+        return bool(self.key.pod_uid)
+
+
+class Findings:
+    """Reads a machine as it stands at this moment; it is outdated by the machine's next step."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._holders = explain.Holders(machine.cluster)
+        self._queue = Queue()
+        for key, gang in machine.gangs.items():
+            self._queue.file(gang, machine.assessments[key])
+
+    def all(self) -> list[Finding]:
+        """Every group and every plain pod that waits, in the order in which a pass tries them."""
+        found = [self.of(key) for key in self._machine.gangs]
+        return sorted(found, key=lambda finding: finding.order)
+
+    def of(self, key: GroupKey) -> Finding:
+        """The group of this key, which the machine must know."""
+        gang, assessment = self._machine.gangs[key], self._machine.assessments[key]
+        reason = reason_of(gang, assessment)
+        return Finding(
+            key=key,
+            order=order_key(gang, assessment),
+            phase=gang.phase.value,
+            reason=reason.value,
+            message=message_of(gang, assessment, reason, refusal=self._refusal(gang)),
+            minimum=assessment.minimum,
+            members=len(assessment.census.live),
+            placements={pod.name: pod.node or gang.bindings[pod.uid].node for pod in assessment.census.bound},
+            besides=tuple(_besides(gang, assessment)),
+        )
+
+    def ahead(self, key: GroupKey) -> list[GroupKey]:
+        """The waiting groups that are tried before this one, in order."""
+        return self._queue.before(key)
+
+    def _refusal(self, gang: Gang) -> str:
+        if gang.refusal is None:
+            return ""
+        return explain.refused(
+            gang.refusal,
+            holders=self._holders.sentence(gang.key, gang.refusal),
+            ahead=explain.ahead_of(gang.key, self.ahead(gang.key)),
+        )
+
+
+def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
+    """Why members wait that the group's own message says nothing of."""
+    waiting = [gang.refused_members[pod.uid] for pod in assessment.census.waiting if pod.uid in gang.refused_members]
+    if waiting:
+        yield f"{_members(len(waiting))} still for room: {explain.refused(waiting[0])}"
+    if assessment.surplus:
+        yield f"{_members(len(assessment.surplus))} because the group has maxMember members already."
+
+
+def _members(number: int) -> str:
+    return "1 more member waits" if number == 1 else f"{number} more members wait"

@@ -1,0 +1,169 @@
+"""Objects of Kubernetes from files, with the place of each so that a fault can be found: YAML, JSON, standard input.
+
+Several documents in a file and lists (`kind: List`, `PodList`, …) are taken apart; the order of the files and of what
+stands in them is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+STDIN = "-"
+DEFAULT_NAMESPACE = "default"
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class ManifestError(ValueError):
+    """Something in the files cannot be used; each of `problems` is a sentence with file and document."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One object and where it stands, such as `pods.yaml, document 2`."""
+
+    where: str
+    api_version: str
+    kind: str
+    body: Mapping[str, Any]
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """`metadata`; empty where the object has none."""
+        return mapping(self.body.get("metadata"))
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """`spec`; empty where the object has none."""
+        return mapping(self.body.get("spec"))
+
+    @property
+    def name(self) -> str:
+        """`metadata.name`; empty where the object has none."""
+        return str(self.metadata.get("name") or "")
+
+    @property
+    def namespace(self) -> str:
+        """`metadata.namespace`; as for kubectl without one, `default`."""
+        return str(self.metadata.get("namespace") or DEFAULT_NAMESPACE)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.kind} {self.name}".rstrip()
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value itself if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def read(files: Sequence[str]) -> list[Manifest]:
+    """All objects of the files, in order; `-` is standard input.
+
+    Raises:
+        ManifestError: a file cannot be read, is neither YAML nor JSON, or holds something that is no object.
+    """
+    found: list[Manifest] = []
+    problems: list[str] = []
+    for file in files:
+        try:
+            found += _objects(file)
+        except ManifestError as error:
+            problems += error.problems
+    if problems:
+        raise ManifestError(problems)
+    return found
+
+
+def _objects(file: str) -> list[Manifest]:
+    shown = "standard input" if file == STDIN else file
+    text = _text(file, shown)
+    documents = _json_documents(text) if text.lstrip().startswith("{") else None
+    if documents is None:
+        documents = _yaml_documents(text, shown)
+    found: list[Manifest] = []
+    for number, document in documents:
+        if document is not None:
+            found += _unfold(document, f"{shown}, document {number}")
+    return found
+
+
+def _text(file: str, shown: str) -> str:
+    try:
+        content = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise ManifestError([f"{shown}: cannot be read ({error.strerror}): name a file with manifests"]) from None
+    except UnicodeDecodeError:
+        raise ManifestError([f"{shown}: is not UTF-8 text: name a file with YAML or JSON manifests"]) from None
+
+
+def _json_documents(text: str) -> list[tuple[int, object]] | None:
+    """The documents of JSON, one after the other; None if it is none, such as YAML in braces."""
+    decoder = json.JSONDecoder()
+    found: list[tuple[int, object]] = []
+    at = 0
+    while rest := text[at:].lstrip():
+        try:
+            document, length = decoder.raw_decode(rest)
+        except json.JSONDecodeError:
+            return None
+        found.append((len(found) + 1, document))
+        at = len(text) - len(rest) + length
+    return found
+
+
+def _yaml_documents(text: str, shown: str) -> Iterator[tuple[int, object]]:
+    number = 0
+    try:
+        for number, document in enumerate(yaml.load_all(text, Loader=_Loader), start=1):
+            yield number, document
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
+        raise ManifestError([f"{shown}, document {number + 1}{line}: is not YAML: {error.problem}"]) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ManifestError([f"{shown}, document {number + 1}: is not YAML: {' '.join(str(error).split())}"]) from None
+
+
+class _Loader(yaml.CSafeLoader):
+    """Leaves points in time as the text that the API takes."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - pyyaml's own way to say it
+        first: [(tag, form) for tag, form in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _unfold(document: object, where: str, *, api_version: str = "", kind: str = "") -> Iterator[Manifest]:
+    """The object, or those of a list; the items of a list such as `PodList` need not say their own kind."""
+    if not isinstance(document, Mapping):
+        raise ManifestError([f"{where}: is no Kubernetes object: write apiVersion, kind and metadata"])
+    api_version = _named(document, "apiVersion", where) or api_version
+    kind = _named(document, "kind", where) or kind
+    if not api_version or not kind:
+        missing = "apiVersion" if not api_version else "kind"
+        raise ManifestError([f"{where}: {missing} is missing: write it, as in every Kubernetes object"])
+    items = document.get("items")
+    if kind.endswith("List") and (isinstance(items, list) or "items" not in document or items is None):
+        item_kind = kind.removesuffix("List")
+        for number, item in enumerate(items or (), start=1):
+            inner = f"{where}, item {number}"
+            yield from _unfold(item, inner, api_version=api_version if item_kind else "", kind=item_kind)
+        return
+    yield Manifest(where=where, api_version=api_version, kind=kind, body=document)
+
+
+def _named(document: Mapping[str, Any], field: str, where: str) -> str:
+    value = document.get(field)
+    if value is not None and not isinstance(value, str):
+        raise ManifestError([f"{where}: {field} is {value!r}: it must be a text"])
+    return value or ""

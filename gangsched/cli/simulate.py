@@ -1,0 +1,169 @@
+"""`gangsched simulate`: what the scheduler would decide about manifests, without a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gangsched.cli import Commands
+    from gangsched.cli.findings import Finding
+    from gangsched.cli.simulation import Decision, Outcome
+    from gangsched.cli.world import World
+
+UNREADABLE = 2
+_WIDEST = 120
+_NARROWEST = 60
+_INDENT = " " * 8
+_HEADS = ("TIME", "GROUP", "VERDICT", "REASON", "NODES")
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "simulate",
+        help="show what the scheduler would decide about manifests, without a cluster",
+        description="Read nodes, pods and PodGroups (namespaces, PriorityClasses, and StatefulSets, Deployments, "
+        "ReplicaSets and Jobs, which are expanded into their pods) from YAML or JSON, let the scheduler decide on a "
+        "simulated clock until the longest maxScheduleTime has passed, and print its decisions in order. Everything in "
+        "the files is there from the start; what stands earlier is older, unless creationTimestamps say otherwise.",
+        epilog="Exit status: 0, or 2 for wrong usage and for files that cannot be read or that the API server would "
+        "refuse.",
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", help="manifests; - is standard input")
+    parser.add_argument("--json", action="store_true", help="print groups and decisions as one JSON object")
+    parser.set_defaults(execute=_execute)
+
+
+def _execute(arguments: argparse.Namespace) -> int:
+    from gangsched.cli.manifests import ManifestError, read  # noqa: PLC0415 - see the package
+    from gangsched.cli.simulation import simulate  # noqa: PLC0415
+    from gangsched.cli.world import build  # noqa: PLC0415
+    from gangsched.config.settings import Settings  # noqa: PLC0415
+
+    try:
+        world = build(read(arguments.files))
+    except ManifestError as error:
+        for problem in error.problems:
+            print(f"gangsched simulate: error: {problem}", file=sys.stderr)
+        return UNREADABLE
+    for remark in _remarks(world):
+        print(f"gangsched simulate: {remark}", file=sys.stderr)
+    outcome = simulate(world, Settings().policy())
+    if arguments.json:
+        _print_json(outcome)
+    else:
+        width = min(max(shutil.get_terminal_size((100, 24)).columns, _NARROWEST), _WIDEST)
+        for line in _text(outcome, width):
+            print(line)
+    return 0
+
+
+def _remarks(world: World) -> Iterator[str]:
+    if world.ignored:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(world.ignored.items()))
+        yield f"not read, and no pods made for them: {kinds}"
+    empty = [node.name for node in world.nodes if not {"cpu", "pods"} <= dict(node.allocatable).keys()]
+    if empty:
+        yield (
+            f"no cpu or no pods in status.allocatable, so that little or nothing fits there: {', '.join(empty[:5])}"
+            + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")  # noqa: PLR2004 - as many as are shown
+        )
+
+
+def _text(outcome: Outcome, width: int) -> Iterator[str]:
+    rows = [_HEADS, *map(_row, outcome.decisions)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS) - 1)]
+    for row, decision in zip(rows, (None, *outcome.decisions), strict=True):
+        cells = [row[0].rjust(widths[0]), *(cell.ljust(size) for cell, size in zip(row[1:-1], widths[1:], strict=True))]
+        yield "  ".join([*cells, row[-1]]).rstrip()
+        if decision is not None:
+            for sentence in (decision.finding.message, *decision.finding.besides):
+                yield from textwrap.wrap(
+                    sentence, width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
+                )
+    yield ""
+    yield from textwrap.wrap(_summary(outcome), width, break_on_hyphens=False)
+
+
+def _row(decision: Decision) -> tuple[str, ...]:
+    from gangsched.core.duration import format_duration  # noqa: PLC0415
+
+    finding = decision.finding
+    return (
+        format_duration(decision.at),
+        str(finding.key),
+        finding.phase,
+        finding.reason,
+        ", ".join(f"{node} ({number})" for node, number in decision.nodes.items()) or "-",
+    )
+
+
+def _summary(outcome: Outcome) -> str:
+    from gangsched.core.duration import format_duration  # noqa: PLC0415
+
+    groups = outcome.groups
+    if not groups:
+        return "No group in the files."
+    whole = [group for group in groups if group.placements and len(group.placements) >= group.minimum]
+    waiting = [group for group in groups if group not in whole]
+    said = f"After {format_duration(outcome.ended_at)}: {len(whole)} of {_groups(len(groups))} bound"
+    if waiting:
+        said += f"; not bound: {', '.join(map(_waiting, waiting))}"
+    return f"{said}."
+
+
+def _waiting(group: Finding) -> str:
+    return f"{group.key} ({len(group.placements)} of {group.minimum} members have a node)"
+
+
+def _groups(number: int) -> str:
+    return "1 group" if number == 1 else f"{number} groups"
+
+
+def _print_json(outcome: Outcome) -> None:
+    import json  # noqa: PLC0415
+
+    print(
+        json.dumps(
+            {"groups": _groups_json(outcome.groups), "events": _events_json(outcome.decisions)},
+            ensure_ascii=False,
+            indent=2,
+        )
+    )
+
+
+def _groups_json(groups: Iterable[Finding]) -> list[dict[str, object]]:
+    return [
+        {
+            "namespace": group.key.namespace,
+            "name": group.key.name,
+            "phase": group.phase,
+            "reason": group.reason,
+            "message": group.message,
+            "bound": len(group.placements),
+            "placements": dict(group.placements),
+        }
+        for group in groups
+    ]
+
+
+def _events_json(decisions: Sequence[Decision]) -> list[dict[str, object]]:
+    return [
+        {
+            "time": round(decision.at, 3),
+            "kind": "Pod" if decision.finding.plain else "PodGroup",
+            "namespace": decision.finding.key.namespace,
+            "name": decision.finding.key.name,
+            "verdict": decision.finding.phase,
+            "reason": decision.finding.reason,
+            "message": " ".join((decision.finding.message, *decision.finding.besides)),
+            "nodes": decision.nodes,
+            "placements": dict(decision.placed),
+        }
+        for decision in decisions
+    ]

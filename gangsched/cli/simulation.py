@@ -1,0 +1,154 @@
+"""The core on a simulated clock, with an executor in memory: what would become of a `World`.
+
+Every binding succeeds at once and is seen at once; nothing else changes, and pods that are bound do not end. The clock
+jumps from one of the machine's deadlines to the next until the longest maxScheduleTime has passed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from msgspec.structs import replace
+
+from gangsched.cli.findings import Finding, Findings
+from gangsched.cli.world import World
+from gangsched.core.effects import BindPod, Effect, PatchStatus
+from gangsched.core.events import (
+    Event,
+    GroupsReplaced,
+    NamespacesReplaced,
+    NodesReplaced,
+    PodBound,
+    PodSeen,
+    PodsReplaced,
+    PriorityClassesReplaced,
+    StatusWritten,
+    Synced,
+    TimePassed,
+)
+from gangsched.core.machine import Machine
+from gangsched.core.model import GroupKey, Pod
+from gangsched.core.policy import Policy
+from gangsched.core.reasons import Reason
+from gangsched.core.states import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What was found of one group, `at` seconds after the start. `placed` are the members bound by it, with nodes."""
+
+    at: float
+    finding: Finding
+    placed: Mapping[str, str]
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """How many members were bound to each node, in the order of the nodes' names."""
+        return dict(sorted(Counter(self.placed.values()).items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The decisions in order, how every group stands at the end, and how many seconds after the start that is."""
+
+    decisions: Sequence[Decision]
+    groups: Sequence[Finding]
+    ended_at: float
+
+
+def simulate(world: World, policy: Policy) -> Outcome:
+    """Let the core decide about everything in the world until nothing more happens."""
+    return _Simulation(world, policy).run()
+
+
+class _Simulation:
+    def __init__(self, world: World, policy: Policy) -> None:
+        self._machine = Machine(policy)
+        self._policy = policy
+        self._start = self._now = world.start
+        self._pods = {pod.uid: pod for pod in world.pods}
+        self._successors = dict(world.successors)
+        self._inbox: list[Event] = [
+            NamespacesReplaced(tuple(world.namespaces.items())),
+            PriorityClassesReplaced(tuple(world.priority_classes.items())),
+            NodesReplaced(tuple(world.nodes)),
+            GroupsReplaced(tuple(world.groups)),
+            PodsReplaced(tuple(world.pods)),
+            Synced(),
+        ]
+        self._decisions: list[Decision] = []
+        self._bound_alone: list[Finding] = []
+        self._placed = {(pod.namespace, pod.name) for pod in world.pods if pod.node}
+        self._said: dict[GroupKey, set[tuple[str, ...]]] = {}
+
+    def run(self) -> Outcome:
+        self._settle()
+        end = self._start + self._longest_wait_s()
+        while (deadline := self._machine.next_deadline()) is not None and deadline <= end:
+            self._now = max(self._now, deadline)
+            self._settle()
+        groups = [finding for finding in Findings(self._machine).all() if not finding.plain]
+        return Outcome(decisions=self._decisions, groups=groups, ended_at=self._now - self._start)
+
+    def _longest_wait_s(self) -> float:
+        times = (each.terms.max_schedule_time_s for each in self._machine.assessments.values())
+        return max(filter(isfinite, times), default=0.0)
+
+    def _settle(self) -> None:
+        """Let everything happen that happens at this moment, then note what was decided."""
+        while True:
+            events: list[Event] = self._inbox or [TimePassed()]
+            self._inbox = []
+            for effect in self._machine.handle(events, self._now):
+                self._carry_out(effect)
+            deadline = self._machine.next_deadline()
+            if not self._inbox and (deadline is None or deadline > self._now):
+                break
+        self._note()
+
+    def _carry_out(self, effect: Effect) -> None:
+        if isinstance(effect, BindPod):
+            pod = self._pods[effect.uid] = replace(self._pods[effect.uid], node=effect.node)
+            self._inbox += (PodBound(effect.uid, effect.node), PodSeen(pod))
+            if pod.declaration is None:
+                self._bound_alone.append(self._alone(pod))
+            successor = self._successors.pop(effect.uid, None)
+            if successor is not None:
+                self._pods[successor.uid] = successor
+                self._inbox.append(PodSeen(successor))
+        elif isinstance(effect, PatchStatus):
+            self._inbox.append(StatusWritten(effect.key, "1", effect.status.reservation is not None))
+
+    def _alone(self, pod: Pod) -> Finding:
+        """A plain pod that is bound, of which the machine keeps nothing."""
+        priority = min(pod.priority, self._policy.max_priority)
+        return Finding(
+            key=GroupKey(pod.namespace, pod.name, pod.uid),
+            order=(True, -priority, pod.created, pod.namespace, pod.name),
+            phase=Phase.SCHEDULED,
+            reason=Reason.SCHEDULED,
+            message="A pod without a group, bound alone.",
+            minimum=1,
+            members=1,
+            placements={pod.name: pod.node},
+        )
+
+    def _note(self) -> None:
+        """Note what is new: members placed, or a state that was not noted since members were last placed."""
+        alone, self._bound_alone = self._bound_alone, []
+        for finding in sorted([*Findings(self._machine).all(), *alone], key=lambda finding: finding.order):
+            namespace = finding.key.namespace
+            placed = {
+                pod: node for pod, node in finding.placements.items() if (namespace, pod) not in self._placed
+            }
+            self._placed.update((namespace, pod) for pod in placed)
+            said = self._said.setdefault(finding.key, set())
+            if placed:
+                said.clear()
+            state = (finding.phase, finding.reason, *finding.besides)
+            if state not in said:
+                said.add(state)
+                self._decisions.append(Decision(at=self._now - self._start, finding=finding, placed=placed))

@@ -1,0 +1,226 @@
+"""A cluster in memory made from manifests, by the same conversion as the operator's.
+
+The order in the files is the order of age: what has no creationTimestamp is younger than all that has one, and the
+younger the later it stands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from gangsched.api.conversion import group_from_object
+from gangsched.api.crd import GROUP, KIND, VERSION
+from gangsched.api.times import format_time, parse_time
+from gangsched.cli.admission import Priorities, admitted_node, admitted_pod_spec
+from gangsched.cli.manifests import Manifest, ManifestError, mapping
+from gangsched.cli.workloads import MAKERS, Existing, MadePod, pods_of
+from gangsched.core.model import Group, Labels, Node, Pod
+from gangsched.kube import convert, wire
+from gangsched.kube.resources import decode_pod
+
+POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
+PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
+POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
+READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *MAKERS)
+"""What is understood, by apiVersion and kind; everything else is counted in `World.ignored`."""
+
+_CLUSTER_WIDE = (NODE, NAMESPACE, PRIORITY_CLASS)
+_EPOCH = parse_time("2000-01-01T00:00:00Z")
+_STEP_S = 1e-6
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+_NODE = msgspec.json.Decoder(wire.Node)
+Value = TypeVar("Value")
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """What the files describe. `start` is a moment, in epoch seconds, at which all of it exists.
+
+    `successors` are pods that come to be once the pod of that UID runs. `ignored` counts objects that nobody reads.
+    """
+
+    start: float = _EPOCH
+    nodes: list[Node] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    namespaces: dict[str, Labels] = field(default_factory=dict)
+    priority_classes: dict[str, int] = field(default_factory=dict)
+    successors: dict[str, Pod] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
+
+
+def build(manifests: Sequence[Manifest]) -> World:
+    """The world of these manifests.
+
+    Raises:
+        ManifestError: some of them cannot be read, or the API server would refuse them; all such are named.
+    """
+    return _Builder(manifests).build()
+
+
+class _Builder:
+    def __init__(self, manifests: Sequence[Manifest]) -> None:
+        self._world = World()
+        self._problems: list[str] = []
+        self._known: list[Manifest] = []
+        for manifest in manifests:
+            if _kind(manifest) in READ:
+                self._known.append(manifest)
+            elif manifest.api_version.startswith(f"{GROUP}/"):
+                self._problems.append(
+                    f"{manifest}: the API server would refuse it, there is no {manifest.kind} in "
+                    f"{manifest.api_version}: write {KIND} in {POD_GROUP[0]}"
+                )
+            else:
+                self._world.ignored[manifest.kind] += 1
+        self._check_names()
+        self._stamps = self._date()
+        self._existing = Existing(list(self._of(POD)), list(self._of(("apps/v1", "ReplicaSet"))))
+        self._priorities = Priorities()
+        self._adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
+            **dict.fromkeys(MAKERS, self._add_pods_of),
+            PRIORITY_CLASS: self._priorities.add,
+            NAMESPACE: self._add_namespace,
+            NODE: self._add_node,
+            POD_GROUP: self._add_group,
+            POD: self._add_pod,
+        }
+
+    def build(self) -> World:
+        # Pods are admitted by PriorityClasses, wherever those stand.
+        for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) != PRIORITY_CLASS):
+            try:
+                self._adders[_kind(manifest)](manifest)
+            except ManifestError as error:
+                self._problems += error.problems
+        if self._problems:
+            raise ManifestError(self._problems)
+        self._world.priority_classes = self._priorities.values
+        for pod in self._world.pods:
+            self._world.namespaces.setdefault(pod.namespace, _namespace_labels(pod.namespace, {}))
+        return self._world
+
+    def _of(self, which: tuple[str, str]) -> Iterator[Manifest]:
+        return (manifest for manifest in self._known if _kind(manifest) == which)
+
+    def _check_names(self) -> None:
+        seen: dict[tuple[tuple[str, str], str, str], Manifest] = {}
+        for manifest in self._known:
+            if not manifest.name:
+                self._problems.append(f"{manifest.where}: {manifest.kind} has no metadata.name: give it one")
+                continue
+            namespace = "" if _kind(manifest) in _CLUSTER_WIDE else manifest.namespace
+            first = seen.setdefault((_kind(manifest), namespace, manifest.name), manifest)
+            if first is not manifest:
+                self._problems.append(f"{manifest}: is there already, in {first.where}: remove or rename one of them")
+
+    # Age
+
+    def _date(self) -> dict[int, str]:
+        """The creation time of each known manifest, by its place among them; sets the world's start."""
+        given: dict[int, float] = {}
+        for place, manifest in enumerate(self._known):
+            text = manifest.metadata.get("creationTimestamp")
+            if text is None:
+                continue
+            try:
+                given[place] = parse_time(str(text))
+            except ValueError as error:
+                self._problems.append(f"{manifest}: metadata.creationTimestamp: {error}")
+        if given:
+            self._world.start = max(given.values()) + 1
+        self._world.start = max([self._world.start, *self._told_times()])
+        missing = len(self._known)
+        return {
+            id(manifest): format_time(given.get(place, self._world.start - (missing - place) * _STEP_S))
+            for place, manifest in enumerate(self._known)
+        }
+
+    def _told_times(self) -> Iterator[float]:
+        """Times in the PodGroups' status, which lie before the start too."""
+        for manifest in self._of(POD_GROUP):
+            status = group_from_object(manifest.body).status
+            yield from (status.schedule_start_time, status.scheduled_time)
+
+    # One object
+
+    def _add_namespace(self, manifest: Manifest) -> None:
+        self._world.namespaces[manifest.name] = _namespace_labels(manifest.name, manifest.metadata.get("labels"))
+
+    def _add_node(self, manifest: Manifest) -> None:
+        self._world.nodes.append(convert.node(_decoded(_NODE.decode, admitted_node(manifest), manifest)))
+
+    def _add_group(self, manifest: Manifest) -> None:
+        metadata = {"generation": 1, "resourceVersion": "1", **self._metadata(manifest)}
+        group = group_from_object({**manifest.body, "metadata": metadata})
+        if group.error:
+            raise ManifestError([f"{manifest}: the API server would refuse it: {group.error}"])
+        self._world.groups.append(group)
+
+    def _add_pod(self, manifest: Manifest) -> None:
+        spec = admitted_pod_spec(manifest.spec, self._priorities, str(manifest))
+        self._world.pods.append(
+            _read_pod({**manifest.body, "metadata": self._metadata(manifest), "spec": spec}, manifest)
+        )
+
+    def _add_pods_of(self, manifest: Manifest) -> None:
+        made = pods_of(manifest, self._existing)
+        if not made:
+            return
+        spec = admitted_pod_spec(made[0].spec, self._priorities, str(manifest))
+        previous = None
+        for each in made:
+            pod = _read_pod({"metadata": self._made_metadata(manifest, each), "spec": spec}, manifest)
+            if previous is not None and each.after_previous:
+                self._world.successors[previous.uid] = pod
+            else:
+                self._world.pods.append(pod)
+            previous = pod
+
+    def _metadata(self, manifest: Manifest) -> Mapping[str, Any]:
+        return {
+            **manifest.metadata,
+            "namespace": manifest.namespace,
+            "uid": str(manifest.metadata.get("uid") or f"{manifest.kind}/{manifest.namespace}/{manifest.name}"),
+            "creationTimestamp": self._stamps[id(manifest)],
+        }
+
+    def _made_metadata(self, workload: Manifest, pod: MadePod) -> Mapping[str, Any]:
+        return {
+            "name": pod.name,
+            "namespace": workload.namespace,
+            "uid": f"Pod/{workload.namespace}/{pod.name}",
+            "creationTimestamp": self._stamps[id(workload)],
+            "labels": pod.labels,
+            "annotations": pod.annotations,
+            "ownerReferences": [pod.owner],
+        }
+
+
+def _kind(manifest: Manifest) -> tuple[str, str]:
+    return manifest.api_version, manifest.kind
+
+
+def _namespace_labels(name: str, labels: object) -> Labels:
+    """The labels, with the one that the API server gives to every namespace."""
+    return tuple(sorted({**{str(key): str(value) for key, value in mapping(labels).items()}, _NAME_LABEL: name}.items()))
+
+
+def _read_pod(body: Mapping[str, Any], manifest: Manifest) -> Pod:
+    found = _decoded(decode_pod, body, manifest)
+    if isinstance(found, wire.UnreadablePod):
+        raise ManifestError([f"{manifest}: the API server would refuse it: {found.why}"])
+    return convert.pod(found)
+
+
+def _decoded(decode: Callable[[bytes], Value], body: Mapping[str, Any], manifest: Manifest) -> Value:
+    try:
+        return decode(msgspec.json.encode(body))
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None

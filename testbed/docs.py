@@ -1,0 +1,159 @@
+"""Writes what is generated from the code: the references in docs/, the CRD and the chart's copy of it.
+
+`python -m testbed.docs` (make docs) writes; a test compares, so that none of them can lie.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from gangsched.api.crd import crd_yaml
+from gangsched.cli import make_parser
+from gangsched.config.settings import Settings
+from gangsched.core import reasons, states
+from gangsched.runtime.metrics import describe
+
+ROOT = Path(__file__).resolve().parent.parent
+_NOTE = "<!-- Generated from the code by make docs: change the code, not this page. -->\n\n"
+
+
+def pages() -> dict[Path, str]:
+    """Every generated file's path, relative to the repository, and what must be in it."""
+    return {
+        Path("crds/gangsched.io_podgroups.yaml"): crd_yaml(),
+        Path("charts/gangsched/files/gangsched.io_podgroups.yaml"): crd_yaml(),
+        Path("docs/states.md"): _NOTE + _states(),
+        Path("docs/reasons.md"): _NOTE + _reasons(),
+        Path("docs/metrics.md"): _NOTE + _metrics(),
+        Path("docs/configuration.md"): _NOTE + _configuration(),
+        Path("docs/cli.md"): _NOTE + _cli(),
+    }
+
+
+def main() -> None:
+    """Write all pages."""
+    for path, text in pages().items():
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(text, encoding="utf-8")
+        print(path)
+
+
+def _states() -> str:
+    lines = ["# The life cycle of a group", "", "`status.phase` of a PodGroup:", ""]
+    lines += [f"- **{phase}**: {text}" for phase, text in _members(states.Phase)]
+    lines += ["", "What must be true for a step (the facts are derived from the cluster after every event):", ""]
+    lines += [f"- **{name}**: {text}" for name, text in _documented(states.Facts)]
+    lines += ["", "```mermaid", "stateDiagram-v2", "    [*] --> Pending"]
+    steps: dict[tuple[str, str], list[str]] = {}
+    for step in states.TABLE:
+        for start in step.starts:
+            fact = f"not {step.fact}" if step.unless else step.fact
+            steps.setdefault((start.value, step.then.value), []).append(fact)
+    steps["Failed", "Pending"] = ["neither failed_for_good nor ended_badly"]
+    lines += [f"    {start} --> {then}: {' or '.join(facts)}" for (start, then), facts in steps.items()]
+    return "\n".join([*lines, "```", ""])
+
+
+def _reasons() -> str:
+    lines = [
+        "# Reasons",
+        "",
+        "The reason of a PodGroup's conditions, of its Events and of its members' `PodScheduled`:",
+        "",
+    ]
+    lines += [f"- **{reason}**: {text}" for reason, text in _members(reasons.Reason)]
+    lines += ["", "Why a node does not take a member:", ""]
+    lines += [f"- **{reason}**: {text}" for reason, text in _members(reasons.NodeReason)]
+    return "\n".join([*lines, ""])
+
+
+def _metrics() -> str:
+    lines = [
+        "# Metrics",
+        "",
+        "Served on `/metrics` of `--listen`.",
+        "",
+        "| metric | type | labels | meaning |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{metric.name}` | {metric.type} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |"
+        for metric in describe()
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _configuration() -> str:
+    lines = [
+        "# Configuration",
+        "",
+        "The file of `gangsched run --config`, in YAML. Options of the command line win over it; an unknown key is an",
+        "error.",
+        "",
+        "| key | default | meaning |",
+        "|---|---|---|",
+        *_fields(Settings),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
+            yield from _fields(field.annotation, f"{key}.")
+        else:
+            default = field.get_default(call_default_factory=True, validated_data={})
+            shown = ", ".join(default) if isinstance(default, tuple) else default
+            yield (
+                f"| `{key}` | `{shown}` | {field.description} |"
+                if shown != ""
+                else f"| `{key}` | | {field.description} |"
+            )
+
+
+def _cli() -> str:
+    parser = make_parser()
+    parts = ["# The command line", "", _block(parser)]
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public list of sub-commands
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for name, command in action.choices.items():
+                parts += [f"## gangsched {name}", "", _block(command)]
+    return "\n".join(parts)
+
+
+def _block(parser: argparse.ArgumentParser) -> str:
+    # The width and colours of the terminal must not decide what is in the repository.
+    parser.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)
+    return f"```\n{parser.format_help()}```\n"
+
+
+def _members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
+    texts = dict(_documented(kind))
+    for member in kind:
+        yield member.value, texts[member.name]
+
+
+def _documented(kind: type) -> Iterator[tuple[str, str]]:
+    """Names assigned or annotated in a class body, with the string that follows each."""
+    [body] = [node.body for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)]
+    for node, after in zip(body, body[1:], strict=False):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            name = node.target.id
+        else:
+            continue
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            yield name, " ".join(inspect.cleandoc(str(after.value.value)).split())
+
+
+if __name__ == "__main__":
+    main()

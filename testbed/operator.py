@@ -1,0 +1,99 @@
+"""gangsched itself as a process beside the control plane, for tests, demo and benchmarks."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import signal
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Self
+
+from testbed.control_plane import ControlPlane, ControlPlaneError
+
+_READY_WITHIN_S = 60
+_NUMBERS = itertools.count(1)
+_LISTEN = re.compile(r"listen=(?:\")?(127\.0\.0\.1:\d+)")
+
+
+class Operator:
+    """Starts `gangsched run` and waits until it is ready; ends it with SIGTERM.
+
+    `arguments` are added to the command line. Without `kubeconfig` it acts as cluster-admin.
+    """
+
+    def __init__(self, control_plane: ControlPlane, *arguments: str, kubeconfig: Path | None = None) -> None:
+        self._control_plane = control_plane
+        self._arguments = arguments
+        self._kubeconfig = kubeconfig or control_plane.kubeconfig
+        self._address = ""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def log(self) -> str:
+        """All that it has printed since it was started last."""
+        return self.child.log.read_text(errors="replace")
+
+    def start(self) -> None:
+        """Start it and wait until /readyz answers.
+
+        Raises:
+            ControlPlaneError: it ended or was not ready in time; its log's end is part of the message.
+        """
+        command = [sys.executable, "-m", "gangsched", "run", "--kubeconfig", str(self._kubeconfig)]
+        command += ["--listen", "127.0.0.1:0", "--no-leader-elect", *self._arguments]
+        self.child = self._control_plane.spawn(f"operator-{next(_NUMBERS)}", command)
+        deadline = time.monotonic() + _READY_WITHIN_S
+        while not self._ready():
+            if self.child.poll() is not None or time.monotonic() > deadline:
+                raise ControlPlaneError(f"gangsched did not become ready; its log ends with:\n{self.child.log_tail()}")
+            time.sleep(0.02)
+
+    def stop(self) -> int:
+        """End it with SIGTERM and return its exit status."""
+        return self.child.stop(timeout_s=30)
+
+    def kill(self) -> None:
+        """End it with SIGKILL, as a crash would."""
+        self.child.signal(signal.SIGKILL)
+        self.child.wait(timeout_s=10)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of a GET on its own address, such as /metrics; status 0 while nothing answers."""
+        try:
+            with urllib.request.urlopen(f"http://{self._find_address()}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, refusal.read().decode()
+        except (OSError, LookupError):
+            return 0, ""
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The value of a metric, summed over the series that carry these labels; 0.0 if there is none."""
+        total = 0.0
+        for line in self.get("/metrics")[1].splitlines():
+            series, _, value = line.rpartition(" ")
+            if re.split(r"[{ ]", series)[0] == name and all(
+                f'{key}="{label}"' in series for key, label in labels.items()
+            ):
+                total += float(value)
+        return total
+
+    def _ready(self) -> bool:
+        return self.get("/readyz")[0] == 200  # noqa: PLR2004 - HTTP's OK
+
+    def _find_address(self) -> str:
+        found = _LISTEN.findall(self.log)
+        if not found:
+            raise LookupError("it has not said yet where it listens")
+        return str(found[-1])

@@ -1,0 +1,125 @@
+"""One namespace of the real API server in the words of the tests: create gangs, look at them, await what happens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane
+from testbed.workloads import member, pod_group
+
+Json = dict[str, Any]
+
+
+class Cluster:
+    """A namespace and the nodes of the cluster it is in."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self.control_plane = control_plane
+        self.namespace = namespace
+        self.api = control_plane.api
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
+        self._groups = f"/apis/gangsched.io/v1alpha1/namespaces/{namespace}/podgroups"
+
+    def add_node(self, name: str, **fields: Any) -> None:
+        self.control_plane.add_node(name, **fields)
+
+    def add_group(self, name: str, *, min_member: int, **spec: object) -> None:
+        self.api.post(self._groups, pod_group(name, min_member=min_member, **spec))
+
+    def add_pods(self, group: str, count: int, *, first: int = 0, **fields: Any) -> None:
+        for number in range(first, first + count):
+            self.add_pod(f"{group}-{number}", group, **fields)
+
+    def add_pod(self, name: str, group: str = "", **fields: Any) -> None:
+        self.api.post(self._pods, member(name, group, **fields))
+
+    def add_filler(self, name: str, node: str, cpu: str) -> None:
+        """A pod of another scheduler that takes room on the node."""
+        self.api.post(self._pods, member(name, scheduler="somebody-else", requests={"cpu": cpu}, nodeName=node))
+
+    def change_spec(self, group: str, **spec: object) -> None:
+        self.api.merge(f"{self._groups}/{group}", {"spec": spec})
+
+    def delete_pod(self, name: str) -> None:
+        self.api.delete(f"{self._pods}/{name}", grace_s=0)
+
+    def delete_group(self, name: str) -> None:
+        self.api.delete(f"{self._groups}/{name}")
+
+    def pods(self, group: str = "") -> list[Json]:
+        return [
+            pod
+            for pod in self.api.get(self._pods)["items"]
+            if not group or pod["metadata"].get("labels", {}).get("gangsched.io/pod-group") == group
+        ]
+
+    def pod(self, name: str) -> Json:
+        return self.api.get(f"{self._pods}/{name}")
+
+    def bound(self, group: str = "") -> Mapping[str, str]:
+        """Node by name of the group's pods that have one."""
+        return {
+            pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in self.pods(group) if "nodeName" in pod["spec"]
+        }
+
+    def status(self, group: str) -> Json:
+        status: Json = self.api.get(f"{self._groups}/{group}").get("status", {})
+        return status
+
+    def phase(self, group: str) -> str:
+        return str(self.status(group).get("phase", ""))
+
+    def condition(self, group: str, type_: str = "Scheduled") -> Json:
+        """The PodGroup's condition; empty while it has none."""
+        return _condition(self.status(group), type_)
+
+    def told(self, pod: str) -> Json:
+        """The pod's PodScheduled condition; empty while it has none."""
+        return _condition(self.pod(pod).get("status", {}), "PodScheduled")
+
+    def events(self, name: str, reason: str = "") -> list[Json]:
+        """Events on the object of that name."""
+        found = self.api.get(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")["items"]
+        return [
+            event
+            for event in found
+            if event["regarding"]["name"] == name and event["reason"] in (reason or event["reason"])
+        ]
+
+    def until(self, condition: Callable[[], object], *, within_s: float = 20, what: str = "") -> None:
+        """Wait until the condition holds; an object that does not exist (yet) counts as no."""
+        deadline = time.monotonic() + within_s
+        while not _holds(condition):
+            assert time.monotonic() < deadline, f"not within {within_s} s: {what or condition}; {self.describe()}"
+            time.sleep(0.05)
+
+    def until_bound(self, group: str, count: int, *, within_s: float = 20) -> None:
+        self.until(lambda: len(self.bound(group)) == count, within_s=within_s, what=f"{count} of {group} bound")
+
+    def until_reason(self, group: str, reason: str, *, within_s: float = 20) -> str:
+        """Wait until the group's Scheduled condition has this reason; returns its message."""
+        self.until(
+            lambda: self.condition(group).get("reason") == reason, within_s=within_s, what=f"{group} says {reason}"
+        )
+        return str(self.condition(group)["message"])
+
+    def describe(self) -> str:
+        """What is there, for a failed wait."""
+        groups = {item["metadata"]["name"]: item.get("status") for item in self.api.get(self._groups)["items"]}
+        return (
+            f"pods: { {pod['metadata']['name']: pod['spec'].get('nodeName') for pod in self.pods()} } groups: {groups}"
+        )
+
+
+def _condition(status: Json, type_: str) -> Json:
+    return next((each for each in status.get("conditions", []) if each["type"] == type_), {})
+
+
+def _holds(condition: Callable[[], object]) -> bool:
+    try:
+        return bool(condition())
+    except (ApiError, KeyError):
+        return False

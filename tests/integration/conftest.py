@@ -1,0 +1,104 @@
+"""The real control plane for the tests in this folder; each of them starts with a cluster that has no nodes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import binaries
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from tests.integration.cluster import Cluster
+
+CRD = Path(__file__).resolve().parents[2] / "crds" / "gangsched.io_podgroups.yaml"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _built_binaries() -> None:
+    """Fails under CI=true, and skips elsewhere, where `make control-plane` has not run."""
+    if binaries.find() is not None:
+        return
+    message = "NOT TESTED against a real API server: the control plane is not built; run make control-plane"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """etcd, kube-apiserver, kube-controller-manager and KWOK, one for the whole session."""
+    with ControlPlane(audit=True) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_nodes_left(request: pytest.FixtureRequest) -> None:
+    if "control_plane" in request.fixturenames:
+        request.getfixturevalue("control_plane").delete_nodes()
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A fresh namespace; its pods are gone when the fixture is, the rest of it soon after."""
+    api = control_plane.api
+    name = f"test-{secrets.token_hex(4)}"
+    api.post("/api/v1/namespaces", {"metadata": {"name": name}})
+    _until(lambda: _exists(control_plane, f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+    yield name
+    api.delete(f"/api/v1/namespaces/{name}")
+    pods = f"/api/v1/namespaces/{name}/pods"
+
+    def emptied() -> bool:
+        # A controller that has not yet seen the end of the namespace may have made another pod meanwhile.
+        api.delete(pods, grace_s=0)
+        return not api.get(pods)["items"]
+
+    _until(emptied)
+
+
+def _exists(control_plane: ControlPlane, path: str) -> bool:
+    try:
+        control_plane.api.get(path)
+    except ApiError as error:
+        if error.reason != "NotFound":
+            raise
+        return False
+    return True
+
+
+def _until(condition, within_s: float = 30) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {within_s} s: {condition}"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def with_crd(control_plane: ControlPlane) -> ControlPlane:
+    """The control plane with the PodGroup CRD installed and served."""
+    control_plane.kubectl("apply", "--server-side", "--filename", CRD)
+    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/podgroups.gangsched.io")
+    return control_plane
+
+
+@pytest.fixture(scope="module")
+def operator(with_crd: ControlPlane) -> Iterator[Operator]:
+    """gangsched, running as cluster-admin for the tests of one module."""
+    with Operator(with_crd) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(with_crd: ControlPlane, namespace: str) -> Cluster:
+    """The test's own namespace, in the words of the tests."""
+    return Cluster(with_crd, namespace)

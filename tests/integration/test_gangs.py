@@ -1,0 +1,351 @@
+"""The promises of gangsched, kept on the real API server by the real operator."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+
+import pytest
+
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from tests.integration.cluster import Cluster
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+
+def test_a_lone_group_on_an_idle_cluster_is_bound_with_no_other_event(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    cluster.add_group("lone", min_member=3)
+    cluster.add_pods("lone", 3)
+
+    cluster.until_bound("lone", 3)
+    cluster.until(lambda: cluster.phase("lone") == "Running")
+
+    assert cluster.condition("lone")["status"] == "True"
+    [event] = cluster.events("lone", "Scheduled")
+    assert "n1 (3)" in event["note"]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_of_eight_groups_that_fit_four_at_a_time_four_are_whole_and_none_is_partial(
+    cluster: Cluster, seed: int
+) -> None:
+    for number in range(5):
+        cluster.add_node(f"n{number}", cpu="4")
+    groups = [f"g{number}" for number in range(8)]
+    creations = [(cluster.add_group, (group,), {"min_member": 5}) for group in groups]
+    creations += [(cluster.add_pod, (f"{group}-{number}", group), {}) for group in groups for number in range(5)]
+    Random(seed).shuffle(creations)
+
+    for create, names, fields in creations:
+        create(*names, **fields)
+    cluster.until(lambda: len(cluster.bound()) == 20)
+    waiting = [group for group in groups if not cluster.bound(group)]
+    for group in waiting:
+        cluster.until_reason(group, "Unschedulable")
+
+    assert sorted(len(cluster.bound(group)) for group in groups) == [0, 0, 0, 0, 5, 5, 5, 5]
+
+
+def test_two_of_three_members_wait_until_the_third_arrives(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    cluster.add_group("trio", min_member=3)
+    cluster.add_pods("trio", 2)
+
+    message = cluster.until_reason("trio", "GangIncomplete")
+    cluster.until(lambda: cluster.told("trio-0").get("reason") == "GangIncomplete")
+    phase = cluster.phase("trio")
+    bound_before = cluster.bound("trio")
+    cluster.add_pods("trio", 1, first=2)
+    cluster.until_bound("trio", 3)
+
+    assert phase == "Pending"
+    assert "1 more member is needed" in message
+    assert not bound_before
+
+
+def test_a_group_may_be_created_after_its_pods(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    cluster.add_pods("late", 2)
+    cluster.until(lambda: cluster.told("late-0").get("reason") == "PodGroupNotFound")
+    told = cluster.told("late-0")["message"]
+    cluster.add_group("late", min_member=3)
+    message = cluster.until_reason("late", "GangIncomplete")
+    cluster.add_pods("late", 1, first=2)
+    cluster.until_bound("late", 3)
+
+    assert "create it, or annotate the pods with gangsched.io/min-member" in told
+    assert "1 more member is needed" in message
+
+
+def test_a_group_without_room_times_out_and_is_bound_as_soon_as_there_is_some(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="1")
+    began = time.monotonic()
+    cluster.add_group("slow", min_member=2, maxScheduleTime="2s")
+    cluster.add_pods("slow", 2)
+    cluster.until(lambda: cluster.phase("slow") == "TimedOut", within_s=10)
+    took_s = time.monotonic() - began
+    message = cluster.condition("slow")["message"]
+    cluster.until(lambda: cluster.events("slow", "TimedOut"))
+    cluster.until(lambda: cluster.told("slow-0").get("status") == "False")
+    told = cluster.told("slow-0")
+
+    cluster.add_node("n2", cpu="1")
+    began = time.monotonic()
+    cluster.until_bound("slow", 2)
+    bound_after_s = time.monotonic() - began
+
+    assert 2 <= took_s <= 5
+    assert "No room within 2s" in message
+    assert "Only 1 of 2 members fit" in message
+    assert told["reason"] == "Unschedulable"
+    assert "Only 1 of 2 members fit" in told["message"]
+    assert bound_after_s < 5, "it waited for the back-off of 10 s"
+
+
+def test_a_group_that_must_not_retry_fails_and_its_members_say_so(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="1")
+    cluster.add_group("once", min_member=2, maxScheduleTime="1s", timeoutPolicy="Fail")
+    cluster.add_pods("once", 2)
+    cluster.until(lambda: cluster.phase("once") == "Failed")
+    message = cluster.condition("once")["message"]
+    cluster.until(lambda: cluster.told("once-1").get("reason") == "GangFailed")
+    cluster.add_node("n2", cpu="4")
+    cluster.add_group("other", min_member=1)
+    cluster.add_pods("other", 1)
+    cluster.until_bound("other", 1)
+    still_unbound = cluster.bound("once")
+    cluster.change_spec("once", timeoutPolicy="Retry")
+    cluster.until_bound("once", 2)
+
+    assert "timeoutPolicy is Fail" in message
+    assert not still_unbound
+
+
+def test_a_gpu_group_is_bound_on_idle_gpu_nodes(cluster: Cluster) -> None:
+    for name in ("gpu1", "gpu2"):
+        cluster.add_node(name, cpu="16", extra={"nvidia.com/gpu": "4"})
+    cluster.add_node("cpu1", cpu="64")
+    cluster.add_group("train", min_member=4)
+    cluster.add_pods("train", 4, requests={"cpu": "1", "nvidia.com/gpu": "2"})
+    cluster.until_bound("train", 4)
+
+    assert sorted(cluster.bound("train").values()) == ["gpu1", "gpu1", "gpu2", "gpu2"]
+
+
+def test_enough_room_in_all_but_in_pieces_is_refused_and_the_message_says_how_many_fit(cluster: Cluster) -> None:
+    for name in ("n1", "n2", "n3"):
+        cluster.add_node(name, cpu="3")
+    cluster.add_group("wide", min_member=4)
+    cluster.add_pods("wide", 4, requests={"cpu": "2"})
+    message = cluster.until_reason("wide", "NeverFits")
+
+    assert "Only 3 of 4 members fit" in message
+    assert "enough is free in all" in message
+    assert not cluster.bound("wide")
+
+
+def test_a_group_that_can_never_fit_is_told_at_once_and_delays_nobody(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="4")
+    cluster.add_group("huge", min_member=5)
+    cluster.add_pods("huge", 5)
+    cluster.add_group("small", min_member=3)
+    cluster.add_pods("small", 3)
+    cluster.until_bound("small", 3)
+    message = cluster.until_reason("huge", "NeverFits", within_s=5)
+    cluster.until(lambda: cluster.told("huge-0").get("reason") == "Unschedulable")
+
+    assert "even if they were empty" in message
+
+
+def test_a_plain_pod_is_placed_alone_and_told_in_its_own_condition(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="2")
+    cluster.add_pod("fits")
+    cluster.add_pod("waits", requests={"cpu": "2"})
+    cluster.until(lambda: cluster.bound() == {"fits": "n1"})
+    cluster.until(lambda: cluster.told("waits").get("reason") == "Unschedulable")
+    cluster.until(lambda: cluster.events("waits", "Unschedulable"))
+    cluster.delete_pod("fits")
+    cluster.until(lambda: cluster.bound() == {"waits": "n1"})
+
+
+def test_annotations_alone_make_a_group(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    annotations = {"gangsched.io/min-member": "2"}
+    cluster.add_pod("a-0", "a", annotations=annotations)
+    cluster.until(lambda: cluster.told("a-0").get("reason") == "GangIncomplete")
+    cluster.add_pod("a-1", "a", annotations=annotations)
+    cluster.until_bound("a", 2)
+
+
+def test_the_anti_affinity_of_a_pod_that_is_there_keeps_a_newcomer_out(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="8")
+    cluster.add_node("n2", cpu="2")
+    term = {"labelSelector": {"matchLabels": {"team": "b"}}, "topologyKey": "kubernetes.io/hostname"}
+    cluster.add_pod(
+        "hermit",
+        scheduler="somebody-else",
+        nodeName="n1",
+        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+    )
+    cluster.add_group("b", min_member=3)
+    cluster.add_pods("b", 3, labels={"team": "b"})
+    message = cluster.until_reason("b", "Unschedulable")
+    cluster.delete_pod("hermit")
+    cluster.until_bound("b", 3)
+
+    assert "1 closed by the anti-affinity of a pod there" in message
+
+
+BAD_INPUT = {
+    "a PriorityClass that does not exist": (
+        {"priorityClassName": "no-such-class"},
+        {},
+        "PriorityClassNotFound",
+        "create it or name another",
+    ),
+    "a role that the group does not have": (
+        {"roles": [{"name": "worker"}]},
+        {"labels": {"gangsched.io/role": "boss"}},
+        "RoleUnknown",
+        "correct the label gangsched.io/role or add the role",
+    ),
+    "two sources that contradict": (
+        {},
+        {"annotations": {"gangsched.io/min-member": "3"}},
+        "Contradiction",
+        "make them equal or remove the annotation",
+    ),
+    "an annotation that cannot be read": (
+        {},
+        {"annotations": {"gangsched.io/min-member": "two"}},
+        "InvalidDeclaration",
+        "gangsched.io/min-member",
+    ),
+    "a field that is not built yet": (
+        {"placement": {"topology": {"key": "rack"}}},
+        {},
+        "NotSupported",
+        "spec.placement.topology",
+    ),
+    "a strategy that is not installed": (
+        {"placement": {"strategy": "example.com/magic"}},
+        {},
+        "StrategyUnknown",
+        "example.com/magic",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "pod", "reason", "remedy"), BAD_INPUT.values(), ids=BAD_INPUT)
+def test_bad_input_waits_with_a_condition_and_one_event_that_say_what_to_do(
+    cluster: Cluster, spec, pod, reason, remedy
+) -> None:
+    cluster.add_node("n1")
+    cluster.add_group("odd", min_member=2, **spec)
+    cluster.add_pods("odd", 2, **pod)
+    message = cluster.until_reason("odd", reason)
+    cluster.until(lambda: cluster.told("odd-1").get("reason") == reason)
+    cluster.until(lambda: cluster.events("odd", reason))
+
+    assert remedy in message
+    assert len(cluster.events("odd", reason)) == 1
+    assert not cluster.bound("odd")
+
+
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+ZONE_TERM = {"labelSelector": {"matchLabels": {"x": "y"}}, "topologyKey": "zone"}
+UNSUPPORTED = {
+    "podAffinity": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ZONE_TERM]}}},
+    "podAntiAffinity": {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ZONE_TERM]}}
+    },
+    "topologySpreadConstraints": {
+        "topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone"}]
+    },
+    "persistentVolumeClaim": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+    "ephemeral": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]},
+    "iscsi": {
+        "volumes": [{"name": "v", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:x", "lun": 0}}]
+    },
+    "resourceClaims": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "one"}]},
+}
+
+
+@pytest.mark.parametrize(("word", "spec"), UNSUPPORTED.items(), ids=UNSUPPORTED)
+def test_a_constraint_that_cannot_be_honoured_yet_is_refused_by_name_and_never_bound(
+    cluster: Cluster, word, spec
+) -> None:
+    cluster.add_node("n1", labels={"zone": "z"})
+    cluster.add_pod("odd", **spec)
+    cluster.until(lambda: cluster.told("odd").get("reason") == "NotSupported")
+
+    assert word in cluster.told("odd")["message"]
+    assert not cluster.bound()
+
+
+def test_members_that_leave_and_return_are_repaired_first(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="3")
+    cluster.add_group("team", min_member=3)
+    cluster.add_pods("team", 3)
+    cluster.until_bound("team", 3)
+    cluster.add_group("rival", min_member=1, priority=100)
+    cluster.add_pods("rival", 1)
+    cluster.until_reason("rival", "Unschedulable")
+    cluster.add_pod("team-3", "team")
+    cluster.delete_pod("team-0")
+    cluster.until(lambda: "team-3" in cluster.bound("team"))
+
+    assert not cluster.bound("rival")
+
+
+def test_a_group_is_bound_after_the_api_server_was_away(cluster: Cluster, operator: Operator) -> None:
+    cluster.add_node("n1")
+    cluster.control_plane.restart_apiserver()
+    cluster.add_group("after", min_member=2)
+    cluster.add_pods("after", 2)
+    cluster.until_bound("after", 2, within_s=60)
+
+    assert operator.child.poll() is None, "the operator ended"
+
+
+def test_metrics_and_probes_tell_what_happened(cluster: Cluster, operator: Operator) -> None:
+    cluster.add_node("n1")
+    before = operator.metric("gangsched_bindings_total", result="Bound")
+    cluster.add_group("counted", min_member=2)
+    cluster.add_pods("counted", 2)
+    cluster.until_bound("counted", 2)
+    cluster.until(lambda: cluster.phase("counted") == "Running")
+
+    assert operator.get("/livez")[0] == 200
+    assert operator.get("/readyz")[0] == 200
+    assert operator.metric("gangsched_bindings_total", result="Bound") - before == 2
+
+
+def test_a_restart_loses_no_group_and_repeats_no_event(cluster: Cluster, operator: Operator) -> None:
+    cluster.add_node("n1", cpu="3")
+    cluster.add_group("whole", min_member=2)
+    cluster.add_pods("whole", 2)
+    cluster.until_bound("whole", 2)
+    cluster.until(lambda: cluster.phase("whole") == "Running")
+    cluster.add_group("waits", min_member=2)
+    cluster.add_pods("waits", 2)
+    cluster.until(lambda: cluster.events("waits", "Unschedulable"))
+    operator.kill()
+    cluster.delete_pod("whole-0")
+    operator.start()
+    cluster.until(lambda: cluster.phase("whole") == "Degraded")
+    cluster.delete_pod("whole-1")
+    cluster.until_bound("waits", 2)
+    cluster.until(lambda: cluster.events("waits", "Scheduled"))
+
+    assert len(cluster.events("whole", "Scheduled")) == 1
+    assert len(cluster.events("waits", "Unschedulable")) == 1
+
+
+def test_sigterm_ends_the_operator_with_status_0(with_crd: ControlPlane) -> None:
+    second = Operator(with_crd, "--scheduler-name", "another")
+    second.start()
+
+    assert second.stop() == 0

@@ -1,0 +1,263 @@
+"""The chart, installed by the real helm on a real API server, and the operator with the rights that it gives."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane, ControlPlaneError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CHART = ROOT / "charts" / "gangsched"
+NAMESPACE = "gangsched-system"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:gangsched"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.gangsched.io"
+IMAGE = ("--set", "image.repository=registry.invalid/gangsched")
+GROUPS = "/apis/gangsched.io/v1alpha1/namespaces/default/podgroups"
+PODS = "/api/v1/namespaces/default/pods"
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def until(condition, within_s=60):
+    deadline = time.monotonic() + within_s
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"not within {within_s} s"
+        time.sleep(0.1)
+    return result
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A control plane of its own, because helm refuses to install a CRD that somebody else has applied."""
+    with ControlPlane(scheduler=True, audit=True) as running:
+        running.add_node("system")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def installed(cluster):
+    """The chart, installed as a user would; --wait ends when the Deployment's pod is Ready."""
+    cluster.helm(
+        *("install", "gangsched", CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait"),
+        *(*IMAGE, "--set", "config.repairDeadline=20s"),
+    )
+    return cluster
+
+
+def group(name, *, members):
+    return {
+        "apiVersion": "gangsched.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": members},
+    }
+
+
+def member(group_name, name):
+    return {
+        "metadata": {"name": name, "labels": {"gangsched.io/pod-group": group_name}},
+        "spec": {
+            "schedulerName": "gangsched",
+            "containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}],
+        },
+    }
+
+
+@pytest.mark.parametrize("command", ["template", "install"])
+def test_without_an_image_the_chart_fails_with_the_commands_that_make_one(cluster, command):
+    with pytest.raises(ControlPlaneError) as refused:
+        cluster.helm(command, "gangsched", CHART)
+    message = str(refused.value)
+    assert "docker build -t REGISTRY/gangsched:0.1.0 ." in message
+    assert "docker push REGISTRY/gangsched:0.1.0" in message
+    assert "--set image.repository=REGISTRY/gangsched" in message
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"), [("imagee.repository=x", "imagee"), ("config.listen=:1", "/config/listen")]
+)
+def test_an_unknown_or_reserved_value_is_refused_by_name(cluster, setting, named):
+    with pytest.raises(ControlPlaneError, match=named):
+        cluster.helm("template", "gangsched", CHART, *IMAGE, "--set", setting)
+
+
+def test_the_deployment_is_admitted_and_locked_down(installed):
+    deployment = installed.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gangsched")
+    assert deployment["status"]["readyReplicas"] == 1
+    assert deployment["spec"]["replicas"] == 1
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+
+    pod = deployment["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    assert container["image"] == "registry.invalid/gangsched:0.1.0"
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_the_deployment_meets_the_restricted_pod_security_standard(installed):
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    installed.api.post("/api/v1/namespaces", {"metadata": {"name": "restricted", "labels": labels}})
+    template = installed.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gangsched")["spec"]["template"]
+    template["metadata"]["name"] = "tried"
+    del template["spec"]["serviceAccountName"]
+    del template["spec"]["serviceAccount"]
+    until(lambda: installed.api.get("/api/v1/namespaces/restricted/serviceaccounts")["items"])
+    installed.api.post("/api/v1/namespaces/restricted/pods?dryRun=All", template)
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "subresource", "allowed"),
+    [
+        ("list", "pods", "", True),
+        ("create", "pods", "binding", True),
+        ("patch", "pods", "status", True),
+        ("patch", "pods", "", False),
+        ("delete", "pods", "", False),
+        ("create", "pods", "eviction", False),
+        ("patch", "nodes", "", False),
+        ("patch", "podgroups.gangsched.io", "status", True),
+        ("patch", "podgroups.gangsched.io", "", False),
+        ("delete", "podgroups.gangsched.io", "", False),
+        ("list", "secrets", "", False),
+        ("create", "events.events.k8s.io", "", True),
+    ],
+)
+def test_the_operators_account_may_do_what_it_needs_and_no_more(installed, verb, resource, subresource, allowed):
+    flags = [f"--subresource={subresource}"] if subresource else []
+    answer = installed.kubectl("auth", "can-i", verb, resource, *flags, "--as", ACCOUNT, "-n", "default", check=False)
+    assert answer.splitlines()[0] == ("yes" if allowed else "no")
+
+
+@pytest.mark.parametrize(
+    ("role", "verb", "allowed"),
+    [
+        ("view", "get", True),
+        ("view", "list", True),
+        ("view", "watch", True),
+        ("view", "create", False),
+        ("edit", "get", True),
+        ("edit", "create", True),
+        ("edit", "update", True),
+        ("edit", "delete", True),
+        ("admin", "create", True),
+        ("edit", "patch status", False),
+    ],
+)
+def test_a_namespaces_users_get_podgroups_through_the_standard_roles(installed, role, verb, allowed):
+    user = f"{role}-user"
+    installed.kubectl(
+        *("create", "rolebinding", user, f"--clusterrole={role}", f"--user={user}", "-n", "default"), check=False
+    )
+    verb, _, subresource = verb.partition(" ")
+    flags = [f"--subresource={subresource}"] if subresource else []
+
+    def answered():
+        question = ("auth", "can-i", verb, "podgroups.gangsched.io", *flags, "--as", user, "-n", "default")
+        return installed.kubectl(*question, check=False).splitlines()[0] == ("yes" if allowed else "no")
+
+    # The aggregation is a controller's work, a moment after the roles exist.
+    until(answered)
+
+
+def test_a_user_with_edit_creates_a_podgroup_and_a_viewer_only_reads_it(installed):
+    for role in ("edit", "view"):
+        installed.kubectl(
+            "create", "rolebinding", f"acting-{role}", f"--clusterrole={role}", f"--user=acting-{role}", "-n", "default"
+        )
+    editor = installed.kubeconfig_for(user="acting-edit")
+    viewer = installed.kubeconfig_for(user="acting-view")
+
+    def created():
+        answer = installed.kubectl(
+            "create", "-f", "-", stdin=json.dumps(group("mine", members=1)), kubeconfig=editor, check=False
+        )
+        return "created" in answer
+
+    until(created)
+    assert "mine" in installed.kubectl("get", "podgroups", kubeconfig=viewer)
+    with pytest.raises(ControlPlaneError, match="cannot delete"):
+        installed.kubectl("delete", "podgroup", "mine", kubeconfig=viewer)
+    installed.kubectl("delete", "podgroup", "mine", kubeconfig=editor)
+
+
+def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(installed, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(installed.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/gangsched")["data"]["config.yaml"])
+    assert yaml.safe_load(config.read_text()) == {"repairDeadline": "20s"}
+    for name in ("one", "two"):
+        installed.add_node(name, cpu="2")
+    operator = installed.spawn(
+        "operator",
+        [
+            *(sys.executable, "-m", "gangsched", "run", "--no-leader-elect", "--listen", "127.0.0.1:0"),
+            *("--kubeconfig", installed.kubeconfig_of_service_account(NAMESPACE, "gangsched"), "--config", config),
+        ],
+    )
+    installed.api.post(GROUPS, group("gang", members=3))
+    names = [f"gang-{ordinal}" for ordinal in range(3)]
+    for name in names:
+        installed.api.post(PODS, member("gang", name))
+
+    def running():
+        assert operator.poll() is None, operator.log_tail()
+        return [installed.api.get(f"{PODS}/{name}")["status"]["phase"] for name in names] == ["Running"] * 3
+
+    until(running)
+    until(lambda: installed.api.get(f"{GROUPS}/gang").get("status", {}).get("phase") == "Running")
+    until(lambda: "Scheduled" in installed.kubectl("get", "events", "--field-selector=involvedObject.name=gang"))
+    assert operator.stop() == 0, operator.log_tail()
+    assert refused_requests(installed) == []
+    for name in names:
+        installed.api.delete(f"{PODS}/{name}", grace_s=0)
+
+
+def refused_requests(cluster):
+    """What the API server has forbidden the operator's account, from the audit log."""
+    events = [json.loads(line) for line in cluster.audit_log.read_text().splitlines()]
+    return [
+        f"{event['verb']} {event['requestURI']}"
+        for event in events
+        if event["user"]["username"] == ACCOUNT and event.get("responseStatus", {}).get("code") == 403
+    ]
+
+
+def test_an_upgrade_changes_the_crd_and_an_uninstall_loses_no_podgroup_and_a_new_install_adopts_both(
+    installed, tmp_path
+):
+    chart = tmp_path / "gangsched"
+    shutil.copytree(CHART, chart)
+    file = chart / "files" / "gangsched.io_podgroups.yaml"
+    crd = yaml.safe_load(file.read_text())
+    crd["spec"]["names"]["categories"].append("upgraded")
+    file.write_text(yaml.safe_dump(crd))
+    installed.api.post(GROUPS, group("precious", members=2))
+
+    installed.helm("upgrade", "gangsched", chart, "--namespace", NAMESPACE, *IMAGE)
+    assert "upgraded" in installed.api.get(CRD)["spec"]["names"]["categories"]
+
+    installed.helm("uninstall", "gangsched", "--namespace", NAMESPACE, "--wait")
+    assert installed.api.get(f"{GROUPS}/precious")["spec"]["minMember"] == 2
+    for gone in (
+        f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gangsched",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/gangsched",
+    ):
+        with pytest.raises(ApiError, match="not found"):
+            installed.api.get(gone)
+
+    installed.helm("install", "gangsched", CHART, "--namespace", NAMESPACE, *IMAGE)
+    assert "upgraded" not in installed.api.get(CRD)["spec"]["names"]["categories"]
+    assert installed.api.get(f"{GROUPS}/precious")["spec"]["minMember"] == 2
