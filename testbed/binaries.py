@@ -9,15 +9,18 @@ Runs on a bare Python 3.11, before any virtual environment exists.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +39,9 @@ _STAGE_SOURCES = (
 _LINK_FLAGS = "-s -w -X k8s.io/component-base/version.gitVersion={kubernetes}"
 _OLDEST_ASSETS = (1, 30)
 _OLDEST_ETCD = (3, 5)
+_SCRATCH = ".build-"
 _STILL_BUILDING_EVERY_S = 30
+_BUILD_ENDS_WITHIN_S = 10
 
 Version = tuple[int, int]
 
@@ -222,6 +227,8 @@ def _build(missing: list[str], pins: Pins, *, report: Report) -> None:
         f"building {', '.join(names) or STAGES} from Go modules into {folder}; "
         f"the first build of all takes about 9 minutes on 2 cores"
     )
+    for stale in folder.glob(f"{_SCRATCH}*"):
+        shutil.rmtree(stale)
     if STAGES in missing:
         write_atomically(folder / STAGES, _collect_stages(go))
     for position, name in enumerate(names, 1):
@@ -231,28 +238,38 @@ def _build(missing: list[str], pins: Pins, *, report: Report) -> None:
 def _build_one(program: Program, folder: Path, pins: Pins, *, go: GoToolchain, step: str, report: Report) -> None:
     report(f"{step} building {program.name} …")
     started = time.monotonic()
-    unfinished = folder / f".{program.name}.{os.getpid()}.part"
-    arguments = [
-        *("build", "-ldflags", _LINK_FLAGS.format(kubernetes=pins.kubernetes)),
-        *("-o", str(unfinished), program.package),
-    ]
-    build = go.start(arguments, directory=HACK / program.module)
-    try:
-        while True:
-            try:
-                output, _ = build.communicate(timeout=_STILL_BUILDING_EVERY_S)
-                break
-            except subprocess.TimeoutExpired:
-                report(f"{step} … still building {program.name} ({time.monotonic() - started:.0f} s)")
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
+        built = Path(scratch) / program.name
+        arguments = [
+            *("build", "-ldflags", _LINK_FLAGS.format(kubernetes=pins.kubernetes)),
+            *("-o", str(built), program.package),
+        ]
+        with _interrupted_at_exit(go.start(arguments, directory=HACK / program.module, scratch=Path(scratch))) as build:
+            while True:
+                try:
+                    output, _ = build.communicate(timeout=_STILL_BUILDING_EVERY_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    report(f"{step} … still building {program.name} ({time.monotonic() - started:.0f} s)")
         if build.returncode != 0:
             raise SetupError(_build_failure(program.name, output))
-        unfinished.replace(folder / program.name)
+        built.replace(folder / program.name)
+    report(f"{step} built {program.name} in {time.monotonic() - started:.0f} s")
+
+
+@contextlib.contextmanager
+def _interrupted_at_exit(build: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Ends a build that still runs by SIGINT, on which Go ends the compilers that it has started."""
+    try:
+        yield build
     finally:
         if build.poll() is None:
-            build.kill()
-            build.wait()
-        unfinished.unlink(missing_ok=True)
-    report(f"{step} built {program.name} in {time.monotonic() - started:.0f} s")
+            build.send_signal(signal.SIGINT)
+            try:
+                build.communicate(timeout=_BUILD_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                build.kill()
+                build.communicate()
 
 
 def _build_failure(what: str, output: str) -> str:
@@ -278,6 +295,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m testbed.binaries", description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=["demo"], help="just what make demo needs; the default is everything")
     chosen = parser.parse_args()
+    # Ended in the same orderly way whether by Ctrl-C or by whoever runs it in the background.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         folder = ensure(DEMO if chosen.only else ALL, report=lambda line: print(line, flush=True))
     except (SetupError, OSError) as error:

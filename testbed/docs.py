@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import itertools
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -144,7 +145,7 @@ def _members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
 def _documented(kind: type) -> Iterator[tuple[str, str]]:
     """Names assigned or annotated in a class body, with the string that follows each."""
     [body] = [node.body for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)]
-    for node, after in zip(body, body[1:], strict=False):
+    for node, after in itertools.pairwise(body):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

@@ -30,12 +30,15 @@ class GoToolchain:
             [str(self.command), *arguments], cwd=directory, env=self.env, capture_output=True, text=True, check=False
         )
 
-    def start(self, arguments: list[str], *, directory: Path) -> subprocess.Popen[str]:
-        """Starts ``go ARGUMENTS`` in a module's directory, standard error joined to standard output."""
+    def start(self, arguments: list[str], *, directory: Path, scratch: Path) -> subprocess.Popen[str]:
+        """Starts ``go ARGUMENTS`` in a module's directory, standard error joined to standard output.
+
+        ``scratch`` takes Go's temporary files, which it leaves behind when it is killed.
+        """
         return subprocess.Popen(
             [str(self.command), *arguments],
             cwd=directory,
-            env=self.env,
+            env=self.env | {"GOTMPDIR": str(scratch)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -169,7 +170,7 @@ class Reflector(Generic[Value]):
         self.synced.set()
 
     async def _watch(self) -> None:
-        begun, version = time.monotonic(), self._version
+        opened, version = math.inf, self._version
         shortest, longest = self._timing.watch_s
         params = {
             "watch": "true",
@@ -180,6 +181,7 @@ class Reflector(Generic[Value]):
         splitter = LineSplitter()
         try:
             async with self._session.stream(self.resource.path, params, silent_s=self._timing.silent_s) as pieces:
+                opened = time.monotonic()
                 async for piece in pieces:
                     self.last_heard = time.monotonic()
                     await self._take(splitter.feed(piece))
@@ -188,11 +190,9 @@ class Reflector(Generic[Value]):
                 raise Expired(str(error)) from error
             raise
         finally:
-            fruitful = self._version != version or time.monotonic() - begun >= self._timing.short_s
+            fruitful = self._version != version or time.monotonic() - opened >= self._timing.short_s
             if fruitful:
                 self._failures = 0
-        if splitter.unfinished:
-            raise Garbled(f"A watch of {self.resource.name} was cut off in the middle of a line.")
         if not fruitful:
             raise ApiUnreachable(f"A watch of {self.resource.name} ended as soon as it had begun.")
 

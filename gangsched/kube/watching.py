@@ -22,8 +22,3 @@ class LineSplitter:
         lines.insert(0, b"".join((*self._begun, first)))
         self._begun = [rest] if rest else []
         return [line for line in lines if line]
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether a line has begun that has not ended: at the end of a stream it was cut off."""
-        return bool(self._begun)

@@ -8,7 +8,8 @@ Who goes first
 
 What is never sent
     Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in
-    flight. Events wait in a bounded queue that drops its oldest.
+    flight. A binding drops the condition that waits for its pod: sent later it would call a bound pod unscheduled.
+    Events wait in a bounded queue that drops its oldest.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class _Newest:
         self._in_flight.discard(key)
         if key in self._behind:
             self.ready[key] = self._behind.pop(key)
+
+    def drop(self, key: Hashable) -> None:
+        self.ready.pop(key, None)
+        self._behind.pop(key, None)
 
     def clear(self) -> None:
         self.ready.clear()
@@ -109,7 +114,8 @@ class Backlog:
     def add(self, effect: Effect, now: float) -> None:
         """A new decision; it replaces an older one about the same status or condition."""
         match effect:
-            case BindPod():
+            case BindPod(uid=uid):
+                self._conditions.drop(uid)
                 self._bindings.append(Job(effect, now))
             case PatchStatus(key=key):
                 self._statuses.add(key, Job(effect, now))

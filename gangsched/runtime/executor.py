@@ -240,11 +240,14 @@ class Executor:
 
 
 def _subject(effect: Effect) -> Hashable:
-    """What a newer effect supersedes an older one by; a fresh object where nothing is ever superseded."""
+    """What a newer effect supersedes an older one by; a fresh object where nothing is ever superseded.
+
+    A binding supersedes what was to be said of its pod as unscheduled.
+    """
     match effect:
         case PatchStatus(key=key):
             return key
-        case PatchPodCondition(uid=uid):
+        case PatchPodCondition(uid=uid) | BindPod(uid=uid):
             return uid
         case _:
             return object()

@@ -262,6 +262,24 @@ async def test_three_failures_in_a_row_lead_to_a_list(failure: Any) -> None:
         assert 3 <= versions(api).count("9") <= 6
 
 
+async def test_a_quiet_watch_that_ends_in_its_time_is_no_failure() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    api.answer("WATCH", PODS.path, *[stream()] * 5, stream(event("ADDED", "a", 10), then="hang"))
+    async with reflecting(api, timing=Timing(backoff_s=1000.0, short_s=0.0)) as (_, inbox):
+        await inbox.until(lambda: inbox.seen == ["a"])
+    assert versions(api) == ["9"] * 6
+
+
+async def test_waiting_long_for_a_refusal_is_no_progress() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
+    api.answer("WATCH", PODS.path, *[status(503)] * 3, HANG)
+    async with reflecting(api, timing=Timing(backoff_s=0.0, short_s=0.0)) as (_, inbox):
+        await inbox.until(lambda: len(inbox.lists) == 2)
+    assert versions(api).count("9") == 3
+
+
 async def test_progress_ends_a_row_of_failures() -> None:
     api = FakeApi()
     api.answer("GET", PODS.path, page([], 9))

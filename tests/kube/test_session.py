@@ -99,6 +99,12 @@ async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str) 
         await connection(kubeconfig=str(path))
 
 
+async def test_a_user_that_impersonates_is_refused_rather_than_used_with_more_rights(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config", user={"token": "t", "as": "jane"})
+    with pytest.raises(NoCredentials, match="impersonates another user"):
+        await connection(kubeconfig=path)
+
+
 async def test_a_directory_is_no_kubeconfig(tmp_path: Path) -> None:
     with pytest.raises(NoCredentials, match="cannot be read as a kubeconfig"):
         await connection(kubeconfig=str(tmp_path))
@@ -189,12 +195,12 @@ async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
     found = await connection()
     assert found.server == "https://[fd00::1]:443"
     assert await found.authorization() == "Bearer first"
+    assert (await connection(context="two")).server == "http://two"
     token.write_text("second")
     assert await found.authorization() == "Bearer second"
     token.unlink()
     with pytest.raises(NoCredentials, match="cannot be renewed"):
         await found.authorization()
-    assert (await connection(context="two")).server == "http://two"
 
 
 @pytest.mark.parametrize(("no_proxy", "proxy"), [("", "http://proxy:3128"), ("secure", None)])

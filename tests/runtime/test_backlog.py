@@ -256,3 +256,13 @@ def test_everything_is_sent_in_the_end_and_never_two_of_one_group_or_pod_at_once
     newest.pop(None, None)
     sender.last.pop(None, None)
     assert sender.last == newest
+
+
+def test_a_binding_drops_the_condition_that_waits_for_its_pod():
+    """Sent after the binding it would say PodScheduled=False of a bound pod."""
+    queue = backlog()
+    queue.add(condition("a"), 0.0)
+    queue.add(condition("b"), 0.0)
+    queue.add(bind("a"), 0.0)
+
+    assert taken(queue) == [bind("a"), condition("b")]
