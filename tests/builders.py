@@ -206,3 +206,9 @@ def group(
 def _names(name: str) -> tuple[str, str]:
     namespace, slash, bare = name.partition("/")
     return (namespace, bare) if slash else ("default", namespace)
+
+
+def pods(group_name: str, count: int, *, first: int = 0, namespace: str = "default", **fields: Any) -> list[Pod]:
+    """Members of a group: `pods("a", 2)` are default/a-0 and default/a-1; the keywords are those of `pod`."""
+    numbers = range(first, first + count)
+    return [pod(f"{namespace}/{group_name}-{number}", group=group_name, **fields) for number in numbers]

@@ -1,7 +1,9 @@
 """The machine with a tiny API server in memory, stepped by hand: every effect is carried out and reported back.
 
 Bindings, status and conditions are applied to the objects as the real API server would; their watch events come back in
-the next step. The clock moves only when a test moves it.
+the next step. The clock moves only when a test moves it. With a seed, what has happened reaches the machine in another
+order, in several steps and sometimes twice, as several watches and answers to writes may deliver it; of each object the
+order stays.
 """
 
 from __future__ import annotations
@@ -17,11 +19,15 @@ from gangsched.core.events import (
     Event,
     GroupGone,
     GroupSeen,
+    GroupsReplaced,
     NodeGone,
     NodeSeen,
+    NodesReplaced,
     PodBound,
     PodGone,
     PodSeen,
+    PodsReplaced,
+    Refused,
     StatusRefused,
     StatusWritten,
     Synced,
@@ -33,10 +39,16 @@ from gangsched.core.model import Condition, Group, GroupKey, GroupStatus, Node, 
 from gangsched.core.policy import Policy
 
 START = 1_000_000.0
+REPEATED = 0.1
+"""With a seed, every tenth event reaches the machine twice."""
 
 
 class Harness:
-    """A cluster in memory. `pods`, `nodes`, `groups` are what the API server holds; `emitted` every Event so far."""
+    """A cluster in memory. `pods`, `nodes`, `groups` are what the API server holds; `emitted` every Event so far.
+
+    `refuse_bind` and `refuse_status` may refuse a write; a binding for which `lose_answer` holds is made, but answered
+    as if it had not been. `history` is all that the machine was given and what it decided, since the last restart.
+    """
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
         self.policy = policy or Policy()
@@ -50,6 +62,8 @@ class Harness:
         self.bound_log: list[tuple[str, str]] = []
         self.refuse_bind: Callable[[BindPod], BindRefused | None] = lambda _: None
         self.refuse_status: Callable[[PatchStatus], StatusRefused | None] = lambda _: None
+        self.lose_answer: Callable[[BindPod], bool] = lambda _: False
+        self.history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = []
         self._inbox: list[Event] = [Synced()]
         self._random = Random(seed) if seed is not None else None
         self._version = 0
@@ -106,6 +120,8 @@ class Harness:
 
     def settle(self, *, rounds: int = 50) -> None:
         """Step until nothing happens any more at this moment."""
+        if self._random is not None:
+            rounds *= 20
         for _ in range(rounds):
             deadline = self.machine.next_deadline()
             if not self._inbox and (deadline is None or deadline > self.now):
@@ -118,8 +134,12 @@ class Harness:
         events: list[Event] = self._inbox or [TimePassed()]
         self._inbox = []
         if self._random is not None:
-            events = self._shuffled(events)
+            events = self._some_of(events, self._random)
+        return self._hand_over(events)
+
+    def _hand_over(self, events: list[Event]) -> list[Effect]:
         effects = self.machine.handle(events, self.now)
+        self.history.append((tuple(events), self.now, tuple(effects)))
         self.effects += effects
         for effect in effects:
             self._carry_out(effect)
@@ -138,14 +158,18 @@ class Harness:
         self.settle()
 
     def restart(self) -> None:
-        """Replace the machine by a new one that knows only what the API server holds."""
+        """Replace the machine by a new one that knows only what the API server holds, which it lists before it acts."""
         self.machine = Machine(self.policy)
-        self._inbox = [
-            *map(NodeSeen, self.nodes.values()),
-            *map(GroupSeen, self.groups.values()),
-            *map(PodSeen, self.pods.values()),
-            Synced(),
-        ]
+        self.history = []
+        self._inbox = []
+        self._hand_over(
+            [
+                NodesReplaced(tuple(self.nodes.values())),
+                GroupsReplaced(tuple(self.groups.values())),
+                PodsReplaced(tuple(self.pods.values())),
+                Synced(),
+            ]
+        )
 
     # What can be seen
 
@@ -202,16 +226,30 @@ class Harness:
                 self.emitted.append(effect)
 
     def _bind(self, effect: BindPod) -> None:
-        refusal = self.refuse_bind(effect)
-        if refusal is not None:
-            self._inbox.append(refusal)
-            return
-        pod = self.pods[effect.uid]
-        assert not pod.node, f"{pod.name} is bound twice"
+        answer = self.refuse_bind(effect) or self._answer_bind(effect)
+        if isinstance(answer, PodBound) and self.lose_answer(effect):
+            answer = BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no answer")
+        self._inbox.append(answer)
+
+    def _answer_bind(self, effect: BindPod) -> PodBound | BindRefused:
+        pod = self.pods.get(effect.uid)
+        if pod is None or pod.terminating:
+            return BindRefused(effect.uid, effect.node, Refused.GONE, "the pod is gone")
+        if pod.node:
+            name = f"{pod.namespace}/{pod.name}"
+            assert self.refused_before(effect) or name not in dict(self.bound_log), f"{name} is bound twice"
+            if pod.node == effect.node:
+                return PodBound(effect.uid, effect.node)
+            return BindRefused(effect.uid, effect.node, Refused.CONFLICT, f"bound to {pod.node}")
         assert not pod.gated
         self.bound_log.append((f"{pod.namespace}/{pod.name}", effect.node))
         self.add(replace(pod, node=effect.node, told_reason="", told_message=""))
-        self._inbox.append(PodBound(effect.uid, effect.node))
+        return PodBound(effect.uid, effect.node)
+
+    def refused_before(self, effect: BindPod) -> bool:
+        """Whether an answer to a binding of this pod was lost, so that it is rightly sent again."""
+        given = (event for events, _, _ in self.history for event in events)
+        return any(isinstance(event, BindRefused) and event.uid == effect.uid for event in given)
 
     def _patch_status(self, effect: PatchStatus, key: GroupKey, uid: str, status: GroupStatus, version: str) -> None:
         refusal = self.refuse_status(effect)
@@ -225,34 +263,44 @@ class Harness:
             reserved = status.reservation is not None
             self._inbox.append(StatusWritten(key, self.groups[key].resource_version, reserved))
 
-    def _shuffled(self, events: Iterable[Event]) -> list[Event]:
-        """Another order across objects, the same for each object, as a set of watches may deliver them."""
-        assert self._random is not None
+    def _some_of(self, events: Iterable[Event], random: Random) -> list[Event]:
+        """Some of the events, in another order across objects and with repetitions; the others stay in the inbox."""
         queues: dict[object, list[Event]] = {}
         for event in events:
-            queues.setdefault(_object_of(event), []).append(event)
+            queues.setdefault(_stream_of(event), []).append(event)
+        later = sorted(queues, key=repr)
+        random.shuffle(later)
+        now = {stream: queues.pop(stream) for stream in later[: random.randint(1, len(later))]}
+        self._inbox = [event for rest in queues.values() for event in rest]
         mixed = []
-        while queues:
-            which = self._random.choice(sorted(queues, key=repr))
-            mixed.append(queues[which].pop(0))
-            if not queues[which]:
-                del queues[which]
+        while now:
+            stream = random.choice(sorted(now, key=repr))
+            mixed.append(now[stream].pop(0))
+            if random.random() < REPEATED:
+                mixed.append(mixed[-1])
+            if not now[stream]:
+                del now[stream]
         return mixed
 
 
-def _object_of(event: Event) -> object:
+def _stream_of(event: Event) -> object:
+    """What delivers the event in order: the watch of one object, or the answers to writes about it."""
     match event:
         case PodSeen(pod):
             return ("pod", pod.uid)
-        case PodGone(uid) | PodBound(uid) | BindRefused(uid):
+        case PodGone(uid):
             return ("pod", uid)
+        case PodBound(uid) | BindRefused(uid):
+            return ("binding", uid)
         case NodeSeen(node):
             return ("node", node.name)
         case NodeGone(name):
             return ("node", name)
         case GroupSeen(group):
             return ("group", group.key)
-        case GroupGone(key) | StatusWritten(key) | StatusRefused(key):
+        case GroupGone(key):
             return ("group", key)
+        case StatusWritten(key) | StatusRefused(key):
+            return ("status", key)
         case _:
             return "rest"

@@ -14,6 +14,10 @@ from gangsched.core.model import Labels, Node, Pod, Requirement, Taint, Tolerati
 KEEPS_OUT = ("NoSchedule", "NoExecute")
 
 
+def role_of(pod: Pod) -> str:
+    return pod.declaration.role if pod.declaration else ""
+
+
 def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """Of well-formed requirements only."""
     there = requirement.key in labels
@@ -52,7 +56,8 @@ def node_objection(pod: Pod, node: Node) -> str:
     labels = dict(node.labels)
     taints = [taint for taint in node.taints if taint.effect in KEEPS_OUT]
     if node.unschedulable and not any(
-        tolerated(toleration, Taint("node.kubernetes.io/unschedulable", "NoSchedule")) for toleration in shape.tolerations
+        tolerated(toleration, Taint("node.kubernetes.io/unschedulable", "NoSchedule"))
+        for toleration in shape.tolerations
     ):
         return "cordon"
     if any(not any(tolerated(toleration, taint) for toleration in shape.tolerations) for taint in taints):
@@ -159,7 +164,3 @@ def _extend(world: World, members: list[Pod], number: int, owed: dict[str, int],
                 if found:
                     return True
     return _extend(world, others, number, owed, free)
-
-
-def role_of(pod: Pod) -> str:
-    return pod.declaration.role if pod.declaration else ""

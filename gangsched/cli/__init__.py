@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse has no public name for it
 
-COMMANDS = ("run", "simulate", "crd", "version")
+COMMANDS = ("run", "simulate", "explain", "crd", "version")
 """Modules of this package, in the order in which `--help` lists them."""
 
 

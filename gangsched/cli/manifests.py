@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,10 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One object and where it stands, such as `pods.yaml, document 2`."""
+    """One object, where it stands (`pods.yaml, document 2`) and its namespace unless it says one."""
 
     where: str
+    default_namespace: str = DEFAULT_NAMESPACE
     api_version: str
     kind: str
     body: Mapping[str, Any]
@@ -54,8 +55,8 @@ class Manifest:
 
     @property
     def namespace(self) -> str:
-        """`metadata.namespace`; as for kubectl without one, `default`."""
-        return str(self.metadata.get("namespace") or DEFAULT_NAMESPACE)
+        """`metadata.namespace`, else the default one, as for kubectl."""
+        return str(self.metadata.get("namespace") or self.default_namespace)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.kind} {self.name}".rstrip()
@@ -66,8 +67,8 @@ def mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def read(files: Sequence[str]) -> list[Manifest]:
-    """All objects of the files, in order; `-` is standard input.
+def read(files: Sequence[str], *, namespace: str = DEFAULT_NAMESPACE) -> list[Manifest]:
+    """All objects of the files, in order; `-` is standard input, `namespace` that of objects which name none.
 
     Raises:
         ManifestError: a file cannot be read, is neither YAML nor JSON, or holds something that is no object.
@@ -76,7 +77,7 @@ def read(files: Sequence[str]) -> list[Manifest]:
     problems: list[str] = []
     for file in files:
         try:
-            found += _objects(file)
+            found += _objects(file, namespace)
         except ManifestError as error:
             problems += error.problems
     if problems:
@@ -84,16 +85,18 @@ def read(files: Sequence[str]) -> list[Manifest]:
     return found
 
 
-def _objects(file: str) -> list[Manifest]:
+def _objects(file: str, namespace: str) -> list[Manifest]:
     shown = "standard input" if file == STDIN else file
     text = _text(file, shown)
-    documents = _json_documents(text) if text.lstrip().startswith("{") else None
-    if documents is None:
-        documents = _yaml_documents(text, shown)
+    json_documents = _json_documents(text) if text.lstrip().startswith("{") else None
+    documents = _yaml_documents(text, shown) if json_documents is None else json_documents
     found: list[Manifest] = []
     for number, document in documents:
         if document is not None:
-            found += _unfold(document, f"{shown}, document {number}")
+            found += [
+                replace(manifest, default_namespace=namespace)
+                for manifest in _unfold(document, f"{shown}, document {number}")
+            ]
     return found
 
 

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from gangsched.cli.simulation import Decision, Outcome
     from gangsched.cli.world import World
 
-UNREADABLE = 2
+WRONG_USAGE = 2
 _WIDEST = 120
 _NARROWEST = 60
 _INDENT = " " * 8
+_NAMED = 5
 _HEADS = ("TIME", "GROUP", "VERDICT", "REASON", "NODES")
 
 
@@ -35,6 +36,15 @@ def add_parser(commands: Commands) -> None:
         "refuse.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="manifests; - is standard input")
+    parser.add_argument(
+        "-n", "--namespace", metavar="NS", default="default", help="namespace of what names none (default: default)"
+    )
+    parser.add_argument(
+        "--scheduler-name",
+        metavar="NAME",
+        action="append",
+        help="as given to gangsched run; may be repeated (default: gangsched)",
+    )
     parser.add_argument("--json", action="store_true", help="print groups and decisions as one JSON object")
     parser.set_defaults(execute=_execute)
 
@@ -43,17 +53,21 @@ def _execute(arguments: argparse.Namespace) -> int:
     from gangsched.cli.manifests import ManifestError, read  # noqa: PLC0415 - see the package
     from gangsched.cli.simulation import simulate  # noqa: PLC0415
     from gangsched.cli.world import build  # noqa: PLC0415
-    from gangsched.config.settings import Settings  # noqa: PLC0415
+    from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415
 
     try:
-        world = build(read(arguments.files))
+        policy = load(flags={"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}).policy()
+        world = build(read(arguments.files, namespace=arguments.namespace))
+    except InvalidConfig as error:
+        print(f"gangsched simulate: error: {error}", file=sys.stderr)
+        return WRONG_USAGE
     except ManifestError as error:
         for problem in error.problems:
             print(f"gangsched simulate: error: {problem}", file=sys.stderr)
-        return UNREADABLE
+        return WRONG_USAGE
     for remark in _remarks(world):
         print(f"gangsched simulate: {remark}", file=sys.stderr)
-    outcome = simulate(world, Settings().policy())
+    outcome = simulate(world, policy)
     if arguments.json:
         _print_json(outcome)
     else:
@@ -67,12 +81,10 @@ def _remarks(world: World) -> Iterator[str]:
     if world.ignored:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(world.ignored.items()))
         yield f"not read, and no pods made for them: {kinds}"
-    empty = [node.name for node in world.nodes if not {"cpu", "pods"} <= dict(node.allocatable).keys()]
-    if empty:
-        yield (
-            f"no cpu or no pods in status.allocatable, so that little or nothing fits there: {', '.join(empty[:5])}"
-            + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")  # noqa: PLR2004 - as many as are shown
-        )
+    bare = [node.name for node in world.nodes if not {"cpu", "pods"} <= dict(node.allocatable).keys()]
+    if bare:
+        named = ", ".join(bare[:_NAMED]) + (f" and {len(bare) - _NAMED} more" if len(bare) > _NAMED else "")
+        yield f"no cpu or no pods in status.allocatable, so that nothing that asks for them fits there: {named}"
 
 
 def _text(outcome: Outcome, width: int) -> Iterator[str]:
@@ -104,14 +116,12 @@ def _row(decision: Decision) -> tuple[str, ...]:
 
 
 def _summary(outcome: Outcome) -> str:
-    from gangsched.core.duration import format_duration  # noqa: PLC0415
-
     groups = outcome.groups
     if not groups:
         return "No group in the files."
     whole = [group for group in groups if group.placements and len(group.placements) >= group.minimum]
     waiting = [group for group in groups if group not in whole]
-    said = f"After {format_duration(outcome.ended_at)}: {len(whole)} of {_groups(len(groups))} bound"
+    said = f"Bound whole in the end: {len(whole)} of {len(groups)} groups"
     if waiting:
         said += f"; not bound: {', '.join(map(_waiting, waiting))}"
     return f"{said}."
@@ -119,10 +129,6 @@ def _summary(outcome: Outcome) -> str:
 
 def _waiting(group: Finding) -> str:
     return f"{group.key} ({len(group.placements)} of {group.minimum} members have a node)"
-
-
-def _groups(number: int) -> str:
-    return "1 group" if number == 1 else f"{number} groups"
 
 
 def _print_json(outcome: Outcome) -> None:

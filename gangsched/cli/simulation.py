@@ -52,11 +52,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The decisions in order, how every group stands at the end, and how many seconds after the start that is."""
+    """The decisions in order, and how every group stands at the end."""
 
     decisions: Sequence[Decision]
     groups: Sequence[Finding]
-    ended_at: float
 
 
 def simulate(world: World, policy: Policy) -> Outcome:
@@ -91,7 +90,7 @@ class _Simulation:
             self._now = max(self._now, deadline)
             self._settle()
         groups = [finding for finding in Findings(self._machine).all() if not finding.plain]
-        return Outcome(decisions=self._decisions, groups=groups, ended_at=self._now - self._start)
+        return Outcome(decisions=self._decisions, groups=groups)
 
     def _longest_wait_s(self) -> float:
         times = (each.terms.max_schedule_time_s for each in self._machine.assessments.values())
@@ -141,9 +140,7 @@ class _Simulation:
         alone, self._bound_alone = self._bound_alone, []
         for finding in sorted([*Findings(self._machine).all(), *alone], key=lambda finding: finding.order):
             namespace = finding.key.namespace
-            placed = {
-                pod: node for pod, node in finding.placements.items() if (namespace, pod) not in self._placed
-            }
+            placed = {pod: node for pod, node in finding.placements.items() if (namespace, pod) not in self._placed}
             self._placed.update((namespace, pod) for pod in placed)
             said = self._said.setdefault(finding.key, set())
             if placed:

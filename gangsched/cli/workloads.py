@@ -77,7 +77,9 @@ def _stateful_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         name = f"{workload.name}-{ordinal}"
         if existing.has(workload.namespace, name):
             continue
-        yield _pod(workload, name, labels={"statefulset.kubernetes.io/pod-name": name}, volumes=volumes, wait=one_by_one)
+        yield _pod(
+            workload, name, labels={"statefulset.kubernetes.io/pod-name": name}, volumes=volumes, wait=one_by_one
+        )
 
 
 def _deployment(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
@@ -146,7 +148,9 @@ def _pod(
         raise ManifestError([f"{workload}: spec.template.spec is missing: write the pods' template"])
     metadata = mapping(template.get("metadata"))
     kind = owner_kind or workload.kind
-    own = [volume for volume in spec.get("volumes") or () if volume.get("name") not in {each["name"] for each in volumes}]
+    own = [
+        volume for volume in spec.get("volumes") or () if volume.get("name") not in {each["name"] for each in volumes}
+    ]
     return MadePod(
         name=name,
         labels={**mapping(metadata.get("labels")), **labels},

@@ -209,7 +209,9 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
 
 def _namespace_labels(name: str, labels: object) -> Labels:
     """The labels, with the one that the API server gives to every namespace."""
-    return tuple(sorted({**{str(key): str(value) for key, value in mapping(labels).items()}, _NAME_LABEL: name}.items()))
+    return tuple(
+        sorted({**{str(key): str(value) for key, value in mapping(labels).items()}, _NAME_LABEL: name}.items())
+    )
 
 
 def _read_pod(body: Mapping[str, Any], manifest: Manifest) -> Pod:

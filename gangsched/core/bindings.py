@@ -29,8 +29,8 @@ def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]]) 
 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:
-    """Send again what is held and due. Nothing is sent before places that must be durable are."""
-    if gang.durable_asked_at and not gang.durable:
+    """Send again what is held and due."""
+    if _must_wait(gang):
         return []
     return [
         _send(binding)
@@ -40,9 +40,16 @@ def resend_due(gang: Gang, now: float) -> list[BindPod]:
 
 
 def next_retry(gang: Gang) -> float:
-    """When the next held binding is due; infinity if none is held."""
+    """When the next held binding is due; infinity if none is, or something else must happen first."""
+    if _must_wait(gang):
+        return float("inf")
     held = [binding.retry_at for binding in gang.bindings.values() if binding.state is BindState.HELD]
     return min(held, default=float("inf"))
+
+
+def _must_wait(gang: Gang) -> bool:
+    """Nothing is sent again before places that must be durable are, nor while the declarations contradict (rule 15)."""
+    return gang.contradicted or (bool(gang.durable_asked_at) and not gang.durable)
 
 
 def note_bound(gang: Gang, uid: str, node: str) -> None:
@@ -106,7 +113,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
             release(gang, cluster, uid)
         else:
             binding.pod = pod
-    if not gang.bindings:
+    if not gang.flying():
         gang.durable = False
         gang.durable_asked_at = 0.0
 

@@ -2,8 +2,8 @@
 
 A row is a node, a column a resource; the pod count is the column `pods`, of which every pod takes one. Sums are kept
 exactly as Python integers beside the matrix and clipped to ±`LIMIT` on their way into it, so that absurd quantities
-can neither overflow it nor stop the scheduler. Nothing that one node can give is above it, so only what is overcommitted
-beyond measure is held inexactly.
+can neither overflow it nor stop the scheduler. No node can give more, so that only what is overcommitted beyond measure
+is held inexactly.
 """
 
 from __future__ import annotations

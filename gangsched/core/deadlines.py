@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from gangsched.core.model import GroupKey
+
+_SLACK = 64
 
 
 class Deadlines:
@@ -23,6 +25,10 @@ class Deadlines:
             return
         self._at[key] = at
         heappush(self._heap, (at, key))
+        if len(self._heap) > 2 * len(self._at) + _SLACK:
+            # Outdated entries far in the future would otherwise stay until they come up, for days.
+            self._heap = [(at, key) for key, at in self._at.items()]
+            heapify(self._heap)
 
     def drop(self, key: GroupKey) -> None:
         """The key has no deadline any more."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from gangsched.core.gang import Gang, role_of
 from gangsched.core.model import GroupSpec, Pod
 from gangsched.core.policy import Policy
@@ -105,6 +107,8 @@ def _declared(gang: Gang, members: Sequence[Pod]) -> tuple[GroupSpec, str, Hindr
             f"{source} annotations" if minima else source,
             hindrance,
         )
+    if spec.max_schedule_time_s is None and times:
+        spec = replace(spec, max_schedule_time_s=times[0])
     return spec, f"{source or 'gangsched'} PodGroup", hindrance
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gangsched.core.capacity import PODS
 from gangsched.core.cluster import ACCEPTED, Cluster
 from gangsched.core.life import Assessment
 from gangsched.core.model import GroupKey, Shape
@@ -51,18 +50,22 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head = f"Only {refusal.fits} of {refusal.wanted} {what} fit"
     else:
         head = f"None of {refusal.wanted} {what} fits"
-    if refusal.never:
-        head += ", and the present nodes could not take them even if they were empty"
+    them = "it" if refusal.wanted == 1 else "them"
+    if refusal.never and refusal.nodes:
+        head += f", and the present nodes could not take {them} even if they were empty"
     if refusal.short:
-        head += f": {amounts(refusal.short)} more is needed than is free on the nodes that accept them"
-    elif any(obstacle.reason is NodeReason.INSUFFICIENT for obstacle in refusal.obstacles):
+        head += f": {amounts(refusal.short)} more is needed than is free on the nodes that accept {them}"
+    elif refusal.fragmented:
         head += f": enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
-    nodes = "; ".join(_obstacle(obstacle) for obstacle in refusal.obstacles) or "there are no nodes"
-    return ". ".join(part for part in (head, f"Of {_nodes(refusal.nodes)}: {nodes}", holders, ahead) if part) + "."
+    nodes = f"Of {_nodes(refusal.nodes)}: {'; '.join(map(_obstacle, refusal.obstacles))}"
+    return (
+        ". ".join(part for part in (head, nodes if refusal.nodes else "There are no nodes", holders, ahead) if part)
+        + "."
+    )
 
 
 def ahead_of(key: GroupKey, before: Sequence[GroupKey]) -> str:
-    """Which waiting groups are tried before this one."""
+    """Which waiting groups are tried before this one: those of its namespace by name, others and plain pods counted."""
     if not before:
         return ""
     own = [str(other) for other in before if other.namespace == key.namespace and not other.pod_uid]
@@ -106,16 +109,18 @@ class Holders:
     def _held(self, resource: str, shape: Shape) -> Mapping[GroupKey, int]:
         known = self._known.get((resource, shape))
         if known is None:
-            known = Counter()
+            known = self._known[resource, shape] = Counter()
+            each: dict[Shape, int] = {}
             names = self._cluster.capacity.names
             for row in np.flatnonzero(self._cluster.verdicts(shape) == ACCEPTED).tolist():
                 for uid in self._cluster.on_node.get(names[row], ()):
                     pod = self._cluster.pods[uid]
-                    amount = 1 if resource == PODS else dict(pod.shape.requests).get(resource, 0)
+                    amount = each.get(pod.shape)
+                    if amount is None:
+                        amount = each[pod.shape] = dict(pod.shape.requests).get(resource, 0)
                     if amount:
                         group = pod.declaration.group if pod.declaration else pod.name
                         known[GroupKey(pod.namespace, group)] += amount
-            self._known[resource, shape] = known
         return known
 
 
@@ -134,7 +139,7 @@ def _obstacle(obstacle: Obstacle) -> str:
 
 def _join(named: Sequence[str], others: int) -> str:
     if not named:
-        return "1 group or pod of another namespace" if others == 1 else f"{others} groups or pods of other namespaces"
+        return "1 other group or pod" if others == 1 else f"{others} other groups or pods"
     rest = "" if not others else " and 1 other" if others == 1 else f" and {others} others"
     return ", ".join(named) + rest
 

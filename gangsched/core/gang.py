@@ -40,12 +40,21 @@ class Binding:
 
 
 @dataclass(slots=True)
+class Transaction:
+    """A quorum on its way: the minimum and each role's with which it was decided, and its pods by UID."""
+
+    minimum: int
+    role_minima: dict[str, int] = field(default_factory=dict)
+    pods: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
 class Run:
     """What must be remembered of one run beside the cluster itself. Times are 0.0 where unset.
 
     `minimum` and `role_minima` are those last satisfied; `timeouts` counts this run's time-outs and
-    undone bindings, `level` is the back-off's exponent, which a change of the spec resets; `past` are
-    pods that belong to earlier runs.
+    undone bindings, `level` is the back-off's exponent, which a change of the spec resets; `succeeded` has each
+    success' role by UID; `past` are pods that belong to earlier runs.
     """
 
     began: bool = False
@@ -70,14 +79,23 @@ class Run:
 
 @dataclass(slots=True)
 class Told:
-    """What people were told last, so that nothing is said twice."""
+    """What people were told last, so that nothing is said twice.
+
+    `unwritten`: the last status was not accepted and is owed again at `retry_at`. `message_at` says when a
+    message was last written, `basis` what the messages were made of; `behind`: one of them has changed only
+    in numbers and is not written yet. `hindered` is the reason of the last Event about members that are kept from a
+    scheduled group. `members` are the reasons on members' conditions, each with the time at which it was written.
+    """
 
     status: GroupStatus | None = None
-    message_at: float = float("-inf")
+    unwritten: bool = False
     retry_at: float = 0.0
-    refusal: Refusal | None = None
+    message_at: float = float("-inf")
+    basis: tuple[object, ...] = ()
+    behind: bool = False
     event: str = ""
-    members: dict[str, str] = field(default_factory=dict)
+    hindered: str = ""
+    members: dict[str, tuple[str, float]] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)
 
 
@@ -92,7 +110,7 @@ class Gang:
     phase: Phase = Phase.PENDING
     run: Run = field(default_factory=Run)
     bindings: dict[str, Binding] = field(default_factory=dict)
-    decided_minimum: int = 0
+    transaction: Transaction | None = None
     durable: bool = False
     durable_asked_at: float = 0.0
     resource_version: str = ""
@@ -102,7 +120,10 @@ class Gang:
     refused_members: dict[str, Refusal] = field(default_factory=dict)
     complete_since: float = 0.0
     complaint: str = ""
+    contradicted: bool = False
     ask: tuple[object, ...] = ()
+    reason: str = ""
+    reason_since: float = 0.0
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)
 

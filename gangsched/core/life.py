@@ -1,21 +1,21 @@
 """A gang's life: what the pods, the bindings and the clock make of its run, and what it therefore wants of a pass.
 
 `advance` is called after every event that touches a gang, with the present time. It brings the run up to date (begins
-and ends it, notes that it is scheduled, keeps the clock), lets the table in `states` find the phase, and says what the
-gang wants. The rules are those of the contract; their numbers stand beside them.
+and ends it, notes that it is scheduled), lets `clock` and `demand` do their part and the table in `states` find the
+phase. The rules are those of the contract; their numbers stand beside them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 
+from gangsched.core.clock import NEVER, keep_clock, runs_out
 from gangsched.core.declaration import Hindrance, Terms
+from gangsched.core.demand import Need, Want, later_need, quorum_need, role_minima, want_of, within_maximum
 from gangsched.core.gang import BindState, Census, Gang, Run, role_of, take_census
-from gangsched.core.model import OnDegraded, Pod, PodPhase, TimeoutPolicy
-from gangsched.core.placement import Ask
+from gangsched.core.model import Pod, PodPhase
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
 from gangsched.core.states import Facts, settle
@@ -25,24 +25,12 @@ UNKNOWN_MINIMUM = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.INVALID_DECLARAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
-    """What a gang wants of a pass: `quorum` all or nothing, `repairs` and `extras` one by one.
-
-    `repair` gives quorum and repairs the first place in the order (contract rules 6 and 12).
-    """
-
-    repair: bool = False
-    quorum: Ask | None = None
-    repairs: Sequence[Pod] = ()
-    extras: Sequence[Pod] = ()
-
-    def __bool__(self) -> bool:
-        return self.quorum is not None or bool(self.repairs) or bool(self.extras)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """The gang as it stands now. `missing` members (by role in `missing_roles`) are still to be created or bound."""
+    """The gang as it stands now. `missing` members (by role in `missing_roles`) are still to be created or bound.
+
+    `hopeless`: places are held that cannot become a quorum, and nothing of the gang is bound or on its way. `due` is
+    when the gang's life goes on though nothing happens to it, in epoch seconds.
+    """
 
     census: Census
     terms: Terms
@@ -53,41 +41,26 @@ class Assessment:
     missing: int
     missing_roles: Mapping[str, int]
     surplus: Sequence[Pod]
+    hopeless: bool
+    due: float
     timed_out: bool = False
     newly_scheduled: bool = False
 
 
-@dataclass(slots=True)
-class _Need:
-    """How many more must be bound, in all and by role."""
-
-    total: int
-    roles: dict[str, int] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return self.total > 0 or any(self.roles.values())
-
-    @property
-    def number(self) -> int:
-        """The least number of members that would satisfy both."""
-        return max(self.total, sum(self.roles.values()))
-
-
 def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float, policy: Policy) -> Assessment:
     """Bring the gang up to date and say what it wants."""
-    _turn_run(gang)
+    _go_on(gang)
     census = take_census(gang)
     newly_scheduled = _note_scheduled(gang, census, terms, hindrance, now)
+    if not census.live:
+        _end_run(gang)
+        census = take_census(gang)
     _note_shortness(gang, census, terms, now)
-    need = _need(gang, census, terms)
-    eligible, surplus = _within_maximum(gang, census, terms)
-    complete = hindrance is None and _complete(gang, census, terms, eligible)
-    ask = (tuple((pod.uid, pod.shape) for pod in eligible), terms.spec, len(census.bound), hindrance)
-    if ask != gang.ask:
-        gang.ask = ask
-        gang.parked = False
-        gang.refused_members = {}
-    timed_out = _keep_clock(gang, census, terms, complete=complete, now=now, policy=policy)
+    need = (later_need if gang.run.scheduled_at else quorum_need)(gang, census, terms)
+    eligible, surplus = within_maximum(gang, census, terms)
+    complete = hindrance is None and _complete(gang, need, eligible)
+    _unpark_if_changed(gang, census, terms, hindrance, need)
+    timed_out = keep_clock(gang, census, terms, complete=complete, now=now, policy=policy)
     facts = _facts(gang, census, complete=complete, now=now, policy=policy)
     gang.phase = settle(gang.phase, facts)
     return Assessment(
@@ -95,46 +68,25 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
         terms=terms,
         hindrance=hindrance,
         facts=facts,
-        want=_want(gang, census, terms, need, eligible) if complete else Want(),
+        want=want_of(gang, census, terms, need, eligible) if complete else Want(),
         minimum=gang.run.minimum if gang.run.scheduled_at else terms.spec.minimum,
-        missing=_to_come(terms.spec.minimum, census),
+        missing=max(0, terms.spec.minimum - len(census.live)),
         missing_roles=_roles_to_come(terms, census),
         surplus=surplus,
+        hopeless=_hopeless(gang, census, need, complete=complete) or (timed_out and bool(gang.bindings)),
+        due=_due(gang, census, terms, facts, policy),
         timed_out=timed_out,
         newly_scheduled=newly_scheduled,
     )
 
 
-def begin_anew(gang: Gang) -> None:
-    """Let a change of the spec reset the back-off and revive a group that failed by its clock (rule 5)."""
-    gang.run.backoff_until = 0.0
-    gang.run.level = 0
-    gang.run.failed_for_good = False
-    gang.run.clock_start = 0.0
-    gang.parked = False
-
-
-def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
-    """Count a failed attempt and let the gang wait: initial × 2ⁿ up to the longest, less up to a fifth by jitter."""
-    gang.run.timeouts += 1
-    gang.run.level += 1
-    longest = min(policy.backoff_initial_s * 2 ** min(gang.run.level - 1, 32), policy.backoff_max_s)
-    gang.run.backoff_until = now + longest * (1 - _jitter(gang, policy.seed) / 5)
-    gang.run.clock_start = 0.0
-
-
-def _jitter(gang: Gang, seed: int) -> float:
-    digest = sha256(f"{seed}/{gang.key}/{gang.run.timeouts}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") / 2**32
-
-
-def _turn_run(gang: Gang) -> None:
-    """Begin a run with the first live member, end it when none is left (rule 3)."""
+def _go_on(gang: Gang) -> None:
+    """Begin a run with the first live member and note who has ended since (rule 3)."""
     run = gang.run
-    live = next(gang.live(), None) is not None
-    if live and run.ended:
-        run = gang.run = Run(past=run.past & gang.pods.keys())
-    if live:
+    if next(gang.live(), None) is not None:
+        if run.ended:
+            run = gang.run = Run(past=run.past & gang.pods.keys())
+            gang.told.event = ""
         run.began = True
     if not run.began or run.ended:
         return
@@ -145,7 +97,12 @@ def _turn_run(gang: Gang) -> None:
             run.succeeded[pod.uid] = role_of(pod)
         elif pod.phase is PodPhase.FAILED:
             run.failed.add(pod.uid)
-    if live:
+
+
+def _end_run(gang: Gang) -> None:
+    """End the run now that no live member is left (rule 3)."""
+    run = gang.run
+    if not run.began or run.ended:
         return
     past = run.past | gang.pods.keys()
     if run.scheduled_at:
@@ -154,134 +111,42 @@ def _turn_run(gang: Gang) -> None:
         run.past = past
     else:
         gang.run = Run(past=past)
-    gang.decided_minimum = 0
+        gang.told.event = ""
+    gang.transaction = None
     gang.refusal = None
 
 
 def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, now: float) -> bool:
     """Note that the quorum is bound, under the minimum in force when it was decided (rules 1 and 9)."""
     run = gang.run
-    if not census.live or (hindrance is not None and hindrance.reason in UNKNOWN_MINIMUM):
+    if not run.began or run.ended or (hindrance is not None and hindrance.reason in UNKNOWN_MINIMUM):
         return False
     spec = terms.spec
-    minimum = _minimum_in_force(gang, terms)
-    if not gang.flying() and not census.bound:
-        gang.decided_minimum = 0
-    satisfied = len(census.bound) + census.done
-    roles_bound = all(
-        census.bound_roles[role.name] + census.done_roles[role.name] >= role.min_member for role in spec.roles
-    )
+    minima = role_minima(spec)
     if run.scheduled_at:
-        if spec.minimum <= run.minimum or (satisfied >= spec.minimum and roles_bound):
+        there = census.bound_roles + census.done_roles
+        roles_bound = all(there[role] >= number for role, number in minima.items())
+        if spec.minimum <= run.minimum or (there.total() >= spec.minimum and roles_bound):
             run.minimum = spec.minimum
         if roles_bound:
-            run.role_minima = {role.name: role.min_member for role in spec.roles}
+            run.role_minima = minima
         return False
-    if len(census.bound) < minimum or not roles_bound:
+    if quorum_need(gang, census, terms):
+        if not gang.flying() and not census.bound:
+            gang.transaction = None
         return False
+    decided = gang.transaction
     run.scheduled_at = now
-    run.minimum = minimum
-    run.role_minima = {role.name: role.min_member for role in spec.roles}
+    run.minimum = min(spec.minimum, decided.minimum) if decided else spec.minimum
+    run.role_minima = (
+        {role: min(number, decided.role_minima.get(role, 0)) for role, number in minima.items()} if decided else minima
+    )
     run.clock_start = run.backoff_until = 0.0
     run.level = 0
     run.failed_for_good = False
-    gang.decided_minimum = 0
+    gang.transaction = None
     gang.refusal = None
-    return True
-
-
-def _minimum_in_force(gang: Gang, terms: Terms) -> int:
-    """A transaction in flight ends under the minimum it was decided with; a lowered one applies at once (rule 9)."""
-    return min(gang.decided_minimum or terms.spec.minimum, terms.spec.minimum)
-
-
-def _need(gang: Gang, census: Census, terms: Terms) -> _Need:
-    """What is missing now: of the quorum, or of what a scheduled group had (completed members count there)."""
-    scheduled = bool(gang.run.scheduled_at)
-    done = census.done_roles if scheduled else Counter[str]()
-    minimum = _minimum_in_force(gang, terms)
-    if gang.short_since:
-        minimum = min(minimum, gang.run.minimum)
-    return _Need(
-        total=max(0, minimum - len(census.bound) - done.total()),
-        roles={
-            role.name: max(0, role.min_member - census.bound_roles[role.name] - done[role.name])
-            for role in terms.spec.roles
-        },
-    )
-
-
-def _within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod], list[Pod]]:
-    """Waiting members that the maxima leave room for, and those beyond; bound ones and those on their way go first."""
-    spec = terms.spec
-    placed = [*census.bound, *(binding.pod for binding in gang.flying())]
-    roles = Counter(map(role_of, placed))
-    maxima = {role.name: role.max_member for role in spec.roles if role.max_member is not None}
-    number = len(placed)
-    eligible: list[Pod] = []
-    surplus: list[Pod] = []
-    for pod in census.waiting:
-        role = role_of(pod)
-        beyond = (spec.max_member is not None and number >= spec.max_member) or (
-            role in maxima and roles[role] >= maxima[role]
-        )
-        if beyond:
-            surplus.append(pod)
-        else:
-            eligible.append(pod)
-            number += 1
-            roles[role] += 1
-    return eligible, surplus
-
-
-def _complete(gang: Gang, census: Census, terms: Terms, eligible: Sequence[Pod]) -> bool:
-    """Whether enough live members exist for the minimum and each role's; always so once the group was scheduled."""
-    if gang.run.scheduled_at:
-        return True
-    there = [*census.bound, *(binding.pod for binding in gang.flying()), *eligible]
-    roles = Counter(map(role_of, there))
-    return (
-        bool(there)
-        and len(there) >= _minimum_in_force(gang, terms)
-        and all(roles[role.name] >= role.min_member for role in terms.spec.roles)
-    )
-
-
-def _to_come(minimum: int, census: Census) -> int:
-    return max(0, minimum - len(census.live))
-
-
-def _roles_to_come(terms: Terms, census: Census) -> dict[str, int]:
-    missing = {role.name: role.min_member - census.live_roles[role.name] for role in terms.spec.roles}
-    return {role: number for role, number in missing.items() if number > 0}
-
-
-def _keep_clock(gang: Gang, census: Census, terms: Terms, *, complete: bool, now: float, policy: Policy) -> bool:
-    """Start, stop, clear and read the clock (rule 4). Returns whether it has just run out."""
-    run = gang.run
-    if run.scheduled_at or run.failed_for_good:
-        return False
-    if not complete:
-        run.clock_start = run.backoff_until = 0.0
-        gang.complete_since = 0.0
-        return False
-    gang.complete_since = gang.complete_since or now
-    if run.backoff_until:
-        if now < run.backoff_until:
-            return False
-        run.backoff_until = 0.0
-        gang.parked = False
-    if gang.plain or census.bound:
-        return False
-    run.clock_start = run.clock_start or now
-    if gang.flying() or now < run.clock_start + terms.max_schedule_time_s:
-        return False
-    if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
-        run.timeouts += 1
-        run.failed_for_good = True
-        run.clock_start = 0.0
-    else:
-        back_off(gang, now=now, policy=policy)
+    gang.complaint = ""
     return True
 
 
@@ -290,12 +155,33 @@ def _note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> Non
     run = gang.run
     short = False
     if run.scheduled_at and not run.ended:
-        still_asked = {role.name: role.min_member for role in terms.spec.roles}
-        short = len(census.bound) + census.done < run.minimum or any(
-            census.bound_roles[role] + census.done_roles[role] < min(minimum, still_asked.get(role, 0))
-            for role, minimum in run.role_minima.items()
+        there = census.bound_roles + census.done_roles
+        asked = role_minima(terms.spec)
+        short = there.total() < run.minimum or any(
+            there[role] < min(minimum, asked.get(role, 0)) for role, minimum in run.role_minima.items()
         )
     gang.short_since = (gang.short_since or now) if short else 0.0
+
+
+def _complete(gang: Gang, need: Need, eligible: Sequence[Pod]) -> bool:
+    """Whether enough live members exist for the minimum and each role's; always so once the group was scheduled."""
+    there = [*(binding.pod for binding in gang.flying()), *eligible]
+    return bool(gang.run.scheduled_at) or (need.met_by(there) and bool(need or there))
+
+
+def _roles_to_come(terms: Terms, census: Census) -> dict[str, int]:
+    live = Counter(map(role_of, census.live))
+    return {role: number - live[role] for role, number in role_minima(terms.spec).items() if number > live[role]}
+
+
+def _unpark_if_changed(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, need: Need) -> None:
+    """A change of its spec, its members or of what it needs is a reason to try a parked gang again (rule 5)."""
+    members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
+    ask = (members, terms.spec, hindrance, need.total, need.roles)
+    if ask != gang.ask:
+        gang.ask = ask
+        gang.parked = False
+        gang.refused_members = {}
 
 
 def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:
@@ -317,45 +203,19 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     )
 
 
-def _want(gang: Gang, census: Census, terms: Terms, need: _Need, eligible: Sequence[Pod]) -> Want:
-    if gang.run.failed_for_good or gang.flying() or not eligible:
-        return Want()
-    scheduled = bool(gang.run.scheduled_at)
-    if not scheduled or (need and not gang.short_since):
-        if not need:
-            return Want(extras=eligible)
-        if need.number > len(eligible):
-            return Want()
-        quorum = Ask(
-            members=eligible,
-            need=need.number,
-            role_needs=need.roles,
-            strategy=terms.spec.strategy,
-            own=Counter(_node(gang, pod) for pod in census.bound),
-        )
-        return Want(repair=bool(census.bound) and not scheduled, quorum=quorum)
-    if need and terms.spec.on_degraded is OnDegraded.REPAIR:
-        repairs = _first(eligible, need)
-        return Want(repair=True, repairs=repairs, extras=[pod for pod in eligible if pod not in repairs])
-    return Want(extras=eligible)
+def _hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> bool:
+    """Whether no place is worth holding: together they are no quorum (or none is wanted), and nothing has been bound.
+
+    Binding them would only make a part of a gang; given up, the gang is planned anew and whole.
+    """
+    if gang.run.scheduled_at or census.bound or not gang.bindings:
+        return False
+    held = [binding.pod for binding in gang.bindings.values() if binding.state is BindState.HELD]
+    return len(held) == len(gang.bindings) and (not complete or not need.met_by(held))
 
 
-def _node(gang: Gang, pod: Pod) -> str:
-    return pod.node or gang.bindings[pod.uid].node
-
-
-def _first(members: Sequence[Pod], need: _Need) -> list[Pod]:
-    """The first members that the need can use, roles' needs before the rest; fewer if there are not enough."""
-    owed = dict(need.roles)
-    free = max(0, need.total - sum(owed.values()))
-    chosen = []
-    for pod in members:
-        role = role_of(pod)
-        if owed.get(role, 0) > 0:
-            owed[role] -= 1
-        elif free > 0:
-            free -= 1
-        else:
-            continue
-        chosen.append(pod)
-    return chosen
+def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy) -> float:
+    run = gang.run
+    if run.scheduled_at:
+        return gang.short_since + policy.degraded_after_s if gang.short_since and not facts.short else NEVER
+    return run.backoff_until or runs_out(gang, census, terms)

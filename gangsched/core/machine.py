@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gangsched.core import bindings, explain, life
+from gangsched.core import bindings, clock, explain, life
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
 from gangsched.core.declaration import resolve
@@ -47,6 +47,7 @@ from gangsched.core.model import GroupKey
 from gangsched.core.passing import run_pass
 from gangsched.core.policy import Policy
 from gangsched.core.queue import Queue
+from gangsched.core.reasons import Reason
 from gangsched.core.telling import Teller
 
 STALE_RETRY_S = 0.25
@@ -217,7 +218,7 @@ class Machine:
                 return
             self._members.dirty[event.key] = None
             if isinstance(event, StatusRefused):
-                gang.told.status = None
+                gang.told.unwritten = True
                 gang.told.retry_at = now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S)
                 return
             gang.resource_version = event.resource_version
@@ -233,7 +234,7 @@ class Machine:
             bindings.release_all(gang, self.cluster)
             gang.complaint = event.message
             gang.parked = True
-            life.back_off(gang, now=now, policy=self._policy)
+            clock.back_off(gang, now=now, policy=self._policy)
 
     # Deciding
 
@@ -251,14 +252,18 @@ class Machine:
         terms, hindrance = resolve(
             gang, list(gang.live()), policy=self._policy, priority_classes=self._priority_classes
         )
+        gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
         assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
+        self._timeouts += assessment.timed_out
+        if assessment.hopeless:
+            bindings.release_all(gang, self.cluster)
+            gang.parked = assessment.timed_out
+            assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
         self.assessments[gang.key] = assessment
         if assessment.newly_scheduled and gang.complete_since:
             self._waits.append(now - gang.complete_since)
-        self._timeouts += assessment.timed_out
         if self._must_be_durable(gang):
             gang.durable_asked_at = now
-            gang.tell_at = now
         effects += bindings.resend_due(gang, now)
         self._queue.file(gang, assessment)
 
@@ -285,7 +290,7 @@ class Machine:
         if self._members.finished(gang):
             self._forget(key)
         else:
-            self._deadlines.set(key, _due(gang, assessment, self._policy))
+            self._deadlines.set(key, min(assessment.due, gang.tell_at, bindings.next_retry(gang)))
         return effects
 
     def _forget(self, key: GroupKey) -> None:
@@ -296,16 +301,3 @@ class Machine:
 
     def _ahead(self, gang: Gang) -> str:
         return explain.ahead_of(gang.key, self._queue.before(gang.key))
-
-
-def _due(gang: Gang, assessment: Assessment, policy: Policy) -> float:
-    """When the gang must be looked at again though nothing happens to it."""
-    run = gang.run
-    times = [gang.tell_at, bindings.next_retry(gang)]
-    if run.backoff_until:
-        times.append(run.backoff_until)
-    elif run.clock_start and not gang.flying():
-        times.append(run.clock_start + assessment.terms.max_schedule_time_s)
-    if gang.short_since and not assessment.facts.short:
-        times.append(gang.short_since + policy.degraded_after_s)
-    return min(times)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gangsched.core import bindings, life
+from gangsched.core import bindings, clock
 from gangsched.core.cluster import Cluster
+from gangsched.core.demand import role_minima
 from gangsched.core.gang import Binding, BindState, Gang, Run, Told
-from gangsched.core.model import Group, GroupKey, Pod, Reservation
+from gangsched.core.model import Group, GroupKey, GroupStatus, Pod, PodPhase, Reservation
+from gangsched.core.placement import classify
 from gangsched.core.policy import Policy
+from gangsched.core.snapshot import Snapshot
 from gangsched.core.states import Phase
 
 
@@ -46,8 +49,7 @@ class Members:
         self._cluster.set_pod(pod)
         key = self._key(pod)
         before = self._key_of.get(pod.uid)
-        if before is not None and before != key:
-            self._leave(pod.uid, before)
+        on_its_way = self._leave(pod.uid, before) if before is not None and before != key else None
         if key is None:
             if pod.terminal:
                 self._cluster.remove_pod(pod.uid)
@@ -57,6 +59,8 @@ class Members:
         ours, others = (gang.pods, gang.strangers) if self._ours(pod) else (gang.strangers, gang.pods)
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
+        if on_its_way is not None:
+            gang.bindings[pod.uid] = on_its_way
         self.dirty[key] = None
 
     def pod_gone(self, uid: str) -> None:
@@ -66,13 +70,18 @@ class Members:
             self._leave(uid, key)
         self._cluster.remove_pod(uid)
 
-    def _leave(self, uid: str, key: GroupKey) -> None:
+    def _leave(self, uid: str, key: GroupKey) -> Binding | None:
+        """Take the pod out of its gang. Returns its binding if that can no longer be called back."""
         del self._key_of[uid]
         gang = self._gangs[key]
-        bindings.release(gang, self._cluster, uid)
         gang.pods.pop(uid, None)
         gang.strangers.pop(uid, None)
         self.dirty[key] = None
+        binding = gang.bindings.get(uid)
+        if binding is None or binding.state is BindState.HELD:
+            bindings.release(gang, self._cluster, uid)
+            return None
+        return gang.bindings.pop(uid)
 
     def _ours(self, pod: Pod) -> bool:
         return pod.scheduler in self._policy.scheduler_names
@@ -84,8 +93,9 @@ class Members:
             if self._ours(pod) or not pod.terminal:
                 return GroupKey(pod.namespace, pod.declaration.group)
             return None
-        waits = self._ours(pod) and not pod.terminal and (not pod.node or pod.uid in self._key_of)
-        return GroupKey(pod.namespace, pod.name, pod.uid) if waits else None
+        key = GroupKey(pod.namespace, pod.name, pod.uid)
+        waits = self._ours(pod) and not pod.terminal and (not pod.node or self._key_of.get(pod.uid) == key)
+        return key if waits else None
 
     # PodGroups
 
@@ -105,32 +115,27 @@ class Members:
         old = gang.group
         if old is not None and old.uid != group.uid:
             self.group_gone(group.key)
-            gang = self._gang(group.key)
-            gang.run = Run(past=gang.run.past)
             old = None
         gang.group = group
         gang.resource_version = group.resource_version
         self.dirty[group.key] = None
         if old is None:
-            gang.told = Told(members=gang.told.members)
+            _forget_what_was_told(gang)
             if synced:
                 self._adopt(gang, now)
         elif (old.spec, old.error) != (group.spec, group.error):
-            life.begin_anew(gang)
+            clock.begin_anew(gang)
 
     def group_gone(self, key: GroupKey) -> None:
-        """A PodGroup exists no longer: places without a bound member are released, bound members stay (rule 10)."""
+        """A PodGroup exists no longer, and its run neither; bound members stay (rule 10)."""
         gang = self._gangs.get(key)
         if gang is None or gang.group is None:
             return
         gang.group = None
-        gang.told = Told(members=gang.told.members)
+        gang.run = Run(past=gang.run.past)
         gang.durable = False
         gang.durable_asked_at = 0.0
-        if len(gang.flying()) == len(gang.bindings) and not any(pod.node for pod in gang.live()):
-            for uid, binding in list(gang.bindings.items()):
-                if binding.state is not BindState.SENT:
-                    bindings.release(gang, self._cluster, uid)
+        _forget_what_was_told(gang)
         self.dirty[key] = None
 
     # After a restart
@@ -144,36 +149,46 @@ class Members:
     def _adopt(self, gang: Gang, now: float) -> None:
         if gang.group is None or not gang.group.status.phase:
             return
-        status = gang.group.status
+        group, status = gang.group, gang.group.status
+        scheduled = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
         gang.told.status = status
-        gang.told.event = next(
-            (condition.reason for condition in status.conditions if condition.type == "Scheduled"), ""
-        )
+        gang.told.event = scheduled.reason if scheduled is not None else ""
         gang.phase = Phase(status.phase) if status.phase in {phase.value for phase in Phase} else Phase.PENDING
-        ended = gang.phase in (Phase.SUCCEEDED, Phase.FAILED)
-        spec = gang.group.spec
+        ended = gang.phase in (Phase.SUCCEEDED, Phase.FAILED) and bool(status.scheduled_time)
+        same_spec = scheduled is None or scheduled.generation == group.generation
+        trying = bool(status.schedule_start_time or status.scheduled_time or status.reservation)
+        timeouts = max(0, status.attempts - trying)
+        asked_as_before = group.spec is not None and group.spec.minimum <= status.minimum
         gang.run = Run(
-            began=bool(status.scheduled_time) or not ended,
+            began=True,
             scheduled_at=status.scheduled_time,
             clock_start=status.schedule_start_time,
             minimum=status.minimum,
-            role_minima={role.name: role.min_member for role in spec.roles} if spec else {},
-            timeouts=max(0, status.attempts - (0 if gang.phase is Phase.TIMED_OUT or ended else 1)),
-            failed_for_good=gang.phase is Phase.FAILED and not status.scheduled_time,
-            ended=ended and bool(status.scheduled_time),
+            role_minima=role_minima(group.spec) if group.spec is not None and asked_as_before else {},
+            timeouts=timeouts,
+            level=timeouts if same_spec else 0,
+            failed_for_good=gang.phase is Phase.FAILED and not status.scheduled_time and same_spec,
+            ended=ended,
             ended_well=gang.phase is Phase.SUCCEEDED,
             past={pod.uid for pod in gang.pods.values() if pod.terminal} if ended else set(),
         )
+        _count_those_gone(gang, status)
         if status.reservation is not None and status.reservation.expires > now:
             self._hold_again(gang, status.reservation)
 
     def _hold_again(self, gang: Gang, reservation: Reservation) -> None:
-        """Assume the places that were held before the restart, for pods that still wait."""
+        """Assume the places that were held before the restart, for pods that still wait and still fit there."""
         waiting = {pod.name: pod for pod in gang.live() if not pod.node}
+        snapshot = Snapshot(self._cluster)
         for place in reservation.placements:
+            row = self._cluster.capacity.rows.get(place.node)
             for name in place.pods:
                 pod = waiting.pop(name, None)
-                if pod is not None and place.node in self._cluster.nodes:
+                if pod is None or row is None:
+                    continue
+                member = classify(snapshot, [pod])[pod.uid]
+                if snapshot.fits(member, row):
+                    snapshot.take(row, member, 1)
                     self._cluster.assume(pod.uid, place.node)
                     gang.bindings[pod.uid] = Binding(pod, place.node)
         gang.durable = bool(gang.bindings)
@@ -199,3 +214,17 @@ class Members:
         if gang is not None:
             for uid in (*gang.pods, *gang.strangers):
                 self._key_of.pop(uid, None)
+
+
+def _forget_what_was_told(gang: Gang) -> None:
+    """A PodGroup that came or went is told of anew; what pods were told stays told."""
+    gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)
+
+
+def _count_those_gone(gang: Gang, status: GroupStatus) -> None:
+    """Let members of this run that ended and no longer exist count on; which roles they had is not known any more."""
+    there = [pod for pod in gang.pods.values() if not gang.run.is_past(pod)]
+    succeeded = sum(pod.phase is PodPhase.SUCCEEDED for pod in there)
+    failed = sum(pod.phase is PodPhase.FAILED for pod in there)
+    gang.run.succeeded = {f"gone/{number}": "" for number in range(status.succeeded - succeeded)}
+    gang.run.failed = {f"gone/{number}" for number in range(status.failed - failed)}

@@ -1,7 +1,8 @@
 """One pass: everything that waits is planned once, in order, on one snapshot.
 
 The quorums (and repairs) of all come first, then members above the minimum one by one, both in the same order
-(contract rule 6). What does not fit holds nothing and blocks nobody (rule 7).
+(contract rule 6); those of a quorum that has just been placed are among them. What does not fit holds nothing and
+blocks nobody (rule 7).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass, field
 
 from gangsched.core import bindings
 from gangsched.core.cluster import Cluster
+from gangsched.core.demand import role_minima
 from gangsched.core.effects import BindPod
-from gangsched.core.gang import Gang
+from gangsched.core.gang import Gang, Transaction
 from gangsched.core.life import Assessment
 from gangsched.core.model import GroupKey, Pod
 from gangsched.core.placement import Ask, Placement, classify, place
@@ -57,34 +59,45 @@ class _Pass:
             self._decided.tried.append(key)
             gang = self._gangs[key]
             want = self._assessments[key].want
-            gang.parked = True
             if want.quorum is not None:
                 self._quorum(gang, want.quorum)
             self._singles(gang, want.repairs)
         for key in order:
-            self._singles(self._gangs[key], self._assessments[key].want.extras)
+            gang = self._gangs[key]
+            want = self._assessments[key].want
+            if want.quorum is not None and gang.refusal is None:
+                self._singles(gang, [pod for pod in want.quorum.members if pod.uid not in gang.bindings])
+            self._singles(gang, want.extras)
         return self._decided
 
     def _quorum(self, gang: Gang, ask: Ask) -> None:
         found = self._place(ask)
+        gang.complaint = ""
         if isinstance(found, Refusal):
             gang.refusal = found
+            gang.parked = True
             self._count(found)
             return
         gang.refusal = None
-        gang.complaint = ""
-        gang.decided_minimum = gang.decided_minimum or self._assessments[gang.key].terms.spec.minimum
+        if not gang.run.scheduled_at:
+            spec = self._assessments[gang.key].terms.spec
+            gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
+            gang.transaction.pods.update(pod.uid for pod, _ in found.assignments)
         self._bind(gang, found)
 
     def _singles(self, gang: Gang, members: Sequence[Pod]) -> None:
+        if not members:
+            return
         strategy = self._assessments[gang.key].terms.spec.strategy
+        own = Counter(self._cluster.node_of(uid) for uid in gang.pods)
         for pod in members:
-            found = self._place(Ask(members=(pod,), need=1, strategy=strategy))
+            found = self._place(Ask(members=(pod,), need=1, strategy=strategy, own=own))
             if isinstance(found, Refusal):
                 gang.refused_members[pod.uid] = found
+                gang.parked = True
                 self._count(found)
             else:
-                gang.refused_members.pop(pod.uid, None)
+                own.update(node for _, node in found.assignments)
                 self._bind(gang, found)
 
     def _bind(self, gang: Gang, found: Placement) -> None:

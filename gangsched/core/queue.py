@@ -7,6 +7,7 @@ members, or the end of a back-off; the latter two clear `gang.parked` themselves
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from gangsched.core.cluster import Cluster
@@ -30,29 +31,39 @@ class Queue:
     def __init__(self) -> None:
         self.active: dict[GroupKey, OrderKey] = {}
         self.parked: dict[GroupKey, OrderKey] = {}
+        self._first: dict[GroupKey, OrderKey] = {}
+        self._sorted: list[tuple[OrderKey, GroupKey]] | None = None
 
     def file(self, gang: Gang, assessment: Assessment) -> None:
         """Put the gang where it belongs."""
         self.drop(gang.key)
-        if assessment.want:
-            (self.parked if gang.parked else self.active)[gang.key] = order_key(gang, assessment)
+        want = assessment.want
+        if not want:
+            return
+        order = order_key(gang, assessment)
+        (self.parked if gang.parked else self.active)[gang.key] = order
+        if want.quorum is not None or want.repairs:
+            self._first[gang.key] = order
 
     def drop(self, key: GroupKey) -> None:
         """The gang wants nothing any more."""
         self.active.pop(key, None)
         self.parked.pop(key, None)
+        self._first.pop(key, None)
+        self._sorted = None
 
     def in_order(self) -> list[GroupKey]:
         """The active gangs in the order in which they are tried."""
         return sorted(self.active, key=self.active.__getitem__)
 
     def before(self, key: GroupKey) -> list[GroupKey]:
-        """The waiting gangs that are tried before this one, in order."""
-        mine = self.parked.get(key) or self.active.get(key)
+        """The gangs whose quorum or repair is tried before this one's, in order."""
+        mine = self._first.get(key)
         if mine is None:
             return []
-        earlier = [(order, other) for other, order in (*self.parked.items(), *self.active.items()) if order < mine]
-        return [other for _, other in sorted(earlier)]
+        if self._sorted is None:
+            self._sorted = sorted((order, other) for other, order in self._first.items())
+        return [other for _, other in self._sorted[: bisect_left(self._sorted, (mine, key))]]
 
     def wake(self, gangs: dict[GroupKey, Gang], cluster: Cluster) -> None:
         """Move parked gangs that what has just become better could help to the active ones."""

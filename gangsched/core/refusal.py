@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from gangsched.core.capacity import PODS
 from gangsched.core.cluster import ACCEPTED, STATIC_REASONS
+from gangsched.core.model import Amounts
 from gangsched.core.reasons import NodeReason
-from gangsched.core.snapshot import MemberClass, Snapshot
+from gangsched.core.snapshot import Mask, MemberClass, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class Refusal:
 
     `obstacles` say what each node answers to one more member of the class `failing` once those that fit are placed;
     `short` says, per resource, how much more the quorum asks than is free in all on the nodes that accept it (nothing
-    there means that enough is free in all, but in pieces too small). `never`: not even if the nodes were empty.
+    there means that enough is free in all); `fragmented`: all of those nodes have pieces left that are too small.
+    `never`: not even if the nodes were empty.
     """
 
     wanted: int
@@ -39,7 +41,8 @@ class Refusal:
     failing: MemberClass
     classes: tuple[MemberClass, ...]
     obstacles: tuple[Obstacle, ...]
-    short: tuple[tuple[str, int], ...]
+    short: Amounts
+    fragmented: bool = False
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -47,79 +50,55 @@ class Refusal:
         return tuple(obstacle.resource for obstacle in self.obstacles if obstacle.reason is NodeReason.INSUFFICIENT)
 
 
-def refuse(
-    snapshot: Snapshot, *, classes: Sequence[MemberClass], wanted: int, failing: MemberClass, never: bool
-) -> Refusal:
-    """Explain why the members do not fit on the snapshot, which is left as it was."""
-    mark = snapshot.mark()
-    counts = Counter(classes)
-    short = _short(snapshot, counts, wanted)
-    fits = _pack_smallest_first(snapshot, counts)
-    obstacles = _obstacles(snapshot, failing)
-    snapshot.undo(mark)
-    return Refusal(
-        wanted=wanted,
-        fits=fits,
-        nodes=len(snapshot.cluster.nodes),
-        never=never,
-        failing=failing,
-        classes=tuple(counts),
-        obstacles=obstacles,
-        short=short,
-    )
-
-
-def _pack_smallest_first(snapshot: Snapshot, counts: Counter[MemberClass]) -> int:
-    fits = 0
-    for member in sorted(counts, key=lambda member: member.shape.requests):
-        left = counts[member]
-        caps = snapshot.caps(member)
-        for row in np.flatnonzero(caps).tolist():
-            number = min(left, int(caps[row]))
-            if number:
-                snapshot.take(row, member, number)
-                fits += number
-                left -= number
-    return fits
-
-
-def _short(snapshot: Snapshot, counts: Counter[MemberClass], wanted: int) -> tuple[tuple[str, int], ...]:
-    accepted = np.zeros(snapshot.size, dtype=np.bool_)
+def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
+    """Per resource, how much more so many members of these classes ask than is free on all nodes that accept any."""
+    accepting = np.zeros(snapshot.size, dtype=np.bool_)
     asked: Counter[str] = Counter()
-    left = wanted
     for member, count in counts.items():
-        accepted |= snapshot.cluster.verdicts(member.shape)[: snapshot.size] == ACCEPTED
-        number = min(left, count)
-        left -= number
+        accepting |= snapshot.accepts(member)
         for resource, amount in member.shape.requests:
-            asked[resource] += number * amount
+            asked[resource] += count * amount
     short = []
     for resource, amount in sorted(asked.items()):
         column = snapshot.cluster.capacity.column(resource)
-        free = 0 if column is None else sum(np.maximum(snapshot.free[accepted, column], 0).tolist())
+        # Summed as Python integers, which do not overflow.
+        free = 0 if column is None else sum(np.maximum(snapshot.free[accepting, column], 0).tolist())
         if amount > free:
             short.append((resource, amount - free))
     return tuple(short)
 
 
-def _obstacles(snapshot: Snapshot, member: MemberClass) -> tuple[Obstacle, ...]:
+def obstacles(snapshot: Snapshot, member: MemberClass) -> tuple[Obstacle, ...]:
+    """What the nodes answer to one more member of the class now, the most frequent reason first."""
     codes = snapshot.cluster.verdicts(member.shape)[: snapshot.size]
     found: Counter[tuple[NodeReason, str]] = Counter()
     for number, reason in enumerate(STATIC_REASONS, start=1):
         found[reason, ""] += int((codes == number).sum())
     open_ = codes == ACCEPTED
-    ports = [row for row in snapshot.closed_by_ports(member) if open_[row]]
-    pods = [row for row in snapshot.closed_by_anti_affinity(member) if open_[row]]
-    found[NodeReason.HOST_PORT, ""] += len(ports)
-    found[NodeReason.ANTI_AFFINITY, ""] += len(pods)
-    capacity = snapshot.cluster.capacity
+    found[NodeReason.HOST_PORT, ""] += int(open_[snapshot.closed_by_ports(member)].sum())
+    found[NodeReason.ANTI_AFFINITY, ""] += int(open_[snapshot.closed_by_anti_affinity(member)].sum())
     for resource, amount in (*member.shape.requests, (PODS, 1)):
-        column = capacity.column(resource)
-        lacking = int(open_.sum()) if column is None else int((snapshot.free[open_, column] < amount).sum())
         key = (NodeReason.TOO_MANY_PODS, "") if resource == PODS else (NodeReason.INSUFFICIENT, resource)
-        found[key] += lacking
+        found[key] += int((open_ & _lacking(snapshot, resource, amount)).sum())
     return tuple(
         Obstacle(reason, nodes, resource)
         for (reason, resource), nodes in sorted(found.items(), key=lambda item: (-item[1], item[0]))
         if nodes
     )
+
+
+def fragmented(snapshot: Snapshot, member: MemberClass) -> bool:
+    """Whether nodes accept the class and each of them has too little of some resource for one more."""
+    accepting = snapshot.accepts(member)
+    lacking = np.zeros(snapshot.size, dtype=np.bool_)
+    for resource, amount in member.shape.requests:
+        lacking |= _lacking(snapshot, resource, amount)
+    return bool(accepting.any()) and bool(lacking[accepting].all())
+
+
+def _lacking(snapshot: Snapshot, resource: str, amount: int) -> Mask:
+    column = snapshot.cluster.capacity.column(resource)
+    if column is None:
+        return np.ones(snapshot.size, dtype=np.bool_)
+    lacking: Mask = snapshot.free[:, column] < amount
+    return lacking

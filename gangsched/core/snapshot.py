@@ -41,6 +41,7 @@ class _Vector:
 class Snapshot:
     """Free capacity of all nodes at one moment, with undo. `emptied` gives the same nodes without any pod.
 
+    It is good for as long as no node changes; pods that are assumed on the cluster must have been taken here first.
     `free` and `own` (members of the gang in hand, by row) are to be read only.
     """
 
@@ -95,10 +96,10 @@ class Snapshot:
         """Turn to another gang, of which so many members stand on these nodes already."""
         self._log.append(self.own)
         self.own = np.zeros(self.size, dtype=np.int64)
+        rows = self._cluster.capacity.rows
         for node, count in own.items():
-            row = self._cluster.capacity.rows.get(node)
-            if row is not None and row < self.size:
-                self.own[row] = count
+            if node in rows:
+                self.own[rows[node]] = count
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Let `count` members of the class take their share of the node, which has room for them."""
@@ -132,7 +133,7 @@ class Snapshot:
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""
-        if row >= self.size or not self.accepts(member)[row]:
+        if not self.accepts(member)[row]:
             return False
         vector = self._vector(member.shape)
         if vector is None or bool((self.free[row, vector.columns] < vector.amounts).any()):
@@ -150,10 +151,10 @@ class Snapshot:
         share: npt.NDArray[np.float64] = (used / np.maximum(given, 1.0)).max(axis=1)
         return share
 
-    def amounts(self, shape: Shape) -> dict[int, int] | None:
-        """What one pod of the shape takes, by column; None where no node has ever had one of the resources."""
+    def amounts(self, shape: Shape) -> dict[int, int]:
+        """What one pod of the shape takes, by column; empty where no node has ever had one of the resources."""
         vector = self._vector(shape)
-        return None if vector is None else dict(zip(vector.columns.tolist(), vector.amounts.tolist(), strict=True))
+        return {} if vector is None else dict(zip(vector.columns.tolist(), vector.amounts.tolist(), strict=True))
 
     def closed_by_anti_affinity(self, member: MemberClass) -> list[int]:
         """Rows closed to the class by existing pods' required anti-affinity."""
@@ -200,8 +201,4 @@ class Snapshot:
         ports = member.shape.host_ports
         if ports:
             mine = self._ports.setdefault(row, PortsInUse())
-            for _ in range(count):
-                if sign < 0:
-                    mine.add(ports)
-                else:
-                    mine.remove(ports)
+            (mine.add if sign < 0 else mine.remove)(ports)

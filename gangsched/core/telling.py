@@ -12,6 +12,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from gangsched.core import explain
+from gangsched.core.demand import raised
 from gangsched.core.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
 from gangsched.core.gang import BindState, Gang, role_of
 from gangsched.core.life import Assessment
@@ -19,18 +20,25 @@ from gangsched.core.model import Condition, GroupStatus, Place, Pod, Reservation
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
 from gangsched.core.states import Phase
-from gangsched.core.verdict import degraded_message, member_reason, message_of, reason_of, scheduled_note
+from gangsched.core.verdict import (
+    UNTOLD_REASONS,
+    complaint,
+    degraded_message,
+    member_message,
+    member_verdicts,
+    message_of,
+    reason_of,
+    scheduled_note,
+)
 
 AT_ONCE = frozenset({Phase.SCHEDULED, Phase.TIMED_OUT, Phase.FAILED, Phase.SUCCEEDED, Phase.DEGRADED})
 """Phases that are told without waiting."""
-UNTOLD_REASONS = frozenset({Reason.SCHEDULED, Reason.SUCCEEDED, Reason.BINDING, Reason.NO_MEMBERS})
-"""Reasons that need no Warning Event and no condition on waiting members."""
 
 
 class Teller:
     """Writes what is due for a gang and remembers it in `gang.told`.
 
-    `ahead` gives the waiting groups before a gang, in order.
+    `ahead` says in a sentence which groups are tried before a gang.
     """
 
     def __init__(self, policy: Policy, holders: explain.Holders, ahead: Callable[[Gang], str]) -> None:
@@ -39,34 +47,47 @@ class Teller:
         self._ahead = ahead
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
-        """Set when the gang is next due to be told of."""
-        old = gang.told.status or GroupStatus()
-        new = self._outline(gang, assessment)
-        if _without_messages(old) != new or self._members_owed(gang, assessment) or _strangers(gang):
-            hurried = gang.phase in AT_ONCE and old.phase != gang.phase
-            due = max(now if hurried else now + self._policy.fold_s, gang.told.retry_at)
-            gang.tell_at = min(gang.tell_at, due)
-        elif gang.refusal != gang.told.refusal:
-            gang.tell_at = min(gang.tell_at, max(now, gang.told.message_at + self._policy.message_interval_s))
+        """Set when the gang is next due to be told of; called after every change, so that what goes again is untold."""
+        told = gang.told
+        reason = reason_of(gang, assessment)
+        if reason != gang.reason:
+            gang.reason = reason
+            gang.reason_since = now
+        old = told.status or GroupStatus()
+        new = self._build(gang, assessment, reason)
+        changed = _without_messages(old) != new
+        places_owed = bool(gang.durable_asked_at) and not gang.durable and old.reservation != new.reservation
+        if places_owed or (gang.phase in AT_ONCE and old.phase != gang.phase):
+            due = now
+        elif changed or self._owed(gang, assessment, now) or _strangers(gang):
+            due = max(min(gang.tell_at, now + self._policy.fold_s), gang.reason_since + self._policy.fold_s)
+        elif told.unwritten:
+            due = told.retry_at
+        elif told.behind or _basis_changed(gang, assessment):
+            due = max(now, told.message_at + self._policy.message_interval_s)
         else:
-            gang.tell_at = float("inf")
+            due = float("inf")
+        gang.tell_at = max(due, told.retry_at)
 
     def tell(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """What is to be written now; nothing if it has all been said."""
-        gang.tell_at = float("inf")
         reason = reason_of(gang, assessment)
         message = message_of(gang, assessment, reason, refusal=self._refusal_text(gang))
         effects: list[Effect] = []
+        told = gang.told
         if gang.group is not None:
             status = self._status(gang, assessment, now, reason=reason, message=message)
-            if status != gang.told.status:
+            if status != told.status or told.unwritten:
                 condition_on = gang.resource_version if gang.durable_asked_at and not gang.durable else ""
                 effects.append(PatchStatus(gang.key, gang.group.uid, status, condition_on))
-                gang.told.status = status
+                told.status = status
+                told.unwritten = False
         else:
-            gang.told.status = self._outline(gang, assessment)
+            told.status = self._build(gang, assessment, reason)
+        told.basis = _basis(gang, assessment)
+        gang.tell_at = float("inf")
         effects += self._event(gang, assessment, reason, message)
-        effects += self._conditions(gang, assessment, message)
+        effects += self._conditions(gang, assessment, message, now)
         effects += self._stranger_events(gang)
         return effects
 
@@ -79,37 +100,30 @@ class Teller:
             gang.refusal, holders=self._holders.sentence(gang.key, gang.refusal), ahead=self._ahead(gang)
         )
 
-    def _outline(self, gang: Gang, assessment: Assessment) -> GroupStatus:
-        """The status without messages and times of transition: what decides whether something changed."""
-        return self._build(gang, assessment, reason_of(gang, assessment))
-
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
+        """The status with messages: the former one where only numbers have changed and it is not time to say so."""
+        told = gang.told
         status = self._build(gang, assessment, reason)
-        old = {condition.type: condition for condition in (gang.told.status or GroupStatus()).conditions}
+        old = {condition.type: condition for condition in (told.status or GroupStatus()).conditions}
         generation = gang.group.generation if gang.group else 0
+        due = now >= told.message_at + self._policy.message_interval_s
+        told.behind = False
         conditions = []
         for condition in status.conditions:
-            before = old.get(condition.type)
             text = message if condition.type == "Scheduled" else degraded_message(gang, assessment)
-            if condition.type == "Scheduled":
-                text = self._folded(gang, before, condition, text, now)
+            before = old.get(condition.type)
             since = before.since if before is not None and before.status == condition.status else now
+            alike = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
+            if before is not None and alike and text != before.message and not due:
+                text = before.message
+                told.behind = True
+            elif before is None or text != before.message:
+                told.message_at = now
             conditions.append(replace(condition, message=text, since=since, generation=generation))
         return replace(status, conditions=tuple(conditions))
 
-    def _folded(self, gang: Gang, before: Condition | None, after: Condition, text: str, now: float) -> str:
-        """The new text, or the former one where only numbers have changed and it is not time to say so."""
-        if (
-            before is not None
-            and (before.status, before.reason) == (after.status, after.reason)
-            and now < gang.told.message_at + self._policy.message_interval_s
-        ):
-            return before.message
-        gang.told.message_at = now
-        gang.told.refusal = gang.refusal
-        return text
-
     def _build(self, gang: Gang, assessment: Assessment, reason: Reason) -> GroupStatus:
+        """The status without messages and times of transition: what decides whether something changed."""
         run = gang.run
         census = assessment.census
         scheduled = bool(run.scheduled_at)
@@ -117,8 +131,8 @@ class Teller:
         conditions = [Condition("Scheduled", good, reason, "", 0.0)]
         if scheduled and not run.ended:
             short = gang.phase is Phase.DEGRADED
-            raised = assessment.terms.spec.minimum > run.minimum
-            why = Reason.MEMBERS_MISSING if short else Reason.MINIMUM_RAISED if raised else Reason.HEALTHY
+            more = raised(gang, assessment.terms.spec)
+            why = Reason.MEMBERS_MISSING if short else Reason.MINIMUM_RAISED if more else Reason.HEALTHY
             conditions.append(Condition("Degraded", short, why, "", 0.0))
         trying = bool(run.clock_start) or bool(gang.bindings)
         return GroupStatus(
@@ -140,48 +154,48 @@ class Teller:
     # Events and members' conditions
 
     def _event(self, gang: Gang, assessment: Assessment, reason: Reason, message: str) -> list[Effect]:
-        if reason == gang.told.event or reason in (Reason.BINDING, Reason.NO_MEMBERS):
+        told = gang.told
+        hindrance = assessment.hindrance
+        if gang.run.scheduled_at and hindrance is not None and assessment.census.waiting:
+            if hindrance.reason == told.hindered or _heard(assessment, hindrance.reason):
+                return []
+            told.hindered = hindrance.reason
+            return _emit(gang, assessment, hindrance.reason, hindrance.message)
+        told.hindered = ""
+        if reason == told.event or reason in (Reason.BINDING, Reason.NO_MEMBERS):
             return []
-        regarding = _regarding(gang, assessment)
-        if regarding is None or (reason is Reason.GANG_INCOMPLETE and not assessment.census.live):
+        if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
             return []
-        gang.told.event = reason
-        good = reason in UNTOLD_REASONS
-        kind, name, uid = regarding
-        note = message
-        if reason is Reason.SCHEDULED:
-            note = scheduled_note(gang, assessment)
-        return [
-            EmitEvent(
-                kind=kind,
-                namespace=gang.key.namespace,
-                name=name,
-                uid=uid,
-                type="Normal" if good else "Warning",
-                reason=reason,
-                action="Scheduling",
-                note=note,
-            )
-        ]
+        refused = reason in (Reason.UNSCHEDULABLE, Reason.NEVER_FITS)
+        if refused and gang.refusal is None:
+            return []
+        before, told.event = told.event, reason
+        if refused and before == Reason.TIMED_OUT:
+            return []
+        if gang.group is None and not before and _heard(assessment, Reason.UNSCHEDULABLE if refused else reason):
+            return []
+        note = scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message
+        return _emit(gang, assessment, reason, note)
 
-    def _conditions(self, gang: Gang, assessment: Assessment, group_message: str) -> list[Effect]:
+    def _conditions(self, gang: Gang, assessment: Assessment, group_message: str, now: float) -> list[Effect]:
         effects: list[Effect] = []
-        for pod, reason in _owed(gang, assessment):
-            message = group_message
-            if reason is Reason.SURPLUS:
-                message = "The group has maxMember members already: raise maxMember to have this pod scheduled."
-            elif pod.uid in gang.refused_members:
-                message = explain.refused(gang.refused_members[pod.uid])
-            if not gang.plain:
-                message = f"Group {gang.key.name}: {message}"
-            gang.told.members[pod.uid] = reason
+        for pod, reason in self._owed(gang, assessment, now):
+            message = member_message(gang, assessment, pod, reason, group_message=group_message)
+            gang.told.members[pod.uid] = (reason, now)
             effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, message))
         for uid in gang.told.members.keys() - gang.pods.keys():
             del gang.told.members[uid]
         return effects
 
-    def _members_owed(self, gang: Gang, assessment: Assessment) -> bool:
-        return next(iter(_owed(gang, assessment)), None) is not None
+    def _owed(self, gang: Gang, assessment: Assessment, now: float) -> list[tuple[Pod, Reason]]:
+        """Waiting members whose condition says another reason than it should, or has not come to say it."""
+        owed = []
+        for pod, reason in member_verdicts(gang, assessment):
+            said, at = gang.told.members.get(pod.uid, (pod.told_reason, float("-inf")))
+            lost = pod.told_reason != reason and now >= at + self._policy.message_interval_s
+            if said != reason or lost:
+                owed.append((pod, reason))
+        return owed
 
     def _stranger_events(self, gang: Gang) -> list[Effect]:
         effects: list[Effect] = []
@@ -204,28 +218,39 @@ class Teller:
         return effects
 
 
-def _owed(gang: Gang, assessment: Assessment) -> list[tuple[Pod, Reason]]:
-    """Waiting members whose condition says another reason than it should."""
-    general = member_reason(reason_of(gang, assessment))
-    surplus = {pod.uid for pod in assessment.surplus}
-    owed = []
-    for pod in assessment.census.waiting:
-        if pod.uid in surplus:
-            reason = Reason.SURPLUS
-        elif pod.uid in gang.refused_members:
-            reason = Reason.UNSCHEDULABLE
-        elif general in UNTOLD_REASONS:
-            hindrance = assessment.hindrance
-            if hindrance is None:
-                continue
-            reason = hindrance.reason
-        elif general is Reason.UNSCHEDULABLE and gang.refusal is None:
-            continue
-        else:
-            reason = general
-        if gang.told.members.get(pod.uid, pod.told_reason) != reason:
-            owed.append((pod, reason))
-    return owed
+def _emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
+    regarding = _regarding(gang, assessment)
+    if regarding is None:
+        return []
+    kind, name, uid = regarding
+    return [
+        EmitEvent(
+            kind=kind,
+            namespace=gang.key.namespace,
+            name=name,
+            uid=uid,
+            type="Normal" if reason in UNTOLD_REASONS else "Warning",
+            reason=reason,
+            action="Scheduling",
+            note=note,
+        )
+    ]
+
+
+def _heard(assessment: Assessment, reason: Reason) -> bool:
+    """Whether waiting members say this reason already: it was told before a restart."""
+    return any(pod.told_reason == reason for pod in assessment.census.waiting)
+
+
+def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
+    """What the messages are made of, beside what the status counts."""
+    return (gang.refusal, assessment.hindrance, complaint(gang))
+
+
+def _basis_changed(gang: Gang, assessment: Assessment) -> bool:
+    refusal, *others = _basis(gang, assessment)
+    told = gang.told.basis
+    return gang.group is not None and (not told or told[0] is not refusal or list(told[1:]) != others)
 
 
 def _regarding(gang: Gang, assessment: Assessment) -> tuple[str, str, str] | None:

@@ -2,22 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gangsched.core import explain
+from gangsched.core.demand import raised
 from gangsched.core.gang import Gang
 from gangsched.core.life import Assessment
+from gangsched.core.model import Pod
 from gangsched.core.reasons import Reason
 from gangsched.core.states import Phase
 
+UNTOLD_REASONS = frozenset({Reason.SCHEDULED, Reason.SUCCEEDED, Reason.BINDING, Reason.NO_MEMBERS})
+"""Reasons that need no Warning Event and no condition on waiting members."""
 NODES_SHOWN = 30
 """The Scheduled Event names so many nodes; an Event's note holds 1,024 characters."""
 
 
-def member_reason(reason: Reason) -> Reason:
-    """The reason on members for a group's: an autoscaler that can add nodes acts on `Unschedulable` alone."""
-    return Reason.UNSCHEDULABLE if reason in (Reason.NEVER_FITS, Reason.TIMED_OUT) else reason
+def member_verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
+    """Each waiting member that is kept from a node, with the reason for its own condition.
+
+    It is `Unschedulable` only where more capacity would help, because autoscalers act on it.
+    """
+    surplus = {pod.uid for pod in assessment.surplus}
+    general = _general_reason(gang, assessment)
+    for pod in assessment.census.waiting:
+        if pod.uid in surplus:
+            yield pod, Reason.SURPLUS
+        elif pod.uid in gang.refused_members:
+            yield pod, Reason.UNSCHEDULABLE
+        elif general is not None:
+            yield pod, general
+
+
+def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, *, group_message: str) -> str:
+    """The sentence for a member's reason, which begins with its group's name."""
+    message = group_message
+    if reason is Reason.SURPLUS:
+        message = "As many members as maxMember allows are there already: raise maxMember to have this pod scheduled."
+    elif pod.uid in gang.refused_members:
+        message = explain.refused(gang.refused_members[pod.uid])
+    elif gang.run.scheduled_at and assessment.hindrance is not None:
+        message = assessment.hindrance.message
+    elif gang.run.scheduled_at and gang.refusal is not None:
+        message = explain.refused(gang.refusal)
+    elif gang.run.scheduled_at:
+        message = degraded_message(gang, assessment)
+    return message if gang.plain else f"Group {gang.key.name}: {message}"
+
+
+def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
+    """The reason of members that have none of their own; None where nothing need be said."""
+    refused = gang.refusal is not None
+    reason = reason_of(gang, assessment)
+    if reason is Reason.SCHEDULED:
+        if assessment.hindrance is not None:
+            return assessment.hindrance.reason
+        if refused:
+            return Reason.UNSCHEDULABLE
+        return Reason.GANG_INCOMPLETE if raised(gang, assessment.terms.spec) else None
+    if reason in UNTOLD_REASONS or (reason is Reason.UNSCHEDULABLE and not refused):
+        return None
+    if reason is Reason.NEVER_FITS or (reason is Reason.TIMED_OUT and refused):
+        return Reason.UNSCHEDULABLE
+    return reason
 
 
 def reason_of(gang: Gang, assessment: Assessment) -> Reason:
+    """The reason of the group's condition."""
     if gang.phase is Phase.SUCCEEDED:
         return Reason.SUCCEEDED
     if gang.phase is Phase.FAILED:
@@ -76,6 +127,7 @@ def complaint(gang: Gang) -> str:
 
 
 def scheduled_note(gang: Gang, assessment: Assessment) -> str:
+    """The note of the Scheduled Event, which names the nodes."""
     nodes: dict[str, int] = {}
     for pod in assessment.census.bound:
         node = pod.node or gang.bindings[pod.uid].node
@@ -86,6 +138,7 @@ def scheduled_note(gang: Gang, assessment: Assessment) -> str:
 
 
 def degraded_message(gang: Gang, assessment: Assessment) -> str:
+    """The message of the Degraded condition, whatever its status."""
     there = len(assessment.census.bound) + assessment.census.done
     minimum = assessment.terms.spec.minimum
     if gang.phase is Phase.DEGRADED:

@@ -349,3 +349,22 @@ def test_sigterm_ends_the_operator_with_status_0(with_crd: ControlPlane) -> None
     second.start()
 
     assert second.stop() == 0
+
+
+def test_a_large_group_cut_short_by_sigterm_is_finished_by_the_next_operator(
+    cluster: Cluster, operator: Operator
+) -> None:
+    for number in range(10):
+        cluster.add_node(f"n{number}", cpu="64")
+    cluster.add_group("large", min_member=200)
+    cluster.add_pods("large", 199)
+    cluster.until_reason("large", "GangIncomplete")
+    cluster.add_pods("large", 1, first=199)
+    cluster.until(lambda: cluster.bound("large"), what="the first binding")
+    status = operator.stop()
+    cut_short_at = len(cluster.bound("large"))
+    operator.start()
+    cluster.until_bound("large", 200, within_s=30)
+
+    assert status == 0
+    assert 0 < cut_short_at <= 200

@@ -15,7 +15,7 @@ ROUNDS = 20
 
 
 @pytest.fixture
-def race(with_crd: ControlPlane, operator: Operator, namespace: str) -> Iterator[Race]:
+def race(with_crd: ControlPlane, namespace: str) -> Iterator[Race]:
     race = Race(with_crd, namespace)
     race.prepare()
     yield race

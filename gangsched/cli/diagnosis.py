@@ -1,0 +1,242 @@
+"""Why a group waits, found by letting the core decide on a copy of the cluster; nothing is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangsched.cli.findings import Findings
+from gangsched.core.cluster import ACCEPTED, Cluster
+from gangsched.core.events import Event
+from gangsched.core.explain import amounts
+from gangsched.core.gang import BindState, Gang
+from gangsched.core.life import Assessment
+from gangsched.core.machine import Machine
+from gangsched.core.model import Group, GroupKey, Pod
+from gangsched.core.placement import Ask, Placement, place
+from gangsched.core.policy import Policy
+from gangsched.core.reasons import NodeReason, Reason
+from gangsched.core.refusal import Obstacle, Refusal
+from gangsched.core.snapshot import Snapshot
+from gangsched.core.states import Phase
+
+TRIED = 5
+"""So many of those who hold what lacks are left out in thought, the largest first."""
+
+_OPENINGS = {
+    NodeReason.UNSCHEDULABLE: "uncordoning nodes: {} cordoned",
+    NodeReason.TAINT: "tolerating or removing taints: {} closed by one",
+    NodeReason.AFFINITY: "a wider nodeSelector or node affinity: {} not matched",
+    NodeReason.HOST_PORT: "another host port, or the end of its user: taken on {}",
+    NodeReason.ANTI_AFFINITY: "the end of pods whose anti-affinity closes nodes: {} closed",
+    NodeReason.TOO_MANY_PODS: "the end of pods where their number is at its limit: on {}",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """Why members find no room: `wanted` must find it together, `fits` of them do, on so many `nodes`.
+
+    `lacks` is what is missing in all, by resource. `held` says who has `resource`, the scarcest, on nodes that accept
+    the members, the largest first. `ahead` are waiting groups that are tried before.
+    """
+
+    wanted: int
+    fits: int
+    nodes: int
+    lacks: Sequence[tuple[str, int]]
+    obstacles: Sequence[Obstacle]
+    resource: str
+    held: Sequence[tuple[GroupKey, int]]
+    ahead: Sequence[GroupKey]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """How a group stands and why. `besides` says why members above the minimum wait, `helps` what would unblock it."""
+
+    key: GroupKey
+    phase: str
+    reason: str
+    message: str
+    minimum: int
+    members: int
+    bound: int
+    besides: Sequence[str] = ()
+    shortfall: Shortfall | None = None
+    helps: Sequence[str] = ()
+
+
+def from_status(group: Group) -> Diagnosis:
+    """What the operator last wrote of the PodGroup."""
+    status = group.status
+    told = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
+    return Diagnosis(
+        key=group.key,
+        phase=status.phase,
+        reason=told.reason if told else "",
+        message=told.message if told else "It has no status yet: see whether the operator runs.",
+        minimum=group.spec.minimum if group.spec else 0,
+        members=status.members,
+        bound=status.bound,
+    )
+
+
+def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
+    """Decide on everything that was read; None if no group and no waiting pod of that name is among it."""
+    machine = Machine(policy)
+    machine.handle(events, now)
+    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None)
+    return None if known is None else _Examination(machine, known).diagnose()
+
+
+class _Examination:
+    def __init__(self, machine: Machine, key: GroupKey) -> None:
+        self._cluster: Cluster = machine.cluster
+        self._gang: Gang = machine.gangs[key]
+        self._assessment: Assessment = machine.assessments[key]
+        self._findings = Findings(machine)
+
+    def diagnose(self) -> Diagnosis:
+        gang, finding = self._gang, self._findings.of(self._gang.key)
+        if any(binding.state is BindState.SENT for binding in gang.bindings.values()):
+            return self._fits_now()
+        refusal = gang.refusal
+        shortfall = None if refusal is None else self._shortfall(refusal)
+        phase, reason = finding.phase, finding.reason
+        if phase == Phase.QUEUED and gang.group is not None and gang.group.status.phase == Phase.TIMED_OUT:
+            # The copy tries at once what the operator tries at the end of the back-off.
+            phase, reason = Phase.TIMED_OUT, Reason.TIMED_OUT
+        helps = self._completing() if refusal is None or shortfall is None else self._helping(refusal, shortfall)
+        return Diagnosis(
+            key=finding.key,
+            phase=phase,
+            reason=reason,
+            message=finding.message,
+            minimum=finding.minimum,
+            members=finding.members,
+            bound=len(finding.placements),
+            besides=finding.besides,
+            shortfall=shortfall,
+            helps=tuple(helps),
+        )
+
+    def _fits_now(self) -> Diagnosis:
+        """The copy has just decided to bind members, which the operator has not done yet when this was read."""
+        gang, assessment = self._gang, self._assessment
+        status = gang.group.status if gang.group else None
+        told = status.conditions[0].reason if status and status.conditions else ""
+        return Diagnosis(
+            key=gang.key,
+            phase=status.phase if status and status.phase else Phase.QUEUED,
+            reason=told,
+            message="There is room for it now: it is bound at the operator's next pass.",
+            minimum=assessment.minimum,
+            members=len(assessment.census.live),
+            bound=len(assessment.census.bound),
+            helps=("a running operator, if it stays like this: see its log and /readyz",),
+        )
+
+    def _completing(self) -> Iterator[str]:
+        """What would make an incomplete group complete."""
+        gang, assessment = self._gang, self._assessment
+        if assessment.facts.complete or gang.run.scheduled_at or assessment.hindrance is not None:
+            return
+        if assessment.missing:
+            yield f"{_count(assessment.missing, 'more member')}, with the label gangsched.io/pod-group: {gang.key.name}"
+        for role, number in sorted(assessment.missing_roles.items()):
+            yield f"{_count(number, 'more member')} of role {role}"
+        if gated := sum(pod.gated for pod in gang.pods.values()):
+            yield f"removing scheduling gates: {_count(gated, 'member')} with some, which do not count until then"
+        if gang.strangers:
+            other = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
+            yield f"another schedulerName: {_count(len(gang.strangers), 'pod')} of {other} named the group in vain"
+
+    # A refusal
+
+    def _shortfall(self, refusal: Refusal) -> Shortfall:
+        resource = next(
+            (name for name, _ in refusal.short),
+            next((obstacle.resource for obstacle in refusal.obstacles if obstacle.resource), ""),
+        )
+        return Shortfall(
+            wanted=refusal.wanted,
+            fits=refusal.fits,
+            nodes=refusal.nodes,
+            lacks=refusal.short,
+            obstacles=refusal.obstacles,
+            resource=resource,
+            held=self._held(resource, refusal) if resource else (),
+            ahead=self._findings.ahead(self._gang.key),
+        )
+
+    def _held(self, resource: str, refusal: Refusal) -> list[tuple[GroupKey, int]]:
+        held: Counter[GroupKey] = Counter()
+        for pod in self._on_accepting_nodes(refusal):
+            if amount := dict(pod.shape.requests).get(resource, 0):
+                held[_holder(pod)] += amount
+        held.pop(self._gang.key, None)
+        return sorted(held.items(), key=lambda item: (-item[1], item[0]))
+
+    def _on_accepting_nodes(self, refusal: Refusal) -> Iterator[Pod]:
+        names = self._cluster.capacity.names
+        for row in np.flatnonzero(self._cluster.verdicts(refusal.failing.shape) == ACCEPTED).tolist():
+            for uid in self._cluster.on_node.get(names[row], ()):
+                yield self._cluster.pods[uid]
+
+    def _helping(self, refusal: Refusal, shortfall: Shortfall) -> Iterator[str]:
+        ask = self._assessment.want.quorum
+        if ask is not None and not refusal.never:
+            yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], ask)
+        each = amounts(refusal.failing.shape.requests)
+        if refusal.short:
+            yield f"{amounts(refusal.short)} more on nodes that accept its members, {each} for each of them"
+        else:
+            yield f"nodes with {each} free for each member that does not fit"
+        for obstacle in refusal.obstacles:
+            if obstacle.reason in _OPENINGS:
+                yield _OPENINGS[obstacle.reason].format(_count(obstacle.nodes, "node"))
+        spec = self._assessment.terms.spec
+        enough = len(self._assessment.census.bound) + refusal.fits
+        if not spec.roles and 0 < enough < spec.min_member:
+            yield f"spec.minMember of at most {enough}: so many members fit now"
+
+    def _ends(self, holders: Sequence[GroupKey], ask: Ask) -> Iterator[str]:
+        """Who would have to end: single holders that suffice, else the fewest of them together, largest first."""
+        enough = [holder for holder in holders if self._would_fit(ask, [holder])]
+        for holder in enough:
+            yield f"the end of {holder}: the group fits then"
+        if enough:
+            return
+        for number in range(2, len(holders) + 1):
+            if self._would_fit(ask, holders[:number]):
+                yield f"the end of {' and '.join(map(str, holders[:number]))} together: the group fits then"
+                return
+
+    def _would_fit(self, ask: Ask, without: Sequence[GroupKey]) -> bool:
+        """Whether the quorum finds room on the copy without these holders, which are put back afterwards."""
+        cluster = self._cluster
+        left_out = [
+            (pod, cluster.node_of(pod.uid))
+            for pod in list(cluster.pods.values())
+            if _holder(pod) in without and cluster.node_of(pod.uid)
+        ]
+        for pod, _ in left_out:
+            cluster.remove_pod(pod.uid)
+        found = place(Snapshot(cluster), ask)
+        for pod, node in left_out:
+            cluster.set_pod(pod)
+            if not pod.node:
+                cluster.assume(pod.uid, node)
+        return isinstance(found, Placement)
+
+
+def _holder(pod: Pod) -> GroupKey:
+    return GroupKey(pod.namespace, pod.declaration.group if pod.declaration else pod.name)
+
+
+def _count(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number} {what}s"

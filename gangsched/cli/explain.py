@@ -1,0 +1,191 @@
+"""`gangsched explain`: why a group waits, on a live cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gangsched.cli import Commands
+    from gangsched.cli.diagnosis import Diagnosis, Shortfall
+    from gangsched.cli.live import Reading
+    from gangsched.core.model import GroupKey
+
+FAILED, WRONG_USAGE = 1, 2
+_NAMED = 8
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "explain",
+        help="say why a group waits",
+        description="Say why a group waits: how many of its members fit, what lacks and who holds it, who is ahead, "
+        "and what would unblock it. The scheduler decides anew on what the cluster shows now; nothing is written. That "
+        "takes the right to list nodes, pods, PodGroups, namespaces and PriorityClasses; without it the PodGroup's "
+        "status alone is shown.",
+        epilog="Exit status: 0, 1 if there is no such group or the cluster does not answer, 2 for wrong usage or "
+        "missing credentials.",
+    )
+    parser.add_argument("group", metavar="[NS/]NAME", help="the group, or a pod without one")
+    parser.add_argument("-n", "--namespace", metavar="NS", default="default", help="namespace (default: default)")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use")
+    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
+    parser.add_argument(
+        "--scheduler-name",
+        metavar="NAME",
+        action="append",
+        help="as given to gangsched run; may be repeated (default: gangsched)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(execute=_execute)
+
+
+def _execute(arguments: argparse.Namespace) -> int:
+    from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415 - see the package
+    from gangsched.core.model import GroupKey  # noqa: PLC0415
+    from gangsched.kube.errors import KubeError, NoCredentials  # noqa: PLC0415
+
+    namespace, slash, name = arguments.group.rpartition("/")
+    key = GroupKey(namespace if slash else arguments.namespace, name)
+    if not key.namespace or not key.name or "/" in key.namespace:
+        return _fail(f"{arguments.group!r} names no group: write NAMESPACE/NAME", WRONG_USAGE)
+    flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
+    try:
+        policy = load(flags=flags).policy()
+        reading = asyncio.run(_read(key, kubeconfig=arguments.kubeconfig, context=arguments.context))
+    except (InvalidConfig, NoCredentials) as error:
+        return _fail(str(error), WRONG_USAGE)
+    except KubeError as error:
+        return _fail(str(error), FAILED)
+
+    from gangsched.cli.diagnosis import from_cluster, from_status  # noqa: PLC0415
+
+    if reading.events:
+        diagnosis = from_cluster(reading.events, key, policy=policy, now=time.time())
+    else:
+        diagnosis = from_status(reading.group) if reading.group is not None else None
+    if diagnosis is None:
+        return _fail(_unknown(key, reading), FAILED)
+    if arguments.json:
+        print(json.dumps(_json(diagnosis, reading), ensure_ascii=False, indent=2))
+    else:
+        print("\n".join(_text(diagnosis, reading)))
+    return 0
+
+
+async def _read(key: GroupKey, *, kubeconfig: str | None, context: str | None) -> Reading:
+    from gangsched.cli.live import read  # noqa: PLC0415
+    from gangsched.kube.session import connect  # noqa: PLC0415
+
+    session = await connect(kubeconfig=kubeconfig, context=context)
+    try:
+        return await read(session, key)
+    finally:
+        await session.close()
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"gangsched explain: error: {message}", file=sys.stderr)
+    return status
+
+
+def _unknown(key: GroupKey, reading: Reading) -> str:
+    if reading.forbidden:
+        return (
+            f"there is no PodGroup {key}, and whether pods declare such a group cannot be seen, because the API server "
+            f"says: {reading.forbidden}"
+        )
+    return (
+        f"there is no PodGroup {key}, and no pod of gangsched that names it or has that name waits: "
+        f"kubectl get podgroups.gangsched.io -n {key.namespace}"
+    )
+
+
+# Text
+
+
+def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
+    told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
+    yield f"{diagnosis.key}: {told}"
+    rows = [("members", f"{diagnosis.members} of {diagnosis.minimum} exist, {diagnosis.bound} bound")]
+    if diagnosis.shortfall is None:
+        rows.append(("why", diagnosis.message))
+    else:
+        rows += _shortfall_rows(diagnosis.shortfall)
+    rows += [("besides", said) for said in diagnosis.besides]
+    rows += [("would help" if not number else "", said) for number, said in enumerate(diagnosis.helps)]
+    if reading.forbidden:
+        rows.append(("note", f"from the PodGroup's status alone, because the API server says: {reading.forbidden}"))
+    for head, said in rows:
+        yield f"  {head:<10}  {said}"
+
+
+def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
+    from gangsched.core.explain import amounts  # noqa: PLC0415
+
+    yield "fits", f"{shortfall.fits} of {shortfall.wanted} that must find room together"
+    if shortfall.lacks:
+        yield "lacks", f"{amounts(shortfall.lacks)} more than is free on the nodes that accept its members"
+    else:
+        yield "lacks", "nothing in all: what is free is spread over nodes in pieces too small, or closed"
+    obstacles = "; ".join(f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in shortfall.obstacles)
+    yield "nodes", f"{shortfall.nodes}: {obstacles}" if obstacles else f"{shortfall.nodes}"
+    if shortfall.held:
+        holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
+        yield "held by", _some(holders)
+    yield "ahead", _some([str(key) for key in shortfall.ahead]) or "no waiting group"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+# JSON
+
+
+def _json(diagnosis: Diagnosis, reading: Reading) -> dict[str, object]:
+    return {
+        "namespace": diagnosis.key.namespace,
+        "name": diagnosis.key.name,
+        "phase": diagnosis.phase,
+        "reason": diagnosis.reason,
+        "message": diagnosis.message,
+        "minimum": diagnosis.minimum,
+        "members": diagnosis.members,
+        "bound": diagnosis.bound,
+        "besides": list(diagnosis.besides),
+        "shortfall": None if diagnosis.shortfall is None else _shortfall_json(diagnosis.shortfall),
+        "helps": list(diagnosis.helps),
+        "fromStatusAlone": reading.forbidden or None,
+    }
+
+
+def _shortfall_json(shortfall: Shortfall) -> dict[str, object]:
+    from gangsched.core.quantity import format_amount  # noqa: PLC0415
+
+    return {
+        "wanted": shortfall.wanted,
+        "fits": shortfall.fits,
+        "lacks": {resource: format_amount(resource, amount) for resource, amount in shortfall.lacks},
+        "nodes": shortfall.nodes,
+        "obstacles": [
+            {"reason": each.reason, "resource": each.resource, "nodes": each.nodes} for each in shortfall.obstacles
+        ],
+        "resource": shortfall.resource,
+        "heldBy": [
+            {
+                "namespace": holder.namespace,
+                "name": holder.name,
+                "amount": format_amount(shortfall.resource, amount),
+            }
+            for holder, amount in shortfall.held
+        ],
+        "ahead": [{"namespace": key.namespace, "name": key.name} for key in shortfall.ahead],
+    }

@@ -1,0 +1,104 @@
+"""One reading of a cluster, with the caller's own rights: a PodGroup, and all that decides about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from gangsched.api.conversion import group_from_object
+from gangsched.core.events import Event, GroupsReplaced, Synced
+from gangsched.core.model import Group, GroupKey
+from gangsched.kube import wire
+from gangsched.kube.errors import ApiError, CrdMissing, Garbled
+from gangsched.kube.resources import (
+    API_VERSION,
+    LIST_TIMEOUT_S,
+    NAMESPACES,
+    NODES,
+    PAGE,
+    PODS,
+    PRIORITY_CLASSES,
+    Resource,
+    list_groups,
+)
+from gangsched.kube.session import ApiSession
+
+Value = TypeVar("Value")
+
+_PAGE = msgspec.json.Decoder(wire.Page)
+_OBJECT = msgspec.json.Decoder(dict[str, object])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was read. `group` is None where there is no such PodGroup.
+
+    `events` tell a machine everything; they are empty where the caller may not list all that it takes, and `forbidden`
+    then says in the API server's words what was refused.
+    """
+
+    group: Group | None
+    events: Sequence[Event] = ()
+    forbidden: str = ""
+
+
+async def read(session: ApiSession, key: GroupKey) -> Reading:
+    """Read the PodGroup and, as far as the caller may, the rest of the cluster.
+
+    Raises:
+        CrdMissing: the API server does not know PodGroups.
+        ApiError, ApiUnreachable, Garbled: something else went wrong than a list that is forbidden.
+    """
+    group = await _read_group(session, key)
+    try:
+        events: list[Event] = [
+            await _list(session, NAMESPACES),
+            await _list(session, PRIORITY_CLASSES),
+            await _list(session, NODES),
+            GroupsReplaced(tuple((await list_groups(session))[0])),
+            await _list(session, PODS),
+            Synced(),
+        ]
+    except ApiError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return Reading(group=group, forbidden=error.message)
+    return Reading(group=group, events=events)
+
+
+async def _read_group(session: ApiSession, key: GroupKey) -> Group | None:
+    path = f"/apis/{API_VERSION}/namespaces/{quote(key.namespace, safe='')}/podgroups/{quote(key.name, safe='')}"
+    answer = await session.request("GET", path)
+    if answer.status == HTTPStatus.NOT_FOUND:
+        # The server explains a missing object by a Status, an unknown path by a bare line.
+        if answer.error().reason == "NotFound":
+            return None
+        raise CrdMissing(
+            "The API server does not know podgroups.gangsched.io: install the CustomResourceDefinition, for example "
+            "with `gangsched crd | kubectl apply --server-side -f -`."
+        )
+    return _decoded(lambda: group_from_object(_OBJECT.decode(answer.checked().body)), f"PodGroup {key}")
+
+
+async def _list(session: ApiSession, resource: Resource[Value]) -> Event:
+    values: list[Value] = []
+    params = {"limit": str(PAGE)}
+    while True:
+        answer = (await session.request("GET", resource.path, params=params, timeout_s=LIST_TIMEOUT_S)).checked()
+        page = _decoded(lambda: _PAGE.decode(answer.body), f"A list of {resource.name}")  # noqa: B023 - called at once
+        values += [_decoded(lambda: resource.read(item)[1], f"One of the {resource.name}") for item in page.items or ()]  # noqa: B023
+        if not page.metadata.continue_:
+            return resource.replaced(tuple(values))
+        params["continue"] = page.metadata.continue_
+
+
+def _decoded(decode: Callable[[], Value], what: str) -> Value:
+    try:
+        return decode()
+    except msgspec.DecodeError as error:
+        raise Garbled(f"{what} cannot be read: {error}") from error

@@ -1,0 +1,74 @@
+"""How long a complete gang may wait: its clock, its time-out and the back-off that follows (contract rules 4 and 5)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from gangsched.core.declaration import Terms
+from gangsched.core.gang import BindState, Census, Gang
+from gangsched.core.model import TimeoutPolicy
+from gangsched.core.policy import Policy
+
+NEVER = float("inf")
+
+
+def keep_clock(gang: Gang, census: Census, terms: Terms, *, complete: bool, now: float, policy: Policy) -> bool:
+    """Start, clear and read the clock of a gang that is not scheduled. Returns whether it has just run out."""
+    run = gang.run
+    if run.scheduled_at or run.failed_for_good:
+        return False
+    if not complete:
+        run.clock_start = run.backoff_until = gang.complete_since = 0.0
+        gang.complaint = ""
+        gang.refusal = None
+        return False
+    gang.complete_since = gang.complete_since or now
+    if run.backoff_until:
+        if now < run.backoff_until:
+            return False
+        run.backoff_until = 0.0
+        gang.parked = False
+    if gang.plain or census.bound:
+        return False
+    run.clock_start = run.clock_start or now
+    if now < runs_out(gang, census, terms):
+        return False
+    if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
+        run.timeouts += 1
+        run.failed_for_good = True
+        run.clock_start = 0.0
+    else:
+        back_off(gang, now=now, policy=policy)
+    return True
+
+
+def runs_out(gang: Gang, census: Census, terms: Terms) -> float:
+    """When the running clock ends, in epoch seconds; never while a binding is with the server or a member is bound."""
+    sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
+    if not gang.run.clock_start or census.bound or sent:
+        return NEVER
+    return gang.run.clock_start + terms.max_schedule_time_s
+
+
+def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
+    """Count a failed attempt and let the gang wait: initial × 2ⁿ up to the longest, less up to a fifth by jitter."""
+    run = gang.run
+    run.timeouts += 1
+    run.level += 1
+    longest = min(policy.backoff_initial_s * 2 ** min(run.level - 1, 32), policy.backoff_max_s)
+    run.backoff_until = now + longest * (1 - _jitter(gang, policy.seed) / 5)
+    run.clock_start = 0.0
+
+
+def begin_anew(gang: Gang) -> None:
+    """Let a change of the spec end the back-off or the failure by the clock (rule 5); a running clock runs on."""
+    gang.run.backoff_until = 0.0
+    gang.run.level = 0
+    gang.run.failed_for_good = False
+    gang.complaint = ""
+    gang.parked = False
+
+
+def _jitter(gang: Gang, seed: int) -> float:
+    digest = sha256(f"{seed}/{gang.key}/{gang.run.timeouts}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") / 2**32

@@ -1,0 +1,159 @@
+"""What a gang needs and therefore wants of a pass: its quorum together, repairs and further members one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gangsched.core.declaration import Terms
+from gangsched.core.gang import Census, Gang, role_of
+from gangsched.core.model import GroupSpec, OnDegraded, Pod
+from gangsched.core.placement import Ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """What a gang wants of a pass: `quorum` all or nothing, `repairs` and `extras` one by one.
+
+    `repair` gives quorum and repairs the first place in the order (contract rules 6 and 12).
+    """
+
+    repair: bool = False
+    quorum: Ask | None = None
+    repairs: Sequence[Pod] = ()
+    extras: Sequence[Pod] = ()
+
+    def __bool__(self) -> bool:
+        return self.quorum is not None or bool(self.repairs) or bool(self.extras)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """How many more must be bound, in all and by role."""
+
+    total: int
+    roles: Mapping[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.number > 0
+
+    @property
+    def number(self) -> int:
+        """The least number of members that satisfies both."""
+        return max(self.total, sum(self.roles.values()))
+
+    def met_by(self, members: Sequence[Pod]) -> bool:
+        """Whether these members are enough."""
+        there = Counter(map(role_of, members))
+        return len(members) >= self.number and all(there[role] >= number for role, number in self.roles.items())
+
+
+def role_minima(spec: GroupSpec) -> dict[str, int]:
+    """Each role's minimum."""
+    return {role.name: role.min_member for role in spec.roles}
+
+
+def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
+    """What an unscheduled gang still needs bound.
+
+    A transaction in flight ends under the minimum it was decided with; a lowered one applies at once (rule 9). A member
+    of that transaction that has succeeded meanwhile was bound by it and counts; no other success does (rule 2).
+    """
+    minimum, roles = terms.spec.minimum, role_minima(terms.spec)
+    bound_roles = Counter(census.bound_roles)
+    if gang.transaction is not None:
+        decided = gang.transaction.role_minima
+        minimum = min(minimum, gang.transaction.minimum)
+        roles = {role: min(number, decided.get(role, 0)) for role, number in roles.items()}
+        bound_roles.update(role for uid, role in gang.run.succeeded.items() if uid in gang.transaction.pods)
+    return _missing(minimum, roles, bound_roles)
+
+
+def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
+    """What a scheduled gang needs placed: what it had while it is short, else what a raised minimum adds (rule 9)."""
+    run = gang.run
+    minimum, roles = terms.spec.minimum, role_minima(terms.spec)
+    if gang.short_since:
+        minimum = min(minimum, run.minimum)
+        roles = {role: min(number, run.role_minima.get(role, 0)) for role, number in roles.items()}
+    flying = Counter(role_of(binding.pod) for binding in gang.flying())
+    return _missing(minimum, roles, census.bound_roles + census.done_roles + flying)
+
+
+def raised(gang: Gang, spec: GroupSpec) -> bool:
+    """Whether a scheduled gang's spec asks for more than was ever satisfied."""
+    had = gang.run.role_minima
+    return spec.minimum > gang.run.minimum or any(role.min_member > had.get(role.name, 0) for role in spec.roles)
+
+
+def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod], list[Pod]]:
+    """Waiting members that the maxima leave room for, and those beyond; bound ones and those on their way go first."""
+    spec = terms.spec
+    placed = [*census.bound, *(binding.pod for binding in gang.flying())]
+    roles = Counter(map(role_of, placed))
+    maxima = {role.name: role.max_member for role in spec.roles if role.max_member is not None}
+    number = len(placed)
+    eligible: list[Pod] = []
+    surplus: list[Pod] = []
+    for pod in census.waiting:
+        role = role_of(pod)
+        beyond = (spec.max_member is not None and number >= spec.max_member) or (
+            role in maxima and roles[role] >= maxima[role]
+        )
+        if beyond:
+            surplus.append(pod)
+        else:
+            eligible.append(pod)
+            number += 1
+            roles[role] += 1
+    return eligible, surplus
+
+
+def want_of(gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequence[Pod]) -> Want:
+    """What the gang wants, given what it needs and which waiting members may be bound."""
+    if gang.run.failed_for_good or not eligible:
+        return Want()
+    scheduled = bool(gang.run.scheduled_at)
+    more = scheduled and raised(gang, terms.spec)
+    if not scheduled or (more and not gang.short_since):
+        if gang.flying() or not need.met_by(eligible):
+            return Want()
+        quorum = Ask(
+            members=eligible,
+            need=need.number,
+            role_needs=need.roles,
+            strategy=terms.spec.strategy,
+            own=Counter(pod.node or gang.bindings[pod.uid].node for pod in census.bound),
+        )
+        return Want(repair=bool(census.bound) and not scheduled, quorum=quorum)
+    missed = _first(eligible, need)
+    if terms.spec.on_degraded is not OnDegraded.REPAIR:
+        return Want(extras=missed if more else eligible)
+    uids = {pod.uid for pod in missed}
+    others = [] if more else [pod for pod in eligible if pod.uid not in uids]
+    return Want(repair=bool(missed), repairs=missed, extras=others)
+
+
+def _missing(minimum: int, roles: Mapping[str, int], placed: Mapping[str, int]) -> Need:
+    return Need(
+        total=max(0, minimum - sum(placed.values())),
+        roles={role: max(0, number - placed.get(role, 0)) for role, number in roles.items()},
+    )
+
+
+def _first(members: Sequence[Pod], need: Need) -> list[Pod]:
+    """The first members that the need can use, roles' needs before the rest; fewer if there are not enough."""
+    owed = dict(need.roles)
+    free = max(0, need.total - sum(owed.values()))
+    chosen = []
+    for pod in members:
+        role = role_of(pod)
+        if owed.get(role, 0) > 0:
+            owed[role] -= 1
+        elif free > 0:
+            free -= 1
+        else:
+            continue
+        chosen.append(pod)
+    return chosen

@@ -1,0 +1,318 @@
+"""Which members make up a gang's quorum, and where each of them goes.
+
+Members of one class (equal shape, closed out by the same existing pods) are counted, not walked: how many of them a
+node takes is arithmetic on the capacity matrix, which is exact for a gang of one class. Several classes are a packing
+problem: they are tried scarcest first, then largest first, and small cases that still fail are searched exhaustively
+within a budget, so that what can fit does fit. Which members are tried follows their order; when that leads nowhere
+the smallest are tried, then, in small cases, every choice. Nothing but that order depends on the order of members.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from gangsched.core import search
+from gangsched.core.model import Pod
+from gangsched.core.search import Budget, Kind, Search, Selection, Share, Slots, selections
+from gangsched.core.snapshot import MemberClass, Snapshot
+from gangsched.core.strategies import STRATEGIES, Room, Strategy
+
+TRIES = 16
+"""So many choices of members are tried in their order before the smallest are."""
+_PACK = STRATEGIES["Pack"]
+
+Counts = Mapping[MemberClass, int]
+Places = list[tuple[Pod, str]]
+
+
+def fill_class(snapshot: Snapshot, member: MemberClass, count: int, strategy: Strategy) -> list[Share]:
+    """Place as many as possible of `count` members of one class, by the strategy."""
+    caps = snapshot.caps(member)
+    rows = np.flatnonzero(caps)
+    total = min(count, int(caps.sum()))
+    if not total:
+        return []
+    room = Room(
+        rows=rows,
+        caps=np.minimum(caps[rows], total),
+        fullness=snapshot.fullness(member.shape, rows),
+        own=snapshot.own[rows],
+        rank=snapshot.cluster.rank()[rows],
+    )
+    shares = strategy.distribute(room, total)
+    for row, number in shares:
+        snapshot.take(row, member, number)
+    return [(member, row, number) for row, number in shares]
+
+
+class Quorum:
+    """One gang's quorum on one snapshot. `room` says how many of each class would fit alone; `classes` is by UID.
+
+    `budget` has ended where something was left unsearched.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        classes: Mapping[str, MemberClass],
+        *,
+        members: Sequence[Pod],
+        slots: Slots,
+        strategy: Strategy,
+    ) -> None:
+        self.slots = slots
+        self.budget = Budget()
+        self.room = {member: int(snapshot.caps(member).sum()) for member in dict.fromkeys(classes.values())}
+        self._snapshot = snapshot
+        self._classes = classes
+        self._members = members
+        self._strategy = strategy
+        self._kinds = Counter(map(self._kind, members))
+        self._size = {member: search.size(snapshot, member) for member in self.room}
+        self._largest = list(self.room)
+        if len(self._largest) > 1:
+            self._largest.sort(key=lambda member: (-self._size[member], repr(member.shape), sorted(member.forbidden)))
+
+    def find(self) -> Places | None:
+        """A place for each member of the quorum, taken on the snapshot; None, and nothing taken, if none is found.
+
+        None is certain unless the budget has ended.
+        """
+        if not self.slots.number:
+            return []
+        if self._hopeless():
+            return None
+        return self._in_order() or self._smallest_first() or self._searched()
+
+    def smallest(self) -> Counter[MemberClass]:
+        """The quorum's classes if it is made of the smallest members."""
+        by_size = self._by_size()
+        chosen = self._choose(by_size, set()) or by_size[: self.slots.number]
+        return self._count(chosen)
+
+    def take_most(self) -> tuple[int, MemberClass]:
+        """Take places for as much of the quorum as fits. Returns how many, and the class of the first left out."""
+        mark = self._snapshot.mark()
+        placed, shares = self._greedy()
+        budget = Budget()
+        for number in range(placed.total() + 1, self.slots.number if len(self.room) > 1 else 0):
+            self._snapshot.undo(mark)
+            found = self._search(number, budget)
+            self._take(shares if found is None else found[1])
+            if found is None:
+                break
+            placed, shares = Counter(found[0]), found[1]
+        return placed.total(), self._left_out(placed)
+
+    # Ways to find places
+
+    def _hopeless(self) -> bool:
+        """Whether the classes cannot have room enough even if each had the nodes to itself, or all had them at once."""
+        roles: Counter[str] = Counter()
+        usable: Counter[MemberClass] = Counter()
+        for (member, role), count in self._kinds.items():
+            roles[role] += min(count, self.room[member])
+            usable[member] += count
+        for member, count in usable.items():
+            usable[member] = min(count, self.room[member])
+        if usable.total() < self.slots.number or any(roles[role] < need for role, need in self.slots.roles.items()):
+            return True
+        return len(usable) > 1 and self._too_much_in_all(usable)
+
+    def _too_much_in_all(self, usable: Counts) -> bool:
+        """Whether, of some resource, even those who ask for the least of it ask for more than is free."""
+        snapshot = self._snapshot
+        open_ = np.zeros(snapshot.size, dtype=np.bool_)
+        for member in usable:
+            open_ |= snapshot.accepts(member)
+        amounts = {member: snapshot.amounts(member.shape) for member in usable}
+        for column in set().union(*amounts.values()):
+            left = self.slots.number
+            asked = 0
+            for member in sorted(usable, key=lambda member: amounts[member].get(column, 0)):
+                number = min(left, usable[member])
+                left -= number
+                asked += number * amounts[member].get(column, 0)
+            # Summed as Python integers, which do not overflow.
+            if asked > sum(np.maximum(snapshot.free[open_, column], 0).tolist()):
+                return True
+        return False
+
+    def _in_order(self) -> Places | None:
+        passed: set[str] = set()
+        for _ in range(TRIES):
+            chosen = self._choose(self._members, passed)
+            if chosen is None:
+                break
+            shares, short = self._fill(chosen)
+            if not short:
+                return self._assign(chosen, shares)
+            dispensable = self._dispensable(chosen, short, passed)
+            if not dispensable:
+                break
+            passed |= dispensable
+        return None
+
+    def _smallest_first(self) -> Places | None:
+        chosen = self._choose(self._by_size(), set())
+        if chosen is not None:
+            shares, short = self._fill(chosen)
+            if not short:
+                return self._assign(chosen, shares)
+        mark = self._snapshot.mark()
+        placed, shares = self._greedy()
+        if placed.total() == self.slots.number:
+            return self._assign(self._first_of(placed), shares)
+        self._snapshot.undo(mark)
+        return None
+
+    def _searched(self) -> Places | None:
+        found = self._search(self.slots.number, self.budget)
+        if found is None:
+            return None
+        selection, shares = found
+        self._take(shares)
+        return self._assign(self._first_of(selection), shares)
+
+    def _fill(self, chosen: Sequence[Pod]) -> tuple[list[Share], Counts]:
+        """Place all of them, or none: the shares, or which class was short by how many in the first order tried."""
+        counts = self._count(chosen)
+        short: Counts = {member: count - self.room[member] for member, count in counts.items()}
+        short = {member: missing for member, missing in short.items() if missing > 0}
+        if short:
+            return [], short
+        largest = [member for member in self._largest if member in counts]
+        scarcest = sorted(largest, key=lambda member: self.room[member] / counts[member])
+        orders = [scarcest] if largest == scarcest else [scarcest, largest]
+        # A gang that fits only when packed is packed rather than refused.
+        strategies = [self._strategy] if self._strategy is _PACK else [self._strategy, _PACK]
+        for order, strategy in ((order, strategy) for strategy in strategies for order in orders):
+            shares, missing = self._fill_in(order, counts, strategy)
+            if not missing:
+                return shares, {}
+            short = short or missing
+        return [], short
+
+    def _fill_in(self, order: Iterable[MemberClass], counts: Counts, strategy: Strategy) -> tuple[list[Share], Counts]:
+        mark = self._snapshot.mark()
+        shares: list[Share] = []
+        for member in order:
+            placed = fill_class(self._snapshot, member, counts[member], strategy)
+            shares += placed
+            missing = counts[member] - sum(count for _, _, count in placed)
+            if missing:
+                self._snapshot.undo(mark)
+                return [], {member: missing}
+        return shares, {}
+
+    def _greedy(self) -> tuple[Counter[Kind], list[Share]]:
+        """As many as fit, the smallest first, packed and taken."""
+        owed = dict(self.slots.roles)
+        free = self.slots.free
+        placed: Counter[Kind] = Counter()
+        shares: list[Share] = []
+        rank = {member: at for at, member in enumerate(reversed(self._largest))}
+        for kind, count in sorted(self._kinds.items(), key=lambda item: (rank[item[0][0]], item[0][1])):
+            own = owed.get(kind[1], 0)
+            if not own + free:
+                continue
+            taken = fill_class(self._snapshot, kind[0], min(count, own + free), _PACK)
+            shares += taken
+            placed[kind] = number = sum(count for _, _, count in taken)
+            owed[kind[1]] = max(0, own - number)
+            free -= max(0, number - own)
+        return placed, shares
+
+    def _search(self, number: int, budget: Budget) -> tuple[Selection, list[Share]] | None:
+        kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}
+        classes = [member for member in self._largest if self.room[member]]
+        if len(kinds) > search.MOST_KINDS:
+            budget.ended = True
+        attempt = Search(self._snapshot, classes, budget)
+        for selection in selections(kinds, self.slots, number):
+            if budget.ended:
+                return None
+            shares = attempt.find(selection)
+            if shares is not None:
+                return selection, shares
+        return None
+
+    # Choosing members
+
+    def _kind(self, pod: Pod) -> Kind:
+        return self._classes[pod.uid], pod.declaration.role if pod.declaration else ""
+
+    def _count(self, members: Iterable[Pod]) -> Counter[MemberClass]:
+        return Counter(self._classes[pod.uid] for pod in members)
+
+    def _by_size(self) -> list[Pod]:
+        return sorted(self._members, key=lambda pod: self._size[self._classes[pod.uid]])
+
+    def _choose(self, members: Sequence[Pod], passed: set[str]) -> list[Pod] | None:
+        """The first members, in order, that fill all slots; None if too few are left."""
+        owed = dict(self.slots.roles)
+        free = self.slots.free
+        chosen = []
+        for pod in members:
+            if pod.uid in passed:
+                continue
+            role = pod.declaration.role if pod.declaration else ""
+            if owed.get(role, 0) > 0:
+                owed[role] -= 1
+            elif free > 0:
+                free -= 1
+            else:
+                continue
+            chosen.append(pod)
+        return chosen if len(chosen) == self.slots.number else None
+
+    def _dispensable(self, chosen: Sequence[Pod], short: Counts, passed: set[str]) -> set[str]:
+        """The last members of the classes that are short, as many as are missing, whose roles can do without them."""
+        missing = dict(short)
+        there = Counter(self._kind(pod)[1] for pod in self._members if pod.uid not in passed)
+        dispensable = set()
+        for pod in reversed(chosen):
+            member, role = self._kind(pod)
+            if missing.get(member, 0) > 0 and there[role] > self.slots.roles.get(role, 0):
+                missing[member] -= 1
+                there[role] -= 1
+                dispensable.add(pod.uid)
+        return dispensable
+
+    def _first_of(self, selection: Selection) -> list[Pod]:
+        left = Counter(selection)
+        chosen = []
+        for pod in self._members:
+            kind = self._kind(pod)
+            if left[kind] > 0:
+                left[kind] -= 1
+                chosen.append(pod)
+        return chosen
+
+    def _left_out(self, placed: Selection) -> MemberClass:
+        """The class of the first member that could fill a slot and has no place."""
+        filled: Counter[str] = Counter()
+        for (_, role), count in placed.items():
+            filled[role] += count
+        needs = self.slots.roles
+        free = self.slots.free - sum(max(0, count - needs.get(role, 0)) for role, count in filled.items())
+        for kind, count in self._kinds.items():
+            if placed.get(kind, 0) < count and (free or filled[kind[1]] < needs.get(kind[1], 0)):
+                return kind[0]
+        return next(iter(self.room))
+
+    def _take(self, shares: Iterable[Share]) -> None:
+        for member, row, number in shares:
+            self._snapshot.take(row, member, number)
+
+    def _assign(self, chosen: Sequence[Pod], shares: Iterable[Share]) -> Places:
+        """Hand out the places, class by class, in the order of the members."""
+        places: dict[MemberClass, list[str]] = {}
+        for member, row, count in shares:
+            places.setdefault(member, []).extend([self._snapshot.name(row)] * count)
+        for names in places.values():
+            names.reverse()
+        return [(pod, places[self._classes[pod.uid]].pop()) for pod in chosen]

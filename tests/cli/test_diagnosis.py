@@ -1,0 +1,135 @@
+"""What would unblock a group, found on a copy of the cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.cli.diagnosis import from_cluster, from_status
+from gangsched.core.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
+from gangsched.core.model import Group, GroupKey, GroupStatus, Node, Pod, Role
+from gangsched.core.policy import Policy
+from tests.builders import group, node, pod
+
+NOW = 1_000_000.0
+
+
+def diagnose(*things, name="a"):
+    def of(kind):
+        return tuple(thing for thing in things if isinstance(thing, kind))
+
+    events: list[Event] = [NodesReplaced(of(Node)), GroupsReplaced(of(Group)), PodsReplaced(of(Pod)), Synced()]
+    return from_cluster(events, GroupKey("default", name), policy=Policy(), now=NOW)
+
+
+def members(number, **fields):
+    return [pod(f"a-{each}", **fields) for each in range(number)]
+
+
+def holder(name, cpu, on="n1"):
+    return pod(f"{name}-0", group=name, cpu=cpu, node=on, scheduler="other")
+
+
+class TestEnds:
+    def test_each_holder_whose_end_alone_suffices_is_named_the_largest_first(self):
+        found = diagnose(node(cpu="8"), holder("big", "5"), holder("small", "3"), group(min_member=3), *members(3))
+        assert found.helps[:2] == (
+            "the end of default/big: the group fits then",
+            "the end of default/small: the group fits then",
+        )
+
+    def test_where_no_single_one_suffices_the_fewest_together_are_named(self):
+        held = [holder("x", "3"), holder("y", "3"), holder("z", "2")]
+        found = diagnose(node(cpu="8"), *held, group(min_member=5), *members(5))
+        assert found.helps[0] == "the end of default/x and default/y together: the group fits then"
+        assert not any("default/z" in said for said in found.helps)
+
+    def test_a_holder_on_a_node_that_does_not_accept_the_group_holds_nothing_of_it(self):
+        elsewhere = node("n2", unschedulable=True)
+        found = diagnose(node(cpu="1"), elsewhere, holder("x", "5", on="n2"), group(min_member=2), *members(2))
+        assert found.shortfall.held == []
+
+    def test_no_end_helps_where_even_empty_nodes_are_too_small(self):
+        found = diagnose(node(cpu="2"), holder("x", "1"), group(min_member=3), *members(3))
+        assert found.reason == "NeverFits"
+        assert not any(said.startswith("the end of default/x") for said in found.helps)
+
+    def test_a_group_bound_on_the_copy_alone_is_a_holder_too_and_is_put_back(self):
+        first = [pod(f"b-{each}", group="b") for each in range(3)]
+        found = diagnose(
+            *(node(cpu="5"), group("b", min_member=3, priority=9), *first),
+            *(holder("x", "1"), group(min_member=3), *members(3)),
+        )
+        assert found.shortfall.held == [(GroupKey("default", "b"), 3000), (GroupKey("default", "x"), 1000)]
+        assert [said for said in found.helps if "the end of" in said] == ["the end of default/b: the group fits then"]
+
+    def test_its_own_members_are_no_holders(self):
+        found = diagnose(node(cpu="1"), group(min_member=2), pod("a-0", node="n1"), pod("a-1"))
+        assert found.shortfall.held == []
+
+
+class TestOpenings:
+    @pytest.mark.parametrize(
+        ("closed", "said"),
+        [
+            (node("n2", unschedulable=True), "uncordoning nodes: 1 node cordoned"),
+            (node("n2", taints=["k=v:NoSchedule"]), "tolerating or removing taints: 1 node closed by one"),
+        ],
+    )
+    def test_nodes_that_are_closed_are_an_opening(self, closed, said):
+        assert said in diagnose(node(cpu="1"), closed, group(min_member=2), *members(2)).helps
+
+    def test_a_selector_that_matches_nothing_is_one(self):
+        found = diagnose(node(), group(min_member=1), *members(1, node_selector={"disk": "ssd"}))
+        assert "a wider nodeSelector or node affinity: 1 node not matched" in found.helps
+
+    def test_where_enough_is_free_in_pieces_the_size_of_a_piece_is_named(self):
+        found = diagnose(node("n1", cpu="3"), node("n2", cpu="3"), group(min_member=3), *members(3, cpu="2"))
+        assert found.shortfall.lacks == ()
+        assert found.shortfall.fits == 2
+        assert "nodes with cpu 2 free for each member that does not fit" in found.helps
+
+    @pytest.mark.parametrize(("roles", "offered"), [((), True), ((Role("w", 2),), False)])
+    def test_a_lower_minimum_is_offered_where_some_fit_and_no_role_forbids_it(self, roles, offered):
+        found = diagnose(node(cpu="1"), group(min_member=2, roles=roles), *members(2, role="w" if roles else ""))
+        assert ("spec.minMember of at most 1: so many members fit now" in found.helps) is offered
+
+
+class TestIncomplete:
+    def test_members_that_lack_are_counted_by_role(self):
+        found = diagnose(group(min_member=2, roles=(Role("w", 2),)), *members(1, role="w"))
+        assert found.helps == (
+            "1 more member, with the label gangsched.io/pod-group: a",
+            "1 more member of role w",
+        )
+
+    def test_members_with_scheduling_gates_are_counted(self):
+        found = diagnose(group(min_member=2), pod("a-0"), pod("a-1", gated=True))
+        assert "removing scheduling gates: 1 member with some, which do not count until then" in found.helps
+
+    def test_a_hindrance_brings_its_own_remedy(self):
+        found = diagnose(node(), *members(1))
+        assert (found.reason, found.helps) == ("PodGroupNotFound", ())
+        assert "create it" in found.message
+
+
+def test_a_group_that_fits_is_told_so():
+    found = diagnose(node(), group(min_member=2), *members(2))
+    assert found.phase == "Queued"
+    assert "There is room for it now" in found.message
+    assert found.shortfall is None
+
+
+def test_members_above_the_minimum_that_wait_are_told_besides():
+    found = diagnose(node(cpu="1"), group(min_member=1), pod("a-0", node="n1"), pod("a-1"))
+    assert found.phase == "Scheduled"
+    assert found.besides[0].startswith("1 more member waits still for room: No node has room")
+
+
+def test_what_nobody_declares_is_not_found():
+    assert diagnose(node(), group(), name="other") is None
+
+
+def test_a_status_that_was_never_written_says_so():
+    found = from_status(group(status=GroupStatus()))
+    assert (found.phase, found.reason, found.minimum) == ("", "", 5)
+    assert found.message == "It has no status yet: see whether the operator runs."

@@ -1,0 +1,384 @@
+"""`gangsched simulate` from the files to what is printed."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gangsched.cli import main
+
+RACE = Path(__file__).resolve().parents[2] / "examples" / "race"
+
+
+def node(name="n1", cpu="4", *, memory="16Gi", pods="110", **spec):
+    resources = {"cpu": cpu, "memory": memory, "pods": pods}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "spec": spec,
+        "status": {"allocatable": resources},
+    }
+
+
+def group(name="g", min_member=1, **spec):
+    return {
+        "apiVersion": "gangsched.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": min_member, **spec},
+    }
+
+
+def template(group_name="g", cpu="1", *, annotations=None, **spec):
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+    labels = {"gangsched.io/pod-group": group_name} if group_name else {}
+    return {
+        "metadata": {"labels": labels, "annotations": annotations or {}},
+        "spec": {"schedulerName": "gangsched", "containers": [container], **spec},
+    }
+
+
+def pod(name, group_name="g", cpu="1", *, meta=None, status=None, **fields):
+    made = template(group_name, cpu, **fields)
+    made["metadata"] |= {"name": name, **(meta or {})}
+    return {"apiVersion": "v1", "kind": "Pod", **made, "status": status or {}}
+
+
+def workload(kind, name="w", group_name="g", *, meta=None, status=None, pod_spec=None, **spec):
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, **(meta or {})},
+        "spec": {"template": template(group_name, **(pod_spec or {})), **spec},
+        "status": status or {},
+    }
+
+
+def owned_by(kind, name):
+    return {"ownerReferences": [{"kind": kind, "name": name, "controller": True}]}
+
+
+def priority_class(name, value, **fields):
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return {**kind, "metadata": {"name": name}, "value": value, **fields}
+
+
+class Run:
+    """What a simulation of these objects says."""
+
+    def __init__(self, capsys, tmp_path, *objects, options=()):
+        self.file = tmp_path / "objects.yaml"
+        self.file.write_text(objects[0] if isinstance(objects[0], str) else yaml.safe_dump_all(objects))
+        self.status = main(["simulate", "--json", *options, str(self.file)])
+        captured = capsys.readouterr()
+        self.errors = captured.err.replace(str(self.file), "FILE").splitlines()
+        self.answer = json.loads(captured.out) if captured.out else {}
+
+    def group(self, name="g"):
+        [found] = [each for each in self.answer["groups"] if each["name"] == name]
+        return found
+
+    def decisions(self):
+        return [(each["time"], each["name"], each["verdict"]) for each in self.answer["events"]]
+
+
+@pytest.fixture
+def run(capsys, tmp_path):
+    return lambda *objects, options=(): Run(capsys, tmp_path, *objects, options=options)
+
+
+class TestRace:
+    FILES = tuple(str(RACE / name) for name in ("blue.yaml", "green.yaml", "nodes.yaml"))
+
+    def test_one_group_is_whole_and_the_other_is_whole_and_unbound_with_what_lacks_and_who_has_it(self, capsys):
+        assert main(["simulate", "--json", *self.FILES]) == 0
+        first, second = json.loads(capsys.readouterr().out)["groups"]
+        assert first.keys() == {"namespace", "name", "phase", "reason", "message", "bound", "placements"}
+        assert (first["name"], first["phase"], first["bound"]) == ("blue", "Scheduled", 5)
+        assert set(first["placements"]) == {f"blue-{number}" for number in range(5)}
+        assert (second["name"], second["bound"], second["placements"]) == ("green", 0, {})
+        assert "cpu 2.9 more is needed" in second["message"]
+        assert "default/blue (cpu 5)" in second["message"]
+
+    def test_the_order_of_the_files_is_the_order_of_age(self, capsys):
+        assert main(["simulate", "--json", self.FILES[1], self.FILES[2], self.FILES[0]]) == 0
+        bound = {each["name"]: each["bound"] for each in json.loads(capsys.readouterr().out)["groups"]}
+        assert bound == {"green": 5, "blue": 0}
+
+    def test_a_person_reads_times_verdicts_nodes_and_reasons_in_columns(self, capsys, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "100")
+        assert main(["simulate", *self.FILES]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "TIME  GROUP          VERDICT    REASON         NODES"
+        assert lines[1] == "  0s  default/blue   Scheduled  Scheduled      node-1 (3), node-2 (2)"
+        assert lines[3] == "  0s  default/green  Queued     Unschedulable  -"
+        assert "  1m  default/green  TimedOut   TimedOut       -" in lines
+        assert lines[-1].startswith("Bound whole in the end: 1 of 2 groups; not bound: default/green (0 of 5")
+        assert max(map(len, lines)) <= 100
+
+    def test_it_is_read_from_standard_input_too(self, capsys, monkeypatch):
+        content = "---\n".join(Path(file).read_text() for file in self.FILES).encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert main(["simulate", "--json", "-"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["groups"]) == 2
+
+
+class TestDecisions:
+    def test_each_is_told_once_at_its_simulated_time(self, run):
+        found = run(node(cpu="1"), group(min_member=2, maxScheduleTime="30s"), pod("a"), pod("b"), group("slow", 9))
+        assert found.decisions() == [(0.0, "g", "Queued"), (0.0, "slow", "Pending"), (30.0, "g", "TimedOut")]
+
+    def test_retries_until_the_longest_wait_are_not_repeated(self, run):
+        found = run(
+            node(cpu="1"),
+            *(group("short", 2, maxScheduleTime="1s"), group("long", 2, maxScheduleTime="1h")),
+            *(pod("a", "short"), pod("b", "short"), pod("c", "long"), pod("d", "long")),
+        )
+        assert found.decisions() == [
+            *((0.0, "short", "Queued"), (0.0, "long", "Queued")),
+            *((1.0, "short", "TimedOut"), (3600.0, "long", "TimedOut")),
+        ]
+
+    def test_the_higher_priority_is_tried_first(self, run):
+        found = run(node(cpu="1"), group("low"), group("high", priority=10), pod("a", "low"), pod("b", "high"))
+        assert found.decisions()[:2] == [(0.0, "high", "Scheduled"), (0.0, "low", "Queued")]
+
+    def test_under_fail_a_timed_out_group_ends_as_failed(self, run):
+        found = run(node(cpu="1"), group(min_member=2, timeoutPolicy="Fail"), pod("a"), pod("b"))
+        assert found.group()["phase"] == "Failed"
+        assert found.group()["reason"] == "GangFailed"
+
+    def test_annotations_alone_make_a_group(self, run):
+        minimum = {"gangsched.io/min-member": "2"}
+        found = run(node(), pod("a", annotations=minimum), pod("b", annotations=minimum))
+        assert found.group()["bound"] == 2
+
+    def test_a_pod_without_a_group_is_no_group_but_its_decision_is_told(self, run):
+        found = run(node(), pod("alone", ""))
+        assert found.answer["groups"] == []
+        [decision] = found.answer["events"]
+        assert (decision["kind"], decision["verdict"], decision["nodes"]) == ("Pod", "Scheduled", {"n1": 1})
+
+    def test_members_above_the_minimum_that_wait_are_told_of(self, run):
+        found = run(node(cpu="2"), group(maxMember=4), *(pod(f"p{number}") for number in range(5)))
+        assert found.group()["bound"] == 2
+        message = found.answer["events"][0]["message"]
+        assert "2 more members wait still for room: No node has room" in message
+        assert "1 more member waits because the group has maxMember members already" in message
+
+    def test_pods_of_other_schedulers_take_room_where_they_are_bound_and_are_left_alone_elsewhere(self, run):
+        other = {"schedulerName": "other"}
+        found = run(
+            node(cpu="2"),
+            pod("there", "", nodeName="n1", **other),
+            pod("waits", "", **other),
+            group(),
+            pod("a", cpu="2"),
+        )
+        assert found.decisions() == [(0.0, "g", "Queued"), (60.0, "g", "TimedOut")]
+
+    def test_scheduler_names_can_be_those_of_the_operator(self, run):
+        objects = (node(), group(), pod("a", schedulerName="mine"))
+        assert run(*objects).group()["bound"] == 0
+        assert run(*objects, options=("--scheduler-name", "mine")).group()["bound"] == 1
+
+    def test_members_that_were_bound_before_are_not_told_as_decided(self, run):
+        found = run(node(), group(min_member=2), pod("a", nodeName="n1"), pod("b", nodeName="n1"))
+        [decision] = found.answer["events"]
+        assert (decision["verdict"], decision["nodes"]) == ("Scheduled", {})
+        assert found.group()["bound"] == 2
+
+    def test_a_saved_status_goes_on_where_it_was(self, run):
+        failed = group(min_member=1, timeoutPolicy="Fail")
+        failed["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        failed["status"] = {"phase": "Failed"}
+        assert run(node(), failed, pod("a")).group()["phase"] == "Failed"
+
+
+class TestWorkloads:
+    @pytest.mark.parametrize(
+        ("made", "names"),
+        [
+            (workload("StatefulSet", replicas=2, podManagementPolicy="Parallel"), {"w-0", "w-1"}),
+            (
+                workload("StatefulSet", replicas=2, podManagementPolicy="Parallel", ordinals={"start": 3}),
+                {"w-3", "w-4"},
+            ),
+            (workload("StatefulSet"), {"w-0"}),
+            (workload("Deployment", replicas=2), {"w-0", "w-1"}),
+            (workload("ReplicaSet", replicas=2), {"w-0", "w-1"}),
+            (workload("Job"), {"w-0"}),
+            (workload("Job", parallelism=2), {"w-0", "w-1"}),
+            (workload("Job", parallelism=4, completions=2), {"w-0", "w-1"}),
+            (workload("Job", parallelism=4, completions=3, status={"succeeded": 2}), {"w-0"}),
+            (workload("Job", parallelism=2, suspend=True), set()),
+            (workload("Job", status={"conditions": [{"type": "Complete", "status": "True"}]}), set()),
+            (workload("StatefulSet", replicas=0), set()),
+        ],
+    )
+    def test_become_the_pods_that_their_controllers_would_make(self, run, made, names):
+        assert set(run(node(), group(), made).group()["placements"]) == names
+
+    def test_a_stateful_set_in_order_makes_a_pod_only_when_the_one_before_it_runs(self, run):
+        ordered = workload("StatefulSet", replicas=3)
+        assert run(node(), group(), ordered).group()["bound"] == 3
+        waiting = run(node(), group(min_member=3), ordered).group()
+        assert (waiting["phase"], waiting["reason"], waiting["bound"]) == ("Pending", "GangIncomplete", 0)
+
+    def test_claims_of_a_stateful_set_become_volumes_of_its_pods(self, run):
+        claims = [{"metadata": {"name": "data"}}]
+        found = run(node(), group(), workload("StatefulSet", volumeClaimTemplates=claims)).group()
+        assert found["reason"] == "NotSupported"
+        assert "spec.volumes[].persistentVolumeClaim" in found["message"]
+
+    @pytest.mark.parametrize(
+        ("made", "there"),
+        [
+            (workload("StatefulSet", replicas=2, podManagementPolicy="Parallel"), pod("w-1")),
+            (workload("ReplicaSet", replicas=2), pod("w-x1", meta=owned_by("ReplicaSet", "w"))),
+            (workload("Deployment", replicas=2), pod("w-f8-x", meta=owned_by("ReplicaSet", "w-f8"))),
+            (workload("Job", parallelism=2), pod("w-x1", meta=owned_by("Job", "w"))),
+        ],
+    )  # fmt: skip
+    def test_pods_that_are_there_already_are_not_made_again(self, run, made, there):
+        placements = run(node(), group(), made, there).group()["placements"]
+        assert len(placements) == 2
+        assert there["metadata"]["name"] in placements
+
+    def test_a_deployment_whose_replica_set_is_there_makes_no_second_one(self, run):
+        replica_set = workload("ReplicaSet", "w-f8", replicas=2, meta=owned_by("Deployment", "w"))
+        assert set(run(node(), group(), workload("Deployment", replicas=2), replica_set).group()["placements"]) == {
+            "w-f8-0",
+            "w-f8-1",
+        }
+
+
+class TestAdmission:
+    """The defaults of the API server, seen by what finds room."""
+
+    @pytest.mark.parametrize(
+        ("spec", "bound"),
+        [
+            ({"containers": [{"name": "a", "resources": {"limits": {"cpu": "3"}}}]}, 1),
+            ({"containers": [{"name": "a", "resources": {"limits": {"cpu": "3"}, "requests": {"cpu": "1"}}}]}, 2),
+            ({"initContainers": [{"name": "i", "resources": {"limits": {"cpu": "3"}}}]}, 1),
+            ({"resources": {"limits": {"cpu": "3"}}, "containers": [{"name": "a"}]}, 1),
+            ({"resources": {"limits": {"cpu": "3"}}}, 2),
+            ({"hostNetwork": True, "containers": [{"name": "a", "ports": [{"containerPort": 80}]}]}, 1),
+            ({"containers": [{"name": "a", "ports": [{"containerPort": 80}]}]}, 2),
+        ],
+        ids=lambda value: str(value)[:60],
+    )
+    def test_defaults_decide_how_many_pods_a_node_of_4_cpus_takes(self, run, spec, bound):
+        assert run(node(), group(), pod("a", **spec), pod("b", **spec)).group()["bound"] == bound
+
+    def test_a_node_gives_its_capacity_where_it_says_nothing_of_allocatable(self, run):
+        bare = node()
+        bare["status"] = {"capacity": bare["status"]["allocatable"]}
+        assert run(bare, group(), pod("a")).group()["bound"] == 1
+
+    def test_priority_classes_order_pods_wherever_they_stand(self, run):
+        high = priority_class("high", 5)
+        found = run(node(cpu="1"), pod("low", ""), pod("first", "", priorityClassName="high"), high)
+        assert found.decisions()[0] == (0.0, "first", "Scheduled")
+
+    def test_the_global_default_priority_class_applies(self, run):
+        default, minus = priority_class("usual", 5, globalDefault=True), priority_class("less", 1)
+        found = run(node(cpu="1"), pod("low", "", priorityClassName="less"), pod("usual", ""), default, minus)
+        assert found.decisions()[0] == (0.0, "usual", "Scheduled")
+
+    def test_what_names_no_namespace_is_in_the_one_given(self, run):
+        found = run(node(), group(), pod("a"), options=("--namespace", "team"))
+        assert (found.group()["namespace"], found.group()["bound"]) == ("team", 1)
+
+
+class TestForms:
+    def test_lists_within_documents_are_taken_apart(self, run):
+        listed = {"apiVersion": "v1", "kind": "List", "items": [node(), group()]}
+        typed = {"apiVersion": "v1", "kind": "PodList", "items": [{**pod("a"), "kind": None, "apiVersion": None}]}
+        assert run(listed, typed).group()["bound"] == 1
+
+    def test_json_is_read_with_tabs_and_one_document_after_the_other(self, run):
+        text = "\n".join(json.dumps(each, indent="\t") for each in (node(), group(), pod("a")))
+        assert run(text).group()["bound"] == 1
+
+    def test_yaml_in_braces_is_read_too(self, run):
+        assert run("{apiVersion: v1, kind: Node, metadata: {name: n1}}").answer == {"groups": [], "events": []}
+
+    def test_creation_timestamps_order_by_age_and_null_is_none(self, run):
+        young, old, none = group("young"), group("old"), group("none")
+        young["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+        old["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        none["metadata"]["creationTimestamp"] = None
+        text = yaml.safe_dump_all(
+            [none, young, old, node(cpu="1"), *(pod(name, name) for name in ("none", "young", "old"))]
+        )
+        found = run(text.replace("'", ""))
+        assert [name for _, name, _ in found.decisions()[:3]] == ["old", "young", "none"]
+
+    def test_what_is_not_read_is_counted_on_standard_error(self, run):
+        found = run(node(), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
+        assert found.errors == ["gangsched simulate: not read, and no pods made for them: 1 Service"]
+
+    def test_a_node_that_gives_nothing_is_remarked_on(self, run):
+        [remark] = run({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}}).errors
+        assert remark.endswith("nothing that asks for them fits there: bare")
+
+
+class TestUnreadable:
+    @pytest.mark.parametrize(
+        ("objects", "said"),
+        [
+            (["a: [1"], "FILE, document 1, line 2: is not YAML: "),
+            (["kind: Pod\napiVersion: v1\n---\n- a\n"], "FILE, document 2: is no Kubernetes object"),
+            (["just a text"], "FILE, document 1: is no Kubernetes object"),
+            (["kind: Pod"], "FILE, document 1: apiVersion is missing"),
+            (["apiVersion: v1"], "FILE, document 1: kind is missing"),
+            (["apiVersion: 1\nkind: Pod"], "FILE, document 1: apiVersion is 1: it must be a text"),
+            (["{apiVersion: v1, kind: List, items: [3]}"], "FILE, document 1, item 1: is no Kubernetes object"),
+            ([node(), {"apiVersion": "v1", "kind": "Pod"}], "FILE, document 2: Pod has no metadata.name"),
+            ([node(), node()], "FILE, document 2: Node n1: is there already, in FILE, document 1"),
+            ([group(min_member=0)], "FILE, document 1: PodGroup g: the API server would refuse it: spec.minMember"),
+            ([group(strategy="Pack")], "spec.strategy is not a field that this version of gangsched knows"),
+            (
+                [{**group(), "apiVersion": "gangsched.io/v1"}],
+                "there is no PodGroup in gangsched.io/v1: write PodGroup in gangsched.io/v1alpha1",
+            ),
+            ([pod("a", cpu="abc")], "resources of container main: cpu: 'abc' is not a quantity"),
+            ([pod("a", cpu="-1")], "cpu: '-1' is negative"),
+            ([node(cpu=True)], "status.allocatable: cpu: True is not a quantity"),
+            ([pod("a", containers=[])], "it has no containers"),
+            ([pod("a", containers="x")], "spec.containers must be a list of containers"),
+            ([pod("a", nodeSelector=["x"])], "Pod a: the API server would refuse it: "),
+            ([pod("a", priorityClassName="gone")], "there is no PriorityClass gone: add its manifest"),
+            ([pod("a", meta={"creationTimestamp": "noon"})], "metadata.creationTimestamp: "),
+            ([workload("Job", parallelism="2")], "Job w: spec.parallelism is '2': it must be a whole number"),
+            ([{**workload("Job"), "spec": {}}], "Job w: spec.template.spec is missing"),
+            ([priority_class("p", None)], "PriorityClass p: value is None: it must be a whole number"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )  # fmt: skip
+    def test_input_ends_with_2_and_says_where_and_what(self, run, objects, said):
+        found = run(*objects)
+        assert found.status == 2
+        assert found.answer == {}
+        assert any(said in line for line in found.errors), found.errors
+
+    def test_every_fault_is_told_at_once(self, run):
+        assert len(run(group("a", 0), group("b", 0), pod("c", cpu="x")).errors) == 3
+
+    def test_a_file_that_is_not_there_is_named_with_the_others_that_cannot_be_read(self, tmp_path, capsys):
+        binary = tmp_path / "binary"
+        binary.write_bytes(b"\xff\xfe\x00")
+        assert main(["simulate", str(tmp_path / "none.yaml"), str(binary), str(tmp_path)]) == 2
+        first, second, third = capsys.readouterr().err.splitlines()
+        assert "none.yaml: cannot be read (No such file or directory)" in first
+        assert "binary: is not UTF-8 text" in second
+        assert "Is a directory" in third

@@ -1,0 +1,32 @@
+"""Clusters made of nodes and pods in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gangsched.core.cluster import Cluster
+from gangsched.core.model import Node, Pod
+
+MakeCluster = Callable[..., Cluster]
+
+
+@pytest.fixture
+def cluster_of() -> Iterator[MakeCluster]:
+    """`cluster_of(node("n1"), pod("a", node="n1"))`; each cluster's accounting is checked when the test ends."""
+    made: list[Cluster] = []
+
+    def make(*things: Node | Pod) -> Cluster:
+        cluster = Cluster()
+        made.append(cluster)
+        for thing in things:
+            if isinstance(thing, Node):
+                cluster.set_node(thing)
+            else:
+                cluster.set_pod(thing)
+        return cluster
+
+    yield make
+    for cluster in made:
+        assert cluster.validate() == []

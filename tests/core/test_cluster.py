@@ -1,0 +1,441 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core import cluster as module
+from gangsched.core.cluster import ACCEPTED, STATIC_REASONS, VACANT, Cluster
+from gangsched.core.model import NodeTerm, PodPhase, PodTerm, Requirement
+from gangsched.core.reasons import NodeReason
+from tests.builders import node, pod, shape
+
+HOST = "kubernetes.io/hostname"
+TEAM_A = (Requirement("team", "In", ("a",)),)
+
+
+def anti(key=HOST, selector=(), namespaces=("default",), namespace_selector=None):
+    return PodTerm(topology_key=key, selector=selector, namespaces=namespaces, namespace_selector=namespace_selector)
+
+
+@pytest.fixture
+def cluster():
+    """An empty cluster whose accounting is checked when the test ends."""
+    made = Cluster()
+    yield made
+    assert made.validate() == []
+
+
+def free(cluster, name, resource="cpu"):
+    return cluster.capacity.free_of(cluster.capacity.rows[name], resource)
+
+
+def verdict(cluster, name, asked):
+    code = int(cluster.verdicts(asked)[cluster.capacity.rows[name]])
+    return None if code == ACCEPTED else STATIC_REASONS[code - 1]
+
+
+# Nodes
+
+
+def test_a_node_that_comes_again_unchanged_changes_nothing(cluster):
+    assert cluster.set_node(node("n1"))
+    cluster.take_relief()
+    assert not cluster.set_node(node("n1"))
+    assert not cluster.relief
+
+
+def test_an_unknown_node_cannot_be_removed_and_has_no_labels(cluster):
+    assert not cluster.remove_node("n1")
+    assert cluster.node_labels("n1") == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "bad", "good", "reason"),
+    [
+        pytest.param(shape(), node(unschedulable=True), node(), NodeReason.UNSCHEDULABLE, id="cordon"),
+        pytest.param(shape(), node(taints=["a=b:NoSchedule"]), node(), NodeReason.TAINT, id="taint"),
+        pytest.param(
+            shape(node_selector={"zone": "a"}),
+            node(labels={"zone": "b"}),
+            node(labels={"zone": "a"}),
+            NodeReason.AFFINITY,
+            id="node selector",
+        ),
+        pytest.param(
+            shape(node_affinity=[NodeTerm(expressions=(Requirement("zone", "DoesNotExist"),))]),
+            node(labels={"zone": "b"}),
+            node(),
+            NodeReason.AFFINITY,
+            id="node affinity",
+        ),
+    ],
+)
+def test_the_verdict_on_a_node_follows_every_change_of_it(cluster, asked, bad, good, reason):
+    cluster.set_node(node("n2", labels={"zone": "a"}))
+    for _ in range(2):
+        cluster.set_node(bad)
+        assert verdict(cluster, "n1", asked) is reason
+        cluster.set_node(good)
+        assert verdict(cluster, "n1", asked) is None
+
+
+def test_the_verdict_on_a_reused_row_is_that_of_its_new_node(cluster):
+    asked = shape(node_selector={"zone": "a"})
+    cluster.set_node(node("n1", labels={"zone": "a"}))
+    cluster.set_node(node("n2", labels={"zone": "a"}))
+    assert cluster.verdicts(asked).tolist() == [ACCEPTED, ACCEPTED]
+    cluster.remove_node("n1")
+    assert cluster.verdicts(asked).tolist() == [VACANT, ACCEPTED]
+    cluster.set_node(node("n3", labels={"zone": "b"}))
+    assert cluster.capacity.rows == {"n2": 1, "n3": 0}
+    assert verdict(cluster, "n3", asked) is NodeReason.AFFINITY
+    assert verdict(cluster, "n2", asked) is None
+
+
+def test_verdicts_that_were_given_out_do_not_change_afterwards(cluster):
+    cluster.set_node(node("n1"))
+    before = cluster.verdicts(shape())
+    cluster.set_node(node("n1", unschedulable=True))
+    cluster.verdicts(shape())
+    assert before.tolist() == [ACCEPTED]
+
+
+def test_shapes_that_differ_only_in_requests_and_ports_share_a_verdict(cluster):
+    cluster.set_node(node("n1"))
+    assert cluster.verdicts(shape(cpu=1)) is cluster.verdicts(shape(cpu=2, host_ports=[80]))
+    assert cluster.verdicts(shape(cpu=1)) is not cluster.verdicts(shape(cpu=1, tolerations=[""]))
+
+
+def test_verdicts_are_kept_for_the_shapes_asked_for_last(cluster, monkeypatch):
+    monkeypatch.setattr(module, "_KEPT_SHAPES", 2)
+    cluster.set_node(node("n1", labels={"zone": "a"}))
+    kept = shape(node_selector={"zone": "a"})
+    first = cluster.verdicts(kept)
+    for zone in "bcd":
+        assert verdict(cluster, "n1", shape(node_selector={"zone": zone})) is NodeReason.AFFINITY
+        assert cluster.verdicts(kept) is first
+    cluster.verdicts(shape(node_selector={"zone": "e"}))
+    cluster.verdicts(shape(node_selector={"zone": "f"}))
+    assert cluster.verdicts(kept) is not first
+    assert verdict(cluster, "n1", kept) is None
+
+
+def test_verdicts_are_right_for_more_nodes_than_there_was_room_for_at_first(cluster):
+    for at in range(70):
+        cluster.set_node(node(f"n{at}", unschedulable=at % 3 == 0))
+        cluster.verdicts(shape())
+    codes = cluster.verdicts(shape()).tolist()
+    assert [code == ACCEPTED for code in codes] == [at % 3 != 0 for at in range(70)]
+
+
+def test_rank_is_the_order_of_names_after_every_change_of_the_nodes(cluster):
+    def ranked():
+        names = [cluster.capacity.names[row] for row in np.argsort(cluster.rank())]
+        return [name for name in names if name]
+
+    for name in ("n2", "n3", "n1"):
+        cluster.set_node(node(name))
+        assert ranked() == sorted(cluster.nodes)
+    cluster.remove_node("n3")
+    assert ranked() == ["n1", "n2"]
+    cluster.set_node(node("n0"))
+    assert ranked() == ["n0", "n1", "n2"]
+
+
+# Pods
+
+
+def test_all_pods_count_whoever_scheduled_them(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    cluster.set_pod(pod("a", node="n1", scheduler="other"))
+    cluster.set_pod(pod("b", node="n1", terminating=True))
+    cluster.set_pod(pod("c", node="n1", phase="Unknown"))
+    cluster.set_pod(pod("waiting"))
+    cluster.set_pod(pod("done", node="n1", phase="Succeeded"))
+    cluster.set_pod(pod("broken", node="n1", phase="Failed"))
+    assert free(cluster, "n1") == 5000
+    assert free(cluster, "n1", "pods") == 107
+
+
+def test_a_pod_that_ends_frees_its_node_at_once(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    running = pod("a", node="n1", phase="Running", host_ports=[80])
+    cluster.set_pod(running)
+    cluster.take_relief()
+    cluster.set_pod(replace(running, phase=PodPhase.SUCCEEDED))
+    assert free(cluster, "n1") == 8000
+    assert cluster.relief.rows == {0}
+    assert cluster.on_node == {}
+    cluster.remove_pod(running.uid)
+    assert free(cluster, "n1") == 8000
+
+
+def test_removing_an_unknown_pod_changes_nothing(cluster):
+    assert cluster.remove_pod("nobody") is None
+    cluster.forget("nobody")
+    assert not cluster.relief
+
+
+def test_a_pod_on_a_node_that_is_not_known_yet_counts_when_it_appears(cluster):
+    cluster.set_pod(pod("a", node="n1", host_ports=[80], anti_affinity=[anti()]))
+    assert cluster.node_of("uid-default/a") == "n1"
+    cluster.set_node(node("n1", cpu=8, labels={HOST: "n1"}))
+    assert free(cluster, "n1") == 7000
+    assert cluster.ports[0]
+    assert cluster.forbidden(pod("b")) == {(HOST, "n1")}
+
+
+def test_a_node_that_comes_back_has_its_pods_again(cluster):
+    cluster.set_node(node("n1", cpu=8, labels={HOST: "n1"}))
+    cluster.set_pod(pod("a", node="n1", host_ports=[80], anti_affinity=[anti()]))
+    cluster.remove_node("n1")
+    assert cluster.forbidden(pod("b")) == frozenset()
+    assert not any(cluster.ports.values())
+    cluster.set_node(node("other"))
+    cluster.set_node(node("n1", cpu=4, labels={HOST: "n1"}))
+    assert free(cluster, "other") == 8000
+    assert free(cluster, "n1") == 3000
+    assert cluster.forbidden(pod("b")) == {(HOST, "n1")}
+    assert [row for row, used in cluster.ports.items() if used] == [cluster.capacity.rows["n1"]]
+
+
+def test_a_pod_that_goes_while_its_node_is_away_does_not_come_back_with_it(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    cluster.set_pod(pod("a", node="n1"))
+    cluster.remove_node("n1")
+    cluster.remove_pod("uid-default/a")
+    cluster.set_node(node("n1", cpu=8))
+    assert free(cluster, "n1") == 8000
+
+
+def test_a_resized_pod_counts_as_it_is_now(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    cluster.set_pod(pod("a", cpu=2, node="n1"))
+    cluster.set_pod(pod("a", cpu=5, node="n1"))
+    assert free(cluster, "n1") == 3000
+    cluster.take_relief()
+    cluster.set_pod(pod("a", cpu=1, node="n1"))
+    assert free(cluster, "n1") == 7000
+    assert cluster.relief.rows == {0}
+
+
+def test_a_pod_that_only_changes_its_status_is_not_counted_anew(cluster):
+    cluster.set_node(node("n1"))
+    cluster.set_pod(pod("a", node="n1"))
+    cluster.take_relief()
+    former = cluster.set_pod(pod("a", node="n1", phase="Running", terminating=True))
+    assert former == pod("a", node="n1")
+    assert cluster.pods["uid-default/a"].terminating
+    assert not cluster.relief
+
+
+# Assumptions
+
+
+def test_an_assumed_pod_counts_until_it_is_forgotten(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    cluster.set_pod(pod("a", cpu=3, host_ports=[80]))
+    cluster.assume("uid-default/a", "n1")
+    assert cluster.node_of("uid-default/a") == "n1"
+    assert free(cluster, "n1") == 5000
+    cluster.take_relief()
+    cluster.forget("uid-default/a")
+    assert cluster.node_of("uid-default/a") == ""
+    assert free(cluster, "n1") == 8000
+    assert cluster.relief.rows == {0}
+    assert not any(cluster.ports.values())
+
+
+@pytest.mark.parametrize("shown_on", ["n1", "n2"])
+def test_a_confirmed_pod_counts_once_and_where_it_says(cluster, shown_on):
+    cluster.set_node(node("n1", cpu=8))
+    cluster.set_node(node("n2", cpu=8))
+    cluster.set_pod(pod("a", cpu=3))
+    cluster.assume("uid-default/a", "n1")
+    cluster.set_pod(pod("a", cpu=3, node=shown_on))
+    other = {"n1": "n2", "n2": "n1"}[shown_on]
+    assert (free(cluster, shown_on), free(cluster, other)) == (5000, 8000)
+    cluster.forget("uid-default/a")
+    assert (free(cluster, shown_on), free(cluster, other)) == (5000, 8000)
+    assert cluster.node_of("uid-default/a") == shown_on
+
+
+def test_an_assumption_may_be_moved(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    cluster.set_node(node("n2", cpu=8))
+    cluster.set_pod(pod("a"))
+    cluster.assume("uid-default/a", "n1")
+    cluster.assume("uid-default/a", "n2")
+    assert (free(cluster, "n1"), free(cluster, "n2")) == (8000, 7000)
+
+
+def test_an_assumption_ends_with_its_pod(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    waiting = pod("a")
+    for end in (
+        lambda: cluster.remove_pod(waiting.uid),
+        lambda: cluster.set_pod(replace(waiting, phase=PodPhase.FAILED)),
+    ):
+        cluster.set_pod(waiting)
+        cluster.assume(waiting.uid, "n1")
+        end()
+        assert free(cluster, "n1") == 8000
+        assert cluster.node_of(waiting.uid) == ""
+
+
+def test_a_pod_assumed_on_an_unknown_node_counts_when_it_appears(cluster):
+    cluster.set_pod(pod("a"))
+    cluster.assume("uid-default/a", "n1")
+    cluster.set_node(node("n1", cpu=8))
+    assert free(cluster, "n1") == 7000
+
+
+# Anti-affinity of existing pods
+
+
+def test_anti_affinity_of_a_pod_forbids_its_domain_wherever_it_stands_now(cluster):
+    for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"), ("n4", "")):
+        cluster.set_node(node(name, labels={"zone": zone} if zone else {}))
+    cluster.set_pod(pod("x", anti_affinity=[anti("zone", selector=TEAM_A)]))
+    newcomer = pod("y", labels={"team": "a"})
+
+    def closed(asked=newcomer):
+        return sorted(cluster.capacity.names[row] for row in cluster.closed_rows(cluster.forbidden(asked)))
+
+    assert closed() == []
+    cluster.assume("uid-default/x", "n1")
+    assert closed() == ["n1", "n2"]
+    assert closed(pod("y", labels={"team": "b"})) == []
+    assert closed(pod("other/y", labels={"team": "a"})) == []
+    cluster.set_node(node("n1", labels={"zone": "b"}))
+    assert closed() == ["n1", "n3"]
+    cluster.set_node(node("n1"))
+    assert closed() == []
+    cluster.set_node(node("n1", labels={"zone": "a"}))
+    cluster.forget("uid-default/x")
+    assert closed() == []
+
+
+def test_anti_affinity_follows_the_labels_of_the_newcomers_namespace(cluster):
+    cluster.set_node(node("n1", labels={HOST: "n1"}))
+    cluster.set_pod(pod("x", node="n1", anti_affinity=[anti(namespaces=(), namespace_selector=TEAM_A)]))
+    newcomer = pod("other/y")
+    assert cluster.forbidden(newcomer) == frozenset()
+    cluster.set_namespace("other", (("team", "a"),))
+    assert cluster.forbidden(newcomer) == {(HOST, "n1")}
+    cluster.remove_namespace("other")
+    assert cluster.forbidden(newcomer) == frozenset()
+
+
+# Relief
+
+
+def node_added(cluster):
+    cluster.set_node(node("n9", labels={"zone": "a"}))
+    return {"n9"}, False
+
+
+def node_changed(cluster):
+    cluster.set_node(node("n1", cpu=9, labels={"zone": "a"}))
+    return {"n1"}, False
+
+
+def pod_gone(cluster):
+    cluster.remove_pod("uid-default/free")
+    return {"n1"}, False
+
+
+def pod_moved(cluster):
+    cluster.set_pod(pod("free", node="n2"))
+    return {"n1"}, False
+
+
+def forbidding_pod_gone(cluster):
+    cluster.remove_pod("uid-default/strict")
+    return {"n2"}, True
+
+
+def forbidding_node_gone(cluster):
+    """The zone that its pod closed has other nodes."""
+    cluster.remove_node("n2")
+    return set(), True
+
+
+def forbidding_node_relabelled(cluster):
+    """The only forbidding pod leaves its domain with its node: the other nodes there open."""
+    cluster.set_node(node("n2"))
+    return {"n2"}, True
+
+
+def namespace_relabelled(cluster):
+    cluster.set_namespace("other", (("team", "b"),))
+    return set(), True
+
+
+def namespace_gone(cluster):
+    cluster.remove_namespace("other")
+    return set(), True
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        node_added,
+        node_changed,
+        pod_gone,
+        pod_moved,
+        forbidding_pod_gone,
+        forbidding_node_gone,
+        forbidding_node_relabelled,
+        namespace_relabelled,
+        namespace_gone,
+    ],
+)
+def test_relief_tells_what_has_become_better(cluster, happens):
+    cluster.set_namespace("other", (("team", "a"),))
+    cluster.set_node(node("n1", labels={"zone": "a"}))
+    cluster.set_node(node("n2", labels={"zone": "a"}))
+    cluster.set_pod(pod("free", node="n1"))
+    cluster.set_pod(pod("strict", node="n2", anti_affinity=[anti("zone", namespace_selector=TEAM_A)]))
+    cluster.take_relief()
+    names, everywhere = happens(cluster)
+    assert cluster.relief
+    relief = cluster.take_relief()
+    assert {cluster.capacity.names[row] for row in relief.rows} == names
+    assert relief.everywhere is everywhere
+    assert not cluster.relief
+
+
+def test_nothing_gets_better_where_only_something_was_taken_or_no_anti_affinity_stands(cluster):
+    cluster.set_node(node("n1", labels={"zone": "a"}))
+    cluster.set_node(node("n2"))
+    cluster.take_relief()
+    cluster.set_pod(pod("a", node="n1"))
+    cluster.set_pod(pod("b"))
+    cluster.assume("uid-default/b", "n1")
+    cluster.set_namespace("other", (("team", "a"),))
+    cluster.set_namespace("other", (("team", "a"),))
+    cluster.remove_namespace("other")
+    cluster.remove_namespace("other")
+    cluster.remove_node("n2")
+    assert not cluster.relief
+
+
+# Self-check
+
+
+def test_validate_names_every_kind_of_contradiction():
+    cluster = Cluster()
+    cluster.set_node(node("n1", labels={HOST: "n1"}))
+    cluster.set_pod(pod("a", node="n1", host_ports=[80], anti_affinity=[anti()]))
+    assert cluster.validate() == []
+    cluster.pods["uid-default/a"] = pod("a", cpu=2, node="n1")
+    (resized, *others) = cluster.validate()
+    assert resized.startswith("n1: taken")
+    assert others == [
+        "the host ports in use are not those of the pods",
+        "the anti-affinity terms are not those of the pods",
+    ]
+    cluster.pods["uid-default/a"] = pod("a", node="n1", host_ports=[80], anti_affinity=[anti()], phase="Failed")
+    assert "the lists of pods by node are not what the pods say" in cluster.validate()

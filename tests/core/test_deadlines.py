@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.core.deadlines import Deadlines
+from tests.builders import key
+
+INFINITY = float("inf")
+
+
+def deadlines(**at):
+    made = Deadlines()
+    for name, when in at.items():
+        made.set(key(name), when)
+    return made
+
+
+def test_nothing_is_due_where_nothing_was_set():
+    assert Deadlines().next() is None
+    assert Deadlines().take_due(1e12) == []
+
+
+def test_what_is_due_is_taken_once_and_in_order_of_time():
+    made = deadlines(c=3.0, a=1.0, b=2.0)
+    assert made.next() == 1.0
+    assert made.take_due(0.5) == []
+    assert made.take_due(2.0) == [key("a"), key("b")]
+    assert made.take_due(2.0) == []
+    assert made.next() == 3.0
+
+
+def test_the_last_deadline_set_is_the_one_that_counts():
+    made = deadlines(a=1.0, b=2.0)
+    made.set(key("a"), 5.0)
+    assert made.next() == 2.0
+    made.set(key("a"), 1.5)
+    assert made.next() == 1.5
+    assert made.take_due(10.0) == [key("a"), key("b")]
+
+
+def test_a_deadline_set_twice_alike_is_due_once():
+    made = deadlines(a=1.0)
+    made.set(key("a"), 1.0)
+    made.set(key("a"), 2.0)
+    made.set(key("a"), 1.0)
+    assert made.take_due(3.0) == [key("a")]
+    assert made.next() is None
+
+
+def test_infinity_and_drop_mean_none():
+    made = deadlines(a=1.0, b=2.0, c=INFINITY)
+    made.set(key("a"), INFINITY)
+    made.set(key("a"), INFINITY)
+    made.drop(key("b"))
+    made.drop(key("b"))
+    assert made.next() is None
+    assert made.take_due(10.0) == []
+
+
+def test_deadlines_that_are_put_off_again_and_again_take_no_more_and_more_memory():
+    made = deadlines(far=1e9)
+    for step in range(10_000):
+        made.set(key("a"), 1e6 + step % 7)
+    assert len(made._heap) < 200  # noqa: SLF001 - memory is what this is about
+    assert made.take_due(1e9) == [key("a"), key("far")]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("set", "drop", "due")), st.sampled_from("abc"), st.integers(0, 9) | st.just(INFINITY)
+        ),
+        max_size=200,
+    )
+)
+def test_it_behaves_as_a_plain_table_of_times(steps):
+    made, table = Deadlines(), {}
+    for what, name, at in steps:
+        if what == "set":
+            made.set(key(name), float(at))
+            table[key(name)] = float(at)
+        elif what == "drop":
+            made.drop(key(name))
+            table.pop(key(name), None)
+        elif at != INFINITY:
+            due = {each for each, when in table.items() if when <= at}
+            assert set(made.take_due(float(at))) == due
+            table = {each: when for each, when in table.items() if each not in due}
+        assert made.next() == min((when for when in table.values() if when != INFINITY), default=None)

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gangsched.core.model import HostPort, PodTerm
+from gangsched.core.quantity import MAX_AMOUNT
+from gangsched.core.snapshot import MOST, MemberClass, Snapshot
+from tests.builders import GPU, node, pod, shape
+
+
+def member(*args, **fields):
+    return MemberClass(shape(*args, **fields))
+
+
+def caps(snapshot, asked):
+    return snapshot.caps(asked).tolist()
+
+
+@pytest.mark.parametrize(
+    ("asked", "room"),
+    [
+        pytest.param(member("1"), [8, 3, 0], id="by cpu"),
+        pytest.param(member("3"), [2, 1, 0], id="whole members only"),
+        pytest.param(member("8001m"), [0, 0, 0], id="larger than any node"),
+        pytest.param(member("1", memory="16Gi"), [2, 2, 0], id="by the scarcest resource"),
+        pytest.param(member(None), [110, 10, 0], id="without requests by the pod count alone"),
+        pytest.param(member(None, gpu=1), [0, 4, 0], id="a resource that some nodes lack"),
+        pytest.param(member("1", requests={"x.io/unheard-of": 1}), [0, 0, 0], id="a resource that no node has"),
+        pytest.param(member(None, host_ports=[80]), [1, 1, 0], id="one for each node where it takes a host port"),
+        pytest.param(member("1", node_selector={"zone": "b"}), [0, 3, 0], id="only where it is accepted"),
+    ],
+)
+def test_room_is_counted_node_by_node(cluster_of, asked, room):
+    cluster = cluster_of(
+        node("n1", cpu=8),
+        node("n2", cpu=3, pods=10, gpu=4, labels={"zone": "b"}),
+        node("n3", cpu=8, pods=0),
+    )
+    assert caps(Snapshot(cluster), asked) == room
+
+
+def test_a_node_overcommitted_in_one_resource_takes_who_asks_for_another(cluster_of):
+    cluster = cluster_of(node("n1", cpu=8, memory="1Gi"), pod("a", cpu=None, memory="2Gi", node="n1"))
+    snapshot = Snapshot(cluster)
+    assert caps(snapshot, member("1")) == [8]
+    assert caps(snapshot, member("1", memory="1")) == [0]
+    assert not snapshot.fits(member("1", memory="1"), 0)
+
+
+def test_what_is_taken_is_missing_until_it_is_undone(cluster_of):
+    cluster = cluster_of(node("n1", cpu=8, gpu=4), node("n2", cpu=8))
+    snapshot = Snapshot(cluster)
+    before = snapshot.free.copy()
+    asked = member("2", gpu=1, host_ports=[80])
+    mark = snapshot.mark()
+    snapshot.take(0, asked, 1)
+    assert snapshot.own.tolist() == [1, 0]
+    assert caps(snapshot, member("2")) == [3, 4]
+    assert snapshot.closed_by_ports(asked) == [0]
+    assert not snapshot.fits(asked, 0)
+    assert caps(snapshot, asked) == [0, 0]
+    inner = snapshot.mark()
+    snapshot.take(1, member("4"), 2)
+    assert caps(snapshot, member("2")) == [3, 0]
+    snapshot.undo(inner)
+    assert caps(snapshot, member("2")) == [3, 4]
+    snapshot.undo(mark)
+    assert np.array_equal(snapshot.free, before)
+    assert snapshot.own.tolist() == [0, 0]
+    assert snapshot.closed_by_ports(asked) == []
+
+
+def test_taking_never_reaches_the_cluster(cluster_of):
+    cluster = cluster_of(node("n1", cpu=8))
+    snapshot = Snapshot(cluster)
+    snapshot.take(0, member("2", host_ports=[80]), 1)
+    assert cluster.capacity.free_of(0, "cpu") == 8000
+    assert cluster.ports == {}
+    assert caps(Snapshot(cluster), member("2", host_ports=[80])) == [1]
+
+
+def test_taking_what_no_node_ever_had_is_an_error(cluster_of):
+    snapshot = Snapshot(cluster_of(node("n1")))
+    with pytest.raises(ValueError, match="n1 cannot take"):
+        snapshot.take(0, member(None, gpu=1), 1)
+
+
+def test_host_ports_of_pods_and_of_members_placed_here_close_a_node(cluster_of):
+    local = HostPort(80, ip="127.0.0.1")
+    cluster = cluster_of(node("n1"), node("n2"), node("n3"), pod("a", node="n1", host_ports=[80]))
+    snapshot = Snapshot(cluster)
+    assert caps(snapshot, member(host_ports=[local])) == [0, 1, 1]
+    snapshot.take(1, member(host_ports=[HostPort(80, ip="10.0.0.1")]), 1)
+    assert caps(snapshot, member(host_ports=[local])) == [0, 1, 1]
+    assert caps(snapshot, member(host_ports=[80])) == [0, 0, 1]
+    assert caps(snapshot, member(host_ports=[81, 80])) == [0, 0, 1]
+    assert caps(snapshot, member(host_ports=[81])) == [1, 1, 1]
+    assert [snapshot.fits(member(host_ports=[80]), row) for row in range(3)] == [False, False, True]
+    assert snapshot.closed_by_ports(member()) == []
+
+
+def test_required_anti_affinity_of_a_pod_closes_nodes_to_a_newcomer_without_constraints(cluster_of):
+    strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
+    cluster = cluster_of(
+        node("n1", labels={"zone": "a"}),
+        node("n2", labels={"zone": "a"}),
+        node("n3", labels={"zone": "b"}),
+        node("n4"),
+        pod("strict", node="n1", anti_affinity=[strict]),
+    )
+    snapshot = Snapshot(cluster)
+    closed = MemberClass(shape(), cluster.forbidden(pod("new")))
+    assert caps(snapshot, closed) == [0, 0, 8, 8]
+    assert snapshot.closed_by_anti_affinity(closed) == [0, 1]
+    assert [snapshot.fits(closed, row) for row in range(4)] == [False, False, True, True]
+    assert snapshot.accepts(closed).tolist() == [False, False, True, True]
+
+
+def test_an_emptied_snapshot_has_the_same_nodes_without_any_pod(cluster_of):
+    strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
+    cluster = cluster_of(
+        node("n1", cpu=4, labels={"zone": "a"}),
+        node("n2", cpu=2, unschedulable=True),
+        pod("a", cpu=3, node="n1", host_ports=[80], anti_affinity=[strict]),
+    )
+    full = Snapshot(cluster)
+    full.take(0, member("1"), 1)
+    ever = full.emptied()
+    assert not ever.heeds_pods
+    assert full.heeds_pods
+    assert caps(ever, member("1")) == [4, 0]
+    assert caps(ever, MemberClass(shape("1", host_ports=[80]), cluster.forbidden(pod("new")))) == [1, 0]
+
+
+def test_another_gang_begins_with_its_own_members_and_undo_returns_to_the_former_ones(cluster_of):
+    snapshot = Snapshot(cluster_of(node("n1"), node("n2")))
+    mark = snapshot.mark()
+    snapshot.begin({"n2": 3, "gone": 1})
+    assert snapshot.own.tolist() == [0, 3]
+    snapshot.take(1, member(), 2)
+    inner = snapshot.mark()
+    snapshot.begin({})
+    snapshot.take(0, member(), 1)
+    assert snapshot.own.tolist() == [1, 0]
+    snapshot.undo(inner)
+    assert snapshot.own.tolist() == [0, 5]
+    snapshot.undo(mark)
+    assert snapshot.own.tolist() == [0, 0]
+
+
+def test_fullness_is_the_largest_share_in_use_of_a_requested_resource(cluster_of):
+    cluster = cluster_of(
+        node("n1", cpu=8, memory="8Gi", pods=10),
+        node("n2", cpu=8, memory="8Gi", pods=10),
+        node("n3", cpu=8, memory="8Gi", pods=10),
+        pod("a", cpu=4, memory="6Gi", node="n1"),
+        pod("b", cpu=6, node="n2"),
+    )
+    snapshot = Snapshot(cluster)
+    rows = np.arange(3)
+    assert snapshot.fullness(shape("1"), rows).tolist() == [0.5, 0.75, 0.0]
+    assert snapshot.fullness(shape("1", memory="1Gi"), rows).tolist() == [0.75, 0.75, 0.0]
+    assert snapshot.fullness(shape(None), rows).tolist() == [0.1, 0.1, 0.0]
+    assert snapshot.fullness(shape(None, gpu=1), rows).tolist() == [0.0, 0.0, 0.0]
+    assert snapshot.fullness(shape("1"), rows[1:2]).tolist() == [0.75]
+
+
+def test_fullness_of_a_node_overcommitted_beyond_measure_is_a_large_number(cluster_of):
+    huge = {"memory": MAX_AMOUNT}
+    cluster = cluster_of(node("n1", memory=MAX_AMOUNT), *(pod(f"a-{at}", requests=huge, node="n1") for at in range(3)))
+    assert Snapshot(cluster).fullness(shape(None, memory=1), np.array([0])).tolist() == [2.0]
+
+
+def test_amounts_are_by_column_and_none_where_a_resource_is_unheard_of(cluster_of):
+    cluster = cluster_of(node("n1", gpu=1))
+    columns = cluster.capacity.columns
+    snapshot = Snapshot(cluster)
+    assert snapshot.amounts(shape("1", gpu=2)) == {columns["cpu"]: 1000, columns[GPU]: 2, columns["pods"]: 1}
+    assert snapshot.amounts(shape(requests={"x.io/unheard-of": 1})) == {}
+
+
+def test_room_is_bounded_so_that_sums_over_nodes_cannot_overflow(cluster_of):
+    cluster = cluster_of(node("n1", pods=MAX_AMOUNT), node("n2", pods=MAX_AMOUNT), node("n3", memory=MAX_AMOUNT))
+    room = Snapshot(cluster).caps(member(None))
+    assert room.tolist() == [MOST, MOST, 110]
+    assert int(room.sum()) == 2 * MOST + 110
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "fits"),
+    [
+        (MAX_AMOUNT, MAX_AMOUNT, True),
+        (MAX_AMOUNT - 1, MAX_AMOUNT, False),
+        (2**62, 2**62, True),
+        (2**62, 2**62 + 1, False),
+        (2**53, 2**53 + 1, False),
+    ],
+)
+def test_the_largest_amounts_are_compared_exactly(cluster_of, given, asked, fits):
+    snapshot = Snapshot(cluster_of(node("n1", memory=given)))
+    assert snapshot.fits(member(None, memory=asked), 0) is fits
+    assert caps(snapshot, member(None, memory=asked)) == [int(fits)]

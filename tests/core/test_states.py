@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import product
+
+import pytest
+
+from gangsched.core import states
+from gangsched.core.states import TABLE, Facts, NoRest, Phase, Step, leave_failed, settle
+
+NAMES = tuple(field.name for field in fields(Facts))
+ALL = [Facts(**dict(zip(NAMES, values, strict=True))) for values in product((False, True), repeat=len(NAMES))]
+
+
+def facts(*true):
+    return Facts(**{name: name in true for name in NAMES})
+
+
+def consistent(given):
+    """Whether a group can be in this state at all.
+
+    - a run ended well or badly, not both; one that has ended is not scheduled any more, and only one that was scheduled
+      ends in either way, so that its clock had stopped and cannot have failed it for good;
+    - being short or having a running quorum is said only of a scheduled run;
+    - a scheduled run's bindings are repairs or extras, never the quorum's, and no clock runs against it;
+    - bindings on their way are either all held or some are sent;
+    - a group that failed by its clock wants nothing any more: it holds no place and waits out no back-off.
+    """
+    ended = given.ended_well or given.ended_badly
+    return not (
+        (given.ended_well and given.ended_badly)
+        or (ended and (given.was_scheduled or given.failed_for_good))
+        or ((given.short or given.quorum_running) and not given.was_scheduled)
+        or (given.was_scheduled and (given.held or given.binding or given.failed_for_good))
+        or (given.held and given.binding)
+        or (given.failed_for_good and (given.held or given.binding or given.backing_off))
+    )
+
+
+POSSIBLE = [given for given in ALL if consistent(given)]
+
+
+def test_from_every_phase_all_facts_come_to_rest():
+    """The one exception is a run that ended well and badly at once, which no run can."""
+    for given, phase in product(ALL, Phase):
+        if given.ended_well and given.ended_badly:
+            continue
+        assert settle(phase, given) in Phase
+
+
+def test_a_phase_at_rest_stays_as_long_as_the_facts_do():
+    for given, phase in product(POSSIBLE, Phase):
+        rest = settle(phase, given)
+        assert settle(rest, given) is rest
+
+
+def expected(given):
+    """The phase that the facts mean, said without the table."""
+    if given.ended_well or given.ended_badly:
+        return Phase.SUCCEEDED if given.ended_well else Phase.FAILED
+    if given.failed_for_good:
+        return Phase.FAILED
+    if given.was_scheduled:
+        placed = Phase.RUNNING if given.quorum_running else Phase.SCHEDULED
+        return Phase.DEGRADED if given.short else placed
+    waiting = Phase.QUEUED if given.complete else Phase.PENDING
+    waiting = Phase.TIMED_OUT if given.backing_off else waiting
+    waiting = Phase.RESERVED if given.held else waiting
+    return Phase.BINDING if given.binding else waiting
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_the_facts_alone_decide_the_phase_wherever_the_group_comes_from(phase):
+    """So a lost event or a restart cannot leave it in a wrong one."""
+    for given in POSSIBLE:
+        assert settle(phase, given) is expected(given), given
+
+
+@pytest.mark.parametrize(
+    ("start", "true", "rest"),
+    [
+        (Phase.PENDING, (), Phase.PENDING),
+        (Phase.PENDING, ("complete",), Phase.QUEUED),
+        (Phase.QUEUED, ("complete", "binding"), Phase.BINDING),
+        (Phase.BINDING, ("complete", "held"), Phase.RESERVED),
+        (Phase.BINDING, ("complete", "was_scheduled"), Phase.SCHEDULED),
+        (Phase.SCHEDULED, ("complete", "was_scheduled", "quorum_running"), Phase.RUNNING),
+        (Phase.RUNNING, ("complete", "was_scheduled", "short"), Phase.DEGRADED),
+        (Phase.DEGRADED, ("complete", "was_scheduled", "quorum_running"), Phase.RUNNING),
+        (Phase.QUEUED, ("complete", "backing_off"), Phase.TIMED_OUT),
+        (Phase.TIMED_OUT, ("complete",), Phase.QUEUED),
+        (Phase.TIMED_OUT, ("complete", "backing_off", "binding"), Phase.BINDING),
+        (Phase.BINDING, ("complete", "backing_off"), Phase.TIMED_OUT),
+        (Phase.QUEUED, ("complete", "failed_for_good"), Phase.FAILED),
+        (Phase.FAILED, ("complete",), Phase.QUEUED),
+        (Phase.FAILED, ("complete", "ended_badly"), Phase.FAILED),
+        (Phase.RUNNING, ("ended_well",), Phase.SUCCEEDED),
+        (Phase.RUNNING, ("ended_badly",), Phase.FAILED),
+        (Phase.SUCCEEDED, (), Phase.PENDING),
+        (Phase.SUCCEEDED, ("complete",), Phase.QUEUED),
+        (Phase.SCHEDULED, (), Phase.PENDING),
+    ],
+)
+def test_a_life_goes_from_phase_to_phase(start, true, rest):
+    assert settle(start, facts(*true)) is rest
+
+
+def test_every_row_of_the_table_is_the_first_that_holds_for_some_possible_facts():
+    """A row that never decides would be dead, and the diagram drawn from the table would show a step nobody takes."""
+    deciding = set()
+    for given, phase in product(POSSIBLE, Phase):
+        for at, step in enumerate(TABLE):
+            if phase in step.starts and step.holds(given):
+                deciding.add(at)
+                break
+    assert deciding == set(range(len(TABLE)))
+
+
+def test_failed_is_left_when_neither_the_clock_nor_the_end_says_failed():
+    assert leave_failed(facts("complete"))
+    assert not leave_failed(facts("failed_for_good"))
+    assert not leave_failed(facts("ended_badly"))
+
+
+def test_a_table_with_a_circle_is_told_and_not_walked_for_ever(monkeypatch):
+    circle = (Step((Phase.PENDING,), "complete", Phase.QUEUED), Step((Phase.QUEUED,), "complete", Phase.PENDING))
+    monkeypatch.setattr(states, "TABLE", circle)
+    with pytest.raises(NoRest, match="from Pending with Facts"):
+        settle(Phase.PENDING, facts("complete"))

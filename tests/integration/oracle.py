@@ -1,0 +1,264 @@
+"""The real kube-scheduler as the judge of gangsched's filters: for any pod, the exact nodes that each of them accepts.
+
+kube-scheduler runs its default profile with an extender, which it tells the nodes that have passed all its filters.
+The extender notes them and refuses them all, so that nothing is ever bound and no probe disturbs another. It is started
+anew for each world, after the world is complete, so that what it has seen is no question of time.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import msgspec
+
+from gangsched.core.cluster import ACCEPTED, STATIC_REASONS, Cluster
+from gangsched.core.model import Pod
+from gangsched.core.placement import classify
+from gangsched.core.reasons import NodeReason
+from gangsched.core.snapshot import Snapshot
+from gangsched.kube.resources import NAMESPACES, NODES, PODS
+from testbed import binaries
+from testbed.control_plane import ControlPlane
+
+Json = dict[str, Any]
+
+_PROBES = "fieldSelector=spec.schedulerName=default-scheduler"
+_WITHIN_S = 60
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A pod that is there before the probes come: bound by its own `nodeName`, then given its status, then deleted."""
+
+    manifest: Json
+    status: Json = field(default_factory=dict)
+    terminating: bool = False
+
+
+@dataclass(frozen=True)
+class World:
+    nodes: Sequence[Json]
+    pods: Sequence[Standing] = ()
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What both say of one probe, as the API server has it; `why` is gangsched's reason for each node it refuses."""
+
+    manifest: Json
+    kube_scheduler: frozenset[str]
+    gangsched: frozenset[str]
+    why: Mapping[str, str]
+    unsupported: tuple[str, ...] = ()
+
+    @property
+    def difference(self) -> str:
+        """Pod, nodes, both verdicts and the manifest where they differ; empty where they agree."""
+        disputed = [
+            *(f"{node}: gangsched accepts it, kube-scheduler refuses" for node in self.gangsched - self.kube_scheduler),
+            *(
+                f"{node}: kube-scheduler accepts it, gangsched refuses ({self.why[node]})"
+                for node in self.kube_scheduler - self.gangsched
+            ),
+        ]
+        if not disputed:
+            return ""
+        meta, spec = self.manifest["metadata"], self.manifest["spec"]
+        told = next(each["message"] for each in self.manifest["status"]["conditions"] if each["type"] == "PodScheduled")
+        shown = {"namespace": meta["namespace"], "labels": meta.get("labels"), "spec": spec}
+        return "\n".join([meta["name"], *sorted(disputed), f"kube-scheduler says: {told}", json.dumps(shown)])
+
+
+class Oracle:
+    """Asks both about probes in one world after another, on a control plane of its own without any other controller."""
+
+    def __init__(self, control_plane: ControlPlane) -> None:
+        self._control_plane = control_plane
+        self.api = control_plane.api
+
+    @contextmanager
+    def world(self, world: World) -> Iterator[None]:
+        """The world exists inside the context."""
+        for node in world.nodes:
+            self.api.post("/api/v1/nodes", node)
+        try:
+            for number, pod in enumerate(world.pods):
+                self._stand(pod, number)
+            yield
+        finally:
+            self._clear()
+
+    def _stand(self, pod: Standing, number: int) -> None:
+        made = self._create(pod.manifest, f"standing-{number}", scheduler="somebody-else")
+        if pod.status:
+            self.api.merge(f"{_path(made)}/status", {"status": pod.status})
+        if pod.terminating:
+            self.api.delete(_path(made))
+
+    def _create(self, manifest: Json, name: str, *, scheduler: str) -> Json:
+        made = manifest | {
+            "metadata": manifest["metadata"] | {"name": name},
+            "spec": manifest["spec"] | {"schedulerName": scheduler},
+        }
+        return self.api.post(_path(made).rpartition("/")[0], made)
+
+    def _clear(self) -> None:
+        for node in self.api.get("/api/v1/nodes")["items"]:
+            self.api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
+        for pod in self._pods():
+            if pod["metadata"].get("finalizers"):
+                self.api.merge(_path(pod), {"metadata": {"finalizers": None}})
+        for pod in self._pods():
+            self.api.delete(_path(pod), grace_s=0)
+        assert not self._pods()
+
+    def _pods(self, query: str = "") -> list[Json]:
+        return list(self.api.get(f"/api/v1/pods?{query}")["items"])
+
+    def cluster(self) -> Cluster:
+        """The world as gangsched knows it."""
+        cluster = Cluster()
+        for found in self._read("/api/v1/namespaces", NAMESPACES.read):
+            cluster.set_namespace(*found)
+        for found in self._read("/api/v1/nodes", NODES.read):
+            cluster.set_node(found)
+        for found in self._read("/api/v1/pods", PODS.read):
+            cluster.set_pod(found)
+        assert not cluster.validate()
+        return cluster
+
+    def _read(self, path: str, read: Callable[[Any], tuple[Any, Any]]) -> list[Any]:
+        return [read(msgspec.json.encode(item))[1] for item in self.api.get(path)["items"]]
+
+    def ask(self, probes: Sequence[Json]) -> list[Verdicts]:
+        """Both verdicts on each probe, in their order; nothing but the probes is different afterwards."""
+        with _Extender() as extender, self._scheduler(extender.url):
+            uids = [
+                self._create(probe, f"probe-{number}", scheduler="default-scheduler")["metadata"]["uid"]
+                for number, probe in enumerate(probes)
+            ]
+            told = self._told()
+            for namespace in {probe["metadata"]["namespace"] for probe in probes}:
+                self.api.delete(f"/api/v1/namespaces/{namespace}/pods?{_PROBES}", grace_s=0)
+        snapshot = Snapshot(self.cluster())
+        judged = []
+        for uid in uids:
+            pod = PODS.read(msgspec.json.encode(told[uid]))[1]
+            why = refusals(snapshot, pod)
+            accepted = frozenset(snapshot.cluster.nodes.keys() - why.keys())
+            passed = extender.passed.get(uid, frozenset())
+            judged.append(Verdicts(told[uid], passed, accepted, why, pod.shape.unsupported))
+        return judged
+
+    def _told(self) -> dict[str, Json]:
+        """The probes by UID once kube-scheduler has told each that it fits nowhere."""
+        deadline = time.monotonic() + _WITHIN_S
+        while True:
+            probes = self._pods(_PROBES)
+            waiting = [probe["metadata"]["name"] for probe in probes if not _is_told(probe)]
+            if not waiting:
+                return {probe["metadata"]["uid"]: probe for probe in probes}
+            assert time.monotonic() < deadline, (
+                f"kube-scheduler has said nothing of {len(waiting)} probes, such as {waiting[0]}, within {_WITHIN_S} s;"
+                f" its log ends with:\n{self._child.log_tail()}"
+            )
+            time.sleep(0.05)
+
+    @contextmanager
+    def _scheduler(self, extender: str) -> Iterator[None]:
+        folder = binaries.find(["kube-scheduler"])
+        assert folder is not None
+        config = self._control_plane.folder / "oracle.json"
+        content = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {"kubeconfig": str(self._control_plane.kubeconfig), "qps": 2000, "burst": 2000},
+            "extenders": [
+                {"urlPrefix": extender, "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "30s"}
+            ],
+        }
+        config.write_text(json.dumps(content))
+        self._child = self._control_plane.spawn(
+            "oracle", [folder / "kube-scheduler", f"--config={config}", "--secure-port=0"]
+        )
+        try:
+            yield
+        finally:
+            self._child.stop(timeout_s=2)
+
+
+def refusals(snapshot: Snapshot, pod: Pod) -> dict[str, str]:
+    """The nodes on which gangsched would not place the pod, and why not."""
+    member = classify(snapshot, [pod])[pod.uid]
+    caps = snapshot.caps(member)
+    closed, taken = snapshot.closed_by_anti_affinity(member), snapshot.closed_by_ports(member)
+    static = snapshot.cluster.verdicts(pod.shape)
+    why = {}
+    for row in range(snapshot.size):
+        assert snapshot.fits(member, row) == (caps[row] > 0), f"caps and fits of {snapshot.name(row)} contradict"
+        if not caps[row]:
+            reason = STATIC_REASONS[static[row] - 1] if static[row] != ACCEPTED else ""
+            reason = reason or (NodeReason.ANTI_AFFINITY if row in closed else "")
+            reason = reason or (NodeReason.HOST_PORT if row in taken else NodeReason.INSUFFICIENT)
+            why[snapshot.name(row)] = reason
+    return why
+
+
+def _path(pod: Json) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _is_told(probe: Json) -> bool:
+    assert "nodeName" not in probe["spec"], f"{probe['metadata']['name']} was bound past the extender"
+    told = [each for each in probe["status"].get("conditions", ()) if each["type"] == "PodScheduled"]
+    return bool(told) and told[0]["reason"] == "Unschedulable"
+
+
+class _Extender:
+    """A scheduler extender that refuses every node and remembers, by the pod's UID, what it was asked about."""
+
+    def __init__(self) -> None:
+        self.passed: dict[str, frozenset[str]] = {}
+
+    def __enter__(self) -> _Extender:
+        passed = self.passed
+
+        class Filter(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def handle(self) -> None:
+                with suppress(ConnectionError):  # kube-scheduler was ended
+                    super().handle()
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                passed[asked["Pod"]["metadata"]["uid"]] = frozenset(asked["NodeNames"])
+                refused = dict.fromkeys(asked["NodeNames"], "noted by the oracle")
+                answer = json.dumps({"NodeNames": [], "FailedAndUnresolvableNodes": refused}).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_: object) -> None:
+                """Nothing is logged."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Filter)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

@@ -1,0 +1,300 @@
+"""Nodes and pods for the oracle: short ways to write them, and random ones from a seed."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from gangsched.core.cluster import Cluster
+from tests.integration.oracle import Json, Standing, World
+
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+GPU = "example.com/gpu"
+NATIVE = "kubernetes.io/device"
+HUGE = "hugepages-2Mi"
+DISK = "ephemeral-storage"
+NAMESPACES: dict[str, dict[str, str]] = {"red": {"team": "red"}, "blue": {"team": "blue", "old": ""}, "grey": {}}
+RUNTIME_CLASSES: list[Json] = [
+    {"metadata": {"name": "heavy"}, "handler": "x", "overhead": {"podFixed": {"cpu": "250m", "memory": "64Mi"}}},
+    {
+        "metadata": {"name": "batch"},
+        "handler": "x",
+        "scheduling": {"nodeSelector": {"pool": "batch"}, "tolerations": [{"key": "dedicated", "operator": "Exists"}]},
+    },
+]
+TOLERATES_ALL: Json = {"tolerations": [{"operator": "Exists"}]}
+
+_CPU = [None, None, "250m", "500m", "0.5", "1", "0.1m"]
+_MEMORY = [None, None, "512Mi", "1Gi", "0.5G", "5e8"]
+_PORTS = ["8080", "8080/UDP", "10.0.0.1@8080", "127.0.0.1@8080", "::@8080", "9090"]
+_LABELS = [(ZONE, "a"), (ZONE, "b"), ("pool", "batch"), ("pool", "7"), ("gen", "9"), ("gen", "007"), ("gen", "x")]
+_TAINTS = [
+    "dedicated=batch:NoSchedule",
+    "dedicated:NoExecute",
+    "gpu=present:NoSchedule",
+    "soft:PreferNoSchedule",
+    "node.kubernetes.io/unschedulable:NoSchedule",
+    "node.kubernetes.io/not-ready:NoExecute",
+]
+_TOLERATIONS: list[Json] = [
+    {"operator": "Exists"},
+    {"operator": "Exists", "effect": "NoSchedule"},
+    {"key": "dedicated", "operator": "Exists"},
+    {"key": "dedicated", "value": "batch"},
+    {"key": "dedicated", "operator": "Equal", "effect": "NoExecute", "tolerationSeconds": 5},
+    {"key": "gpu", "value": "absent"},
+    {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"},
+    {"key": "node.kubernetes.io/unschedulable", "value": ""},
+]
+_TERMS = [
+    (),
+    ("pool In batch 7",),
+    ("pool NotIn batch",),
+    ("pool Exists", f"{ZONE} In a"),
+    ("pool DoesNotExist",),
+    ("gen Gt 7",),
+    ("gen Lt 9",),
+    ("gen Gt x",),
+    ("metadata.name In n1",),
+    ("metadata.name NotIn n1",),
+    ("metadata.name In n2", "pool Exists"),
+    ("metadata.name In n2", "metadata.name NotIn n2"),
+]
+_SELECTORS: list[Json] = [
+    {},
+    {"matchLabels": {"app": "a"}},
+    {"matchLabels": {"app": "a", "tier": "b"}},
+    {"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["a"]}]},
+    {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]},
+    {"matchExpressions": [{"key": "app", "operator": "Exists"}], "matchLabels": {"tier": "a"}},
+]
+_NAMESPACE_SELECTORS: list[Json] = [
+    {},
+    {"matchLabels": {"team": "blue"}},
+    {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
+    {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["red"]}]},
+]
+
+_SHORT = {"gpu": GPU, "native": NATIVE, "huge": HUGE, "disk": DISK}
+_LIMITED = (GPU, NATIVE, HUGE)
+_ALLOCATABLE = {"cpu": "4", "memory": "8Gi", "pods": "10", "disk": "20Gi"}
+
+
+def amounts(**given: Any) -> dict[str, str]:
+    """Quantities by resource name; None leaves one out."""
+    return {_SHORT.get(name, name): str(value) for name, value in given.items() if value is not None}
+
+
+def node(name: str, *, labels: Any = None, taints: Any = (), cordoned: bool = False, **allocatable: Any) -> Json:
+    """A node of zone a with these labels and amounts as well; a label or a resource is left out by giving None."""
+    allocatable = amounts(**(_ALLOCATABLE | allocatable))
+    carried = {HOST: name, ZONE: "a"} | (labels or {})
+    return {
+        "metadata": {"name": name, "labels": {key: value for key, value in carried.items() if value is not None}},
+        "spec": {"taints": [taint(each) for each in taints], "unschedulable": cordoned},
+        "status": {
+            "allocatable": allocatable,
+            "capacity": allocatable | {"cpu": "64", "memory": "64Gi", "pods": "500"},
+        },
+    }
+
+
+def taint(text: str) -> Json:
+    """`key=value:Effect` or `key:Effect`, as `kubectl taint` writes it."""
+    pair, _, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    return {"key": key, "effect": effect, "value": value}
+
+
+def container(name: str = "c", *, ports: Any = (), policy: str = "", limits: Any = None, **requests: Any) -> Json:
+    """A container; devices and huge pages get the limits that the API demands beside their requests."""
+    asked = amounts(**requests)
+    limits = {resource: size for resource, size in asked.items() if resource in _LIMITED} | (limits or {})
+    made = {"name": name, "image": "registry.example/x:1", "ports": [port(each) for each in ports]}
+    return made | {"resources": {"requests": asked, "limits": limits}} | ({"restartPolicy": policy} if policy else {})
+
+
+def init(*containers: Json) -> list[Json]:
+    """Init containers in this order, each with a name of its own."""
+    return [each | {"name": f"init-{number}"} for number, each in enumerate(containers)]
+
+
+def port(text: str) -> Json:
+    """`[ip@]port[/protocol]`: a host port, and the container's own of the same number."""
+    rest, _, protocol = text.partition("/")
+    ip, _, number = rest.rpartition("@")
+    made: Json = {"containerPort": int(number), "hostPort": int(number)}
+    return made | ({"protocol": protocol} if protocol else {}) | ({"hostIP": ip} if ip else {})
+
+
+def pod(*containers: Json, namespace: str = "red", labels: Any = None, **spec: Any) -> Json:
+    """A pod, of one container that asks for nothing unless some are given; names are given later."""
+    named = [each | {"name": f"c-{number}"} for number, each in enumerate(containers or [container()])]
+    return {"metadata": {"namespace": namespace, "labels": labels or {}}, "spec": {"containers": named} | spec}
+
+
+def on(node_name: str, manifest: Json | None = None, *, status: Any = None, leaving: bool = False) -> Standing:
+    """The pod on that node; `leaving` makes it terminate and stay so."""
+    manifest = manifest or pod()
+    meta = manifest["metadata"] | ({"finalizers": ["example.com/held"]} if leaving else {})
+    bound = {"metadata": meta, "spec": manifest["spec"] | {"nodeName": node_name}}
+    return Standing(bound, status=status or {}, terminating=leaving)
+
+
+def shuns(**term: Any) -> Json:
+    """`affinity` with one required anti-affinity term, of topology key hostname unless given."""
+    return _required("podAntiAffinity", [{"topologyKey": HOST} | term])
+
+
+def resized(*, actuated: Any, allocated: Any = None, pending: str = "", init_container: bool = False) -> Json:
+    """`status` of a pod whose first (init) container runs with other requests than its spec has."""
+    name = "init-0" if init_container else "c-0"
+    held = {"name": name, "image": "x", "imageID": "x", "ready": True, "restartCount": 0}
+    held |= {"resources": {"requests": actuated}} | ({"allocatedResources": allocated} if allocated else {})
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": pending}] if pending else []
+    return {"initContainerStatuses" if init_container else "containerStatuses": [held], "conditions": conditions}
+
+
+def wants(*terms: Any) -> Json:
+    """`affinity` with required node affinity: terms of `key operator values…`, fields where the key has a dot first."""
+    return _required("nodeAffinity", {"nodeSelectorTerms": [_term(term) for term in terms]})
+
+
+def _required(kind: str, value: Any) -> Json:
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": value}}}
+
+
+def _term(requirements: Any) -> Json:
+    made: Json = {}
+    for text in requirements:
+        key, operator, *values = text.split()
+        where = "matchFields" if key == "metadata.name" else "matchExpressions"
+        made.setdefault(where, []).append({"key": key, "operator": operator} | ({"values": values} if values else {}))
+    return made
+
+
+def edges(cluster: Cluster) -> list[Json]:
+    """For each node and resource, a pod that asks for all that is free by our account, and one that asks for 1 more.
+
+    kube-scheduler's verdicts on them show whether both count the pods there alike, to the last unit.
+    """
+    capacity = cluster.capacity
+    found = []
+    for resource in ("cpu", "memory", DISK, GPU, NATIVE):
+        free = {capacity.free_of(row, resource) for row in capacity.rows.values()}
+        for size in sorted({size + more for size in free for more in (0, 1) if size + more > 0}):
+            asked = {resource: f"{size}m" if resource == "cpu" else str(size)}
+            found.append(pod(container(**asked), **TOLERATES_ALL))
+    return found
+
+
+class Dice:
+    """Random nodes and pods, the same for the same seed; amounts are coarse, so that many fit exactly."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def world(self, *, nodes: int, pods: int) -> World:
+        """Nodes of all kinds with pods on them, some of which have ended, are leaving or are being resized."""
+        names = [f"n{number}" for number in range(nodes)]
+        return World([self._node(name) for name in names], [self._standing(names) for _ in range(pods)])
+
+    def probe(self) -> Json:
+        """A pod that may want anything which gangsched does not refuse by name."""
+        wishes = self._pod()
+        affinity: Json = {}
+        if self._chance(0.3):
+            affinity = wants(*self._some(_TERMS, most=3))
+        if self._chance(0.2) and "runtimeClassName" not in wishes["spec"]:
+            wishes["spec"]["nodeSelector"] = dict([self._one(_LABELS)])
+        wishes["spec"] |= affinity | {"tolerations": self._some(_TOLERATIONS, most=4)}
+        return wishes
+
+    def _node(self, name: str) -> Json:
+        labels = dict(self._some(_LABELS, most=4)) | {HOST: self._one([name, name, name, None, "twin"])}
+        return node(
+            name,
+            labels=labels,
+            taints={text.partition(":")[0]: text for text in self._some(_TAINTS, most=2, none=0.7)}.values(),
+            cordoned=self._chance(0.1),
+            cpu=self._one(["2", "3500m", "4", "0.5"]),
+            memory=self._one(["2Gi", "4G", "8Gi", "3000000000500m"]),
+            pods=self._one(["3", *["10"] * 8, None]),
+            disk=self._one(["10Gi", "20Gi", None]),
+            gpu=self._one([None, "2", "4"]),
+            native=self._one([None, "3"]),
+            huge=self._one([None, "64Mi"]),
+        )
+
+    def _standing(self, names: list[str]) -> Standing:
+        made = self._pod()
+        if self._chance(0.2):
+            made["spec"] |= shuns(**self._anti_affinity_term())
+        status: Json = {"phase": self._one(["Pending", "Running", "Running", "Running", "Succeeded", "Failed"])}
+        if self._chance(0.2):
+            status |= self._resize()
+        return on(self._one([*names, "ghost"]), made, status=status, leaving=self._chance(0.2))
+
+    def _resize(self) -> Json:
+        reason = self._one(["Infeasible", "Deferred", ""])
+        return resized(
+            actuated=amounts(cpu=self._one(_CPU), memory=self._one(_MEMORY)),
+            allocated=amounts(cpu=self._one(_CPU)),
+            pending=reason,
+        )
+
+    def _pod(self) -> Json:
+        spec: Json = {"hostNetwork": True} if self._chance(0.1) else {}
+        if self._chance(0.3):
+            spec["initContainers"] = init(
+                *(self._container(policy=self._one(["", "Always"])) for _ in range(self._random.randint(1, 3)))
+            )
+        if self._chance(0.1):
+            spec["runtimeClassName"] = self._one(["heavy", "batch"])
+        containers = [self._container() for _ in range(self._one([1, 1, 2]))]
+        # A pod may not name one port twice.
+        ports = self._some(_PORTS, most=2, none=0.75)
+        for text in ports:
+            self._one([*containers, *spec.get("initContainers", ())])["ports"].append(port(text))
+        made = pod(*containers, namespace=self._one([*NAMESPACES]), labels=self._labels(), **spec)
+        if self._chance(0.1):
+            made["spec"]["resources"] = {"requests": amounts(cpu="2", memory=self._one([None, "2Gi"]))}
+            # The API server wants the whole pod to ask for no less than its containers do.
+            for each in (*containers, *spec.get("initContainers", ())):
+                each["resources"]["requests"] |= {"cpu": "250m", "memory": "100Mi"}
+        return made
+
+    def _container(self, *, policy: str = "") -> Json:
+        asked = {"cpu": self._one(_CPU), "memory": self._one(_MEMORY), "disk": self._one([None, None, None, "5Gi"])}
+        for resource, chance, size in (("gpu", 0.1, "1"), ("native", 0.05, "1"), ("huge", 0.05, "32Mi")):
+            if self._chance(chance):
+                asked[resource] = size
+        if "huge" in asked:
+            asked["cpu"] = asked["cpu"] or "1"
+        return container(policy=policy, **asked)
+
+    def _labels(self) -> dict[str, str]:
+        return {key: self._one(["a", "b"]) for key in ("app", "tier") if self._chance(0.6)}
+
+    def _anti_affinity_term(self) -> Json:
+        term: Json = {"topologyKey": self._one([HOST, HOST, HOST, ZONE, "pool"])}
+        if self._chance(0.9):
+            term["labelSelector"] = self._one(_SELECTORS)
+        if self._chance(0.3):
+            term["namespaces"] = self._some([*NAMESPACES], most=2)
+        if self._chance(0.3):
+            term["namespaceSelector"] = self._one(_NAMESPACE_SELECTORS)
+        return term
+
+    def _chance(self, probability: float) -> bool:
+        return self._random.random() < probability
+
+    def _one(self, choices: Any) -> Any:
+        return self._random.choice(choices)
+
+    def _some(self, choices: Any, *, most: int, none: float = 0.0) -> list[Any]:
+        if self._chance(none):
+            return []
+        return self._random.sample(choices, self._random.randint(1, min(most, len(choices))))

@@ -1,0 +1,67 @@
+"""`make demo` as a person runs it: to its verdict, and broken off."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed import leftovers
+from testbed.tether import RUN_VARIABLE
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def marker():
+    """Marks what the demo starts; nothing that carries it may be left in the end."""
+    name = f"demo-{secrets.token_hex(4)}"
+    yield name
+    assert leftovers.report(name, within_s=10) == []
+
+
+def start(marker):
+    return subprocess.Popen(
+        [sys.executable, "-m", "testbed.demo"],
+        cwd=ROOT,
+        env=os.environ | {RUN_VARIABLE: marker},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_the_demo_ends_by_itself_with_a_verdict(marker):
+    with start(marker) as demo:
+        out, _ = demo.communicate(timeout=240)
+    assert demo.returncode == 0, out
+    assert out.splitlines()[-1].startswith("VERDICT: PASSED in "), out
+    assert "told why (Only 2 of 5 members fit: cpu 2.9 more is needed" in out
+
+
+@pytest.mark.parametrize(
+    ("number", "reached"),
+    [
+        (signal.SIGINT, "starting etcd"),
+        (signal.SIGTERM, "starting the operator"),
+        (signal.SIGHUP, "NODES"),
+        (signal.SIGINT, "NODES"),
+    ],
+)
+def test_broken_off_at_any_time_it_leaves_nothing(marker, number, reached):
+    with start(marker) as demo:
+        seen = ""
+        for line in demo.stdout:
+            seen += line
+            if reached in line:
+                break
+        demo.send_signal(number)
+        out, _ = demo.communicate(timeout=60)
+    assert demo.returncode == 130, seen + out
+    assert "Interrupted: everything that was started has been ended." in out

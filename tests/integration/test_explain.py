@@ -1,0 +1,196 @@
+"""`gangsched explain` against the real API server, with more and with fewer rights."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gangsched.cli import main
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane
+from testbed.workloads import member
+from tests.integration.cluster import Cluster
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+
+@pytest.fixture
+def explain(with_crd: ControlPlane, capsys):
+    """The exit status, standard output and standard error of the command."""
+
+    def run(*arguments: str, kubeconfig=None):
+        status = main(["explain", "--kubeconfig", str(kubeconfig or with_crd.kubeconfig), *arguments])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def contended(cluster: Cluster) -> Cluster:
+    """5 CPUs on two nodes, 4 of them held by a bound group, and a group of three that waits."""
+    cluster.add_node("n1", cpu="3")
+    cluster.add_node("n2", cpu="2")
+    cluster.add_group("holder", min_member=4)
+    cluster.add_pods("holder", 4)
+    cluster.until_bound("holder", 4)
+    cluster.add_group("waiter", min_member=3)
+    cluster.add_pods("waiter", 3)
+    cluster.until_reason("waiter", "Unschedulable")
+    return cluster
+
+
+class TestFully:
+    def test_it_says_how_many_fit_what_lacks_who_holds_it_and_what_would_help(self, contended, explain):
+        status, out, err = explain(f"{contended.namespace}/waiter", "--json")
+
+        assert (status, err) == (0, "")
+        told = json.loads(out)
+        assert (told["phase"], told["reason"], told["members"], told["bound"]) == ("Queued", "Unschedulable", 3, 0)
+        shortfall = told["shortfall"]
+        assert (shortfall["wanted"], shortfall["fits"], shortfall["lacks"]) == (3, 1, {"cpu": "2"})
+        assert {"reason": "Insufficient", "resource": "cpu", "nodes": 2} in shortfall["obstacles"]
+        assert shortfall["heldBy"] == [{"namespace": contended.namespace, "name": "holder", "amount": "4"}]
+        assert shortfall["ahead"] == []
+        assert f"the end of {contended.namespace}/holder: the group fits then" in told["helps"]
+        assert "spec.minMember of at most 1: so many members fit now" in told["helps"]
+        assert told["fromStatusAlone"] is None
+
+    def test_a_person_reads_the_same_in_lines(self, contended, explain):
+        _, out, _ = explain("waiter", "-n", contended.namespace)
+        first, *rest = out.splitlines()
+        assert first == f"{contended.namespace}/waiter: Queued Unschedulable"
+        heads = dict(line.strip().split("  ", 1) for line in rest if not line.startswith("              "))
+        assert heads["fits"].strip() == "1 of 3 that must find room together"
+        assert heads["held by"].strip() == f"{contended.namespace}/holder (cpu 4)"
+        assert heads["nodes"].strip() == "2: 2 Insufficient cpu"
+        assert heads["ahead"].strip() == "no waiting group"
+
+    def test_who_waits_before_it_is_ahead_of_it(self, contended, explain):
+        contended.add_group("next", min_member=3)
+        contended.add_pods("next", 3)
+        contended.until_reason("next", "Unschedulable")
+        _, out, _ = explain(f"{contended.namespace}/next", "--json")
+        assert json.loads(out)["shortfall"]["ahead"] == [{"namespace": contended.namespace, "name": "waiter"}]
+
+    def test_nothing_is_written(self, contended, explain):
+        before = contended.control_plane.api.get(f"/api/v1/namespaces/{contended.namespace}/pods")
+        explain(f"{contended.namespace}/waiter")
+        after = contended.control_plane.api.get(f"/api/v1/namespaces/{contended.namespace}/pods")
+        assert before["items"] == after["items"]
+
+    def test_a_bound_group_does_not_wait(self, contended, explain):
+        contended.until(lambda: contended.phase("holder") == "Running")
+        _, out, _ = explain(f"{contended.namespace}/holder", "--json")
+        told = json.loads(out)
+        assert (told["phase"], told["bound"], told["shortfall"], told["helps"]) == ("Running", 4, None, [])
+
+    def test_a_group_in_its_back_off_is_told_as_the_operator_tells_it(self, cluster, explain):
+        cluster.add_node("n1", cpu="1")
+        cluster.add_group("late", min_member=2, maxScheduleTime="1s")
+        cluster.add_pods("late", 2)
+        cluster.until_reason("late", "TimedOut")
+        _, out, _ = explain(f"{cluster.namespace}/late", "--json")
+        told = json.loads(out)
+        assert (told["phase"], told["reason"], told["shortfall"]["fits"]) == ("TimedOut", "TimedOut", 1)
+
+    def test_an_incomplete_group_needs_members(self, cluster, explain):
+        cluster.add_group("few", min_member=3)
+        cluster.add_pods("few", 1)
+        cluster.add_pod("foreign", "few", scheduler="default-scheduler")
+        _, out, _ = explain(f"{cluster.namespace}/few", "--json")
+        told = json.loads(out)
+        assert (told["reason"], told["members"]) == ("GangIncomplete", 1)
+        assert told["helps"] == [
+            "2 more members, with the label gangsched.io/pod-group: few",
+            "another schedulerName: 1 pod of default-scheduler named the group in vain",
+        ]
+
+
+class TestWithoutOperator:
+    """These look at what no operator acts on."""
+
+    def test_a_group_that_fits_says_that_only_an_operator_is_missing(self, cluster, explain):
+        cluster.add_node("n1")
+        cluster.api.post(
+            f"/api/v1/namespaces/{cluster.namespace}/pods",
+            member("lone", scheduler="nobody-runs-it"),
+        )
+        _, out, _ = explain(f"{cluster.namespace}/lone", "--scheduler-name", "nobody-runs-it", "--json")
+        told = json.loads(out)
+        assert "There is room for it now" in told["message"]
+        assert told["shortfall"] is None
+
+    def test_a_pod_without_a_group_is_explained_too(self, cluster, explain):
+        cluster.add_pod("lone", scheduler="nobody-runs-it")
+        _, out, _ = explain(f"{cluster.namespace}/lone", "--scheduler-name", "nobody-runs-it")
+        assert "0 of 1 that must find room together" in out
+
+
+class TestRights:
+    @pytest.fixture
+    def viewer(self, cluster: Cluster):
+        """A kubeconfig that may see the PodGroups of the namespace and nothing else."""
+        name = "viewer"
+        account = {"metadata": {"name": name}}
+        rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{cluster.namespace}"
+        cluster.api.post(f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts", account)
+        rules = [{"apiGroups": ["gangsched.io"], "resources": ["podgroups"], "verbs": ["get", "list"]}]
+        cluster.api.post(f"{rbac}/roles", {"metadata": {"name": name}, "rules": rules})
+        cluster.api.post(
+            f"{rbac}/rolebindings",
+            {
+                "metadata": {"name": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": cluster.namespace}],
+            },
+        )
+        return cluster.control_plane.kubeconfig_of_service_account(cluster.namespace, name)
+
+    def test_who_may_not_list_nodes_is_told_the_status_and_that_it_is_no_more(self, contended, viewer, explain):
+        contended.until(lambda: "cpu 2 more is needed" in contended.condition("waiter").get("message", ""))
+        status, out, _ = explain(f"{contended.namespace}/waiter", kubeconfig=viewer)
+        assert status == 0
+        assert f"{contended.namespace}/waiter: Queued Unschedulable" in out
+        assert "3 of 3 exist, 0 bound" in out
+        assert "cpu 2 more is needed" in out
+        assert "from the PodGroup's status alone, because the API server says: " in out
+        assert "forbidden" in out
+
+    def test_an_unknown_group_is_told_with_what_could_not_be_seen(self, cluster, viewer, explain):
+        status, out, err = explain(f"{cluster.namespace}/none", kubeconfig=viewer)
+        assert (status, out) == (1, "")
+        assert f"there is no PodGroup {cluster.namespace}/none, and whether pods declare such a group cannot" in err
+
+    def test_who_may_not_see_the_podgroup_is_told_so(self, viewer, explain):
+        status, _, err = explain("kube-system/any", kubeconfig=viewer)
+        assert status == 1
+        assert "403 Forbidden" in err
+
+
+class TestWrong:
+    def test_an_unknown_group_ends_with_1_and_where_to_look(self, cluster, explain):
+        status, out, err = explain(f"{cluster.namespace}/none")
+        assert (status, out) == (1, "")
+        assert f"there is no PodGroup {cluster.namespace}/none, and no pod" in err
+        assert f"kubectl get podgroups.gangsched.io -n {cluster.namespace}" in err
+
+    @pytest.mark.parametrize("name", ["a/b/c", "/b", "a/", ""])
+    def test_what_names_no_group_ends_with_2(self, explain, name):
+        status, _, err = explain(name)
+        assert status == 2
+        assert "write NAMESPACE/NAME" in err
+
+    def test_a_kubeconfig_that_is_not_there_ends_with_2(self, explain, tmp_path):
+        status, _, err = explain("a/b", kubeconfig=tmp_path / "none")
+        assert status == 2
+        assert "there is no kubeconfig" in err.lower()
+
+
+def test_without_the_crd_it_says_how_to_install_it(capsys):
+    with ControlPlane(controllers=False, kwok=False) as bare:
+        with pytest.raises(ApiError):
+            bare.api.get("/apis/gangsched.io/v1alpha1/podgroups")
+        assert main(["explain", "--kubeconfig", str(bare.kubeconfig), "a/b"]) == 1
+    assert "gangsched crd | kubectl apply" in capsys.readouterr().err

@@ -1,0 +1,257 @@
+"""Whatever happens, in whatever order it is told: the promises that hold for every history of a cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
+
+from gangsched.core.demand import role_minima
+from gangsched.core.effects import BindPod, Effect, PatchStatus
+from gangsched.core.events import BindRefused, Event, Refused, StatusRefused
+from gangsched.core.gang import role_of
+from gangsched.core.machine import Machine
+from gangsched.core.model import GroupKey, OnDegraded, PodPhase, Role, TimeoutPolicy
+from gangsched.core.placement import Ask, Refusal, place
+from gangsched.core.policy import Policy
+from gangsched.core.snapshot import Snapshot
+from gangsched.core.states import Phase
+from tests.builders import group, node, pod
+from tests.harness import Harness
+
+GROUPS = ("a", "b", "c", "d")
+POLICY = Policy(default_max_schedule_time_s=20.0)
+
+
+class Watched(Harness):
+    """Looks at every single step: who gets its first binding in a pass gets its whole quorum in that pass."""
+
+    def _hand_over(self, events: list[Event]) -> list[Effect]:
+        gangs = self.machine.gangs
+        begun = {
+            key
+            for key, gang in gangs.items()
+            if gang.run.scheduled_at or gang.bindings or any(member.node for member in gang.live())
+        }
+        effects = super()._hand_over(events)
+        for key in {_gang_of(self.machine, effect.uid) for effect in effects if isinstance(effect, BindPod)} - begun:
+            gang, spec = self.machine.gangs[key], self.machine.assessments[key].terms.spec
+            there = [member for member in gang.live() if member.node or member.uid in gang.bindings]
+            roles = Counter(role_of(member) for member in there)
+            assert len(there) >= spec.minimum, f"{key} is bound in part"
+            assert all(roles[role] >= minimum for role, minimum in role_minima(spec).items()), f"{key} lacks a role"
+        return effects
+
+
+def _gang_of(machine: Machine, uid: str) -> GroupKey:
+    return next(key for key, gang in machine.gangs.items() if uid in gang.pods)
+
+
+class Cluster(RuleBasedStateMachine):
+    """Users, kubelets and a moody API server, with the harness between them and the machine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+        self.refusals = 0
+        self.why = Refused.UNAVAILABLE
+        self.status_refusals = 0
+
+    @initialize(seed=st.integers(0, 2**16), cpus=st.lists(st.integers(1, 6), max_size=3))
+    def begin(self, seed, cpus):
+        self.harness = Watched(POLICY, seed=seed)
+        self.harness.refuse_bind = self.refuse_bind
+        self.harness.refuse_status = self.refuse_status
+        for cpu in cpus:
+            self.add_node(cpu)
+        self.harness.settle()
+
+    def refuse_bind(self, effect: BindPod) -> BindRefused | None:
+        if not self.refusals:
+            return None
+        self.refusals -= 1
+        return BindRefused(effect.uid, effect.node, self.why, "no", retry_after_s=self.number % 3)
+
+    def refuse_status(self, effect: PatchStatus) -> StatusRefused | None:
+        if not self.status_refusals:
+            return None
+        self.status_refusals -= 1
+        return StatusRefused(effect.key, stale=bool(self.status_refusals % 2))
+
+    def name(self) -> str:
+        self.number += 1
+        return f"x{self.number}"
+
+    def some(self, which: int, *, bound: bool | None = None):
+        found = sorted(
+            (
+                found
+                for found in self.harness.pods.values()
+                if not found.terminal and (bound is None or bool(found.node) is bound)
+            ),
+            key=lambda found: found.name,
+        )
+        return found[which % len(found)] if found else None
+
+    # What happens
+
+    @rule(cpu=st.integers(1, 6))
+    def add_node(self, cpu):
+        if len(self.harness.nodes) < 5:
+            self.harness.add(node(self.name(), cpu=cpu))
+
+    @rule(which=st.integers(0, 9), gone=st.booleans())
+    def lose_node(self, which, gone):
+        names = sorted(self.harness.nodes)
+        if names and gone:
+            self.harness.delete_node(names[which % len(names)])
+        elif names:
+            old = self.harness.nodes[names[which % len(names)]]
+            self.harness.add(replace(old, unschedulable=not old.unschedulable))
+
+    @rule(
+        name=st.sampled_from(GROUPS),
+        minimum=st.integers(1, 4),
+        more=st.none() | st.integers(0, 2),
+        roles=st.sampled_from(((), (Role("r", 1),), (Role("r", 1, 2), Role("s", 2)))),
+        priority=st.none() | st.integers(0, 2),
+        policy=st.sampled_from(TimeoutPolicy),
+        degraded=st.sampled_from((OnDegraded.REPAIR, OnDegraded.IGNORE)),
+        strategy=st.sampled_from(("Pack", "Spread")),
+    )
+    def write_group(self, name, minimum, more, roles, priority, policy, degraded, strategy):
+        floor = max(minimum, sum(role.min_member for role in roles))
+        spec = {
+            "min_member": minimum,
+            "max_member": None if more is None else floor + more,
+            "roles": roles,
+            "priority": priority,
+            "timeout_policy": policy,
+            "on_degraded": degraded,
+            "strategy": strategy,
+        }
+        known = [key.name for key in self.harness.groups]
+        if name in known:
+            self.harness.change_spec(f"default/{name}", **spec)
+        else:
+            self.harness.add(group(name, created=self.harness.now, uid=self.name(), **spec))
+
+    @rule(name=st.sampled_from(GROUPS))
+    def delete_group(self, name):
+        if name in [key.name for key in self.harness.groups]:
+            self.harness.delete_group(f"default/{name}")
+
+    @rule(
+        group_name=st.sampled_from(("", *GROUPS)),
+        cpus=st.lists(st.sampled_from((1, 1, 2, 3)), min_size=1, max_size=4),
+        role=st.sampled_from(("", "", "r", "s")),
+        gated=st.sampled_from((False, False, False, True)),
+    )
+    def add_pods(self, group_name, cpus, role, gated):
+        for cpu in cpus:
+            name = self.name()
+            made = pod(name, cpu=cpu, group=group_name, role=role, gated=gated, created=self.harness.now, uid=name)
+            self.harness.add(made)
+
+    @rule(which=st.integers(0, 99))
+    def open_gate(self, which):
+        found = self.some(which, bound=False)
+        if found is not None:
+            self.harness.add(replace(found, gated=False))
+
+    @rule(which=st.integers(0, 99), group_name=st.sampled_from(GROUPS))
+    def relabel(self, which, group_name):
+        found = self.some(which)
+        if found is not None and found.declaration is not None:
+            self.harness.add(replace(found, declaration=replace(found.declaration, group=group_name)))
+
+    @rule(which=st.integers(0, 99), at_once=st.booleans())
+    def delete_pod(self, which, at_once):
+        found = self.some(which)
+        if found is not None and (at_once or found.terminating):
+            self.harness.delete(f"default/{found.name}")
+        elif found is not None:
+            self.harness.add(replace(found, terminating=True))
+
+    @rule(which=st.integers(0, 99), phase=st.sampled_from((PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED)))
+    def run(self, which, phase):
+        found = self.some(which, bound=True)
+        if found is not None:
+            self.harness.add(replace(found, phase=phase))
+
+    @rule(times=st.integers(1, 6), why=st.sampled_from((Refused.UNAVAILABLE, Refused.FORBIDDEN)))
+    def refuse_bindings(self, times, why):
+        self.refusals, self.why = times, why
+
+    @rule(times=st.integers(1, 3))
+    def refuse_statuses(self, times):
+        self.status_refusals = times
+
+    @rule()
+    def step(self):
+        self.harness.step()
+
+    @rule(seconds=st.sampled_from((0.0, 0.5, 1.0, 3.0, 30.0, 400.0)))
+    def wait(self, seconds):
+        self.harness.wait(seconds)
+        self.check_rest()
+
+    @rule()
+    def restart(self):
+        bound = {uid: found.node for uid, found in self.harness.pods.items() if found.node}
+        self.harness.restart()
+        self.harness.settle()
+        assert bound.items() <= {uid: found.node for uid, found in self.harness.pods.items()}.items()
+        assert self.harness.groups.keys() <= self.harness.machine.gangs.keys()
+        self.check_rest()
+
+    # What must hold
+
+    @invariant()
+    def the_state_is_sound(self):
+        if hasattr(self, "harness"):
+            assert self.harness.machine.validate() == []
+
+    def check_rest(self) -> None:
+        """Nobody waits who would fit, and who waits for the clock has a deadline."""
+        machine = self.harness.machine
+        for key, assessment in machine.assessments.items():
+            gang = machine.gangs[key]
+            want = assessment.want
+            asks = [want.quorum] if want.quorum is not None else []
+            asks += [Ask(members=(member,), need=1) for member in (*want.repairs, *want.extras)]
+            refused_by_server = gang.run.backoff_until > self.harness.now and gang.refusal is None
+            for ask in asks:
+                assert refused_by_server or isinstance(place(Snapshot(machine.cluster), ask), Refusal), key
+            if want.quorum is not None and not assessment.census.bound and not gang.plain:
+                assert machine.next_deadline() is not None
+            if gang.phase in (Phase.QUEUED, Phase.TIMED_OUT) and not assessment.census.bound and not gang.plain:
+                assert assessment.due > self.harness.now
+                assert assessment.due < float("inf")
+
+    def teardown(self) -> None:
+        if not hasattr(self, "harness"):
+            return
+        self.refusals = self.status_refusals = 0
+        self.harness.wait(700.0)
+        self.check_rest()
+        for gang in self.harness.machine.gangs.values():
+            assert not gang.flying(), "a binding never ended"
+        for key, found in self.harness.groups.items():
+            assert found.status.phase == self.harness.machine.gangs[key].phase, "the status is out of date"
+            assert found.status.reservation is None
+        other = Machine(POLICY)
+        for events, now, effects in self.harness.history:
+            assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
+
+
+TestCluster = Cluster.TestCase
+TestCluster.settings = settings(
+    max_examples=400,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
