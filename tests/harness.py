@@ -46,8 +46,8 @@ REPEATED = 0.1
 class Harness:
     """A cluster in memory. `pods`, `nodes`, `groups` are what the API server holds; `emitted` every Event so far.
 
-    `refuse_bind` and `refuse_status` may refuse a write; a binding for which `lose_answer` holds is made, but answered
-    as if it had not been. `history` is all that the machine was given and what it decided, since the last restart.
+    `inbox` is what has happened and has not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
+    write; a binding for which `lose_answer` holds is made, but answered as if it had not been. `history` is all that the machine was given and what it decided, since the last restart.
     """
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
@@ -64,7 +64,7 @@ class Harness:
         self.refuse_status: Callable[[PatchStatus], StatusRefused | None] = lambda _: None
         self.lose_answer: Callable[[BindPod], bool] = lambda _: False
         self.history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = []
-        self._inbox: list[Event] = [Synced()]
+        self.inbox: list[Event] = [Synced()]
         self._random = Random(seed) if seed is not None else None
         self._version = 0
 
@@ -75,14 +75,14 @@ class Harness:
         for thing in things:
             if isinstance(thing, Pod):
                 self.pods[thing.uid] = thing
-                self._inbox.append(PodSeen(thing))
+                self.inbox.append(PodSeen(thing))
             elif isinstance(thing, Node):
                 self.nodes[thing.name] = thing
-                self._inbox.append(NodeSeen(thing))
+                self.inbox.append(NodeSeen(thing))
             else:
                 self._version += 1
                 self.groups[thing.key] = replace(thing, resource_version=str(self._version))
-                self._inbox.append(GroupSeen(self.groups[thing.key]))
+                self.inbox.append(GroupSeen(self.groups[thing.key]))
 
     def change(self, name: str, **fields: object) -> None:
         """Change a pod, by namespace/name."""
@@ -99,16 +99,16 @@ class Harness:
         for name in names:
             pod = self.pod(name)
             del self.pods[pod.uid]
-            self._inbox.append(PodGone(pod.uid))
+            self.inbox.append(PodGone(pod.uid))
 
     def delete_node(self, name: str) -> None:
         del self.nodes[name]
-        self._inbox.append(NodeGone(name))
+        self.inbox.append(NodeGone(name))
 
     def delete_group(self, name: str) -> None:
         key = self.group(name).key
         del self.groups[key]
-        self._inbox.append(GroupGone(key))
+        self.inbox.append(GroupGone(key))
 
     def run_pods(self, phase: PodPhase = PodPhase.RUNNING, *, prefix: str = "") -> None:
         """Let bound pods reach the phase, as a kubelet would."""
@@ -124,15 +124,15 @@ class Harness:
             rounds *= 20
         for _ in range(rounds):
             deadline = self.machine.next_deadline()
-            if not self._inbox and (deadline is None or deadline > self.now):
+            if not self.inbox and (deadline is None or deadline > self.now):
                 return
             self.step()
         raise AssertionError(f"no rest after {rounds} rounds")
 
     def step(self) -> list[Effect]:
         """Hand over what has arrived, carry out what is decided."""
-        events: list[Event] = self._inbox or [TimePassed()]
-        self._inbox = []
+        events: list[Event] = self.inbox or [TimePassed()]
+        self.inbox = []
         if self._random is not None:
             events = self._some_of(events, self._random)
         return self._hand_over(events)
@@ -161,7 +161,7 @@ class Harness:
         """Replace the machine by a new one that knows only what the API server holds, which it lists before it acts."""
         self.machine = Machine(self.policy)
         self.history = []
-        self._inbox = []
+        self.inbox = []
         self._hand_over(
             [
                 NodesReplaced(tuple(self.nodes.values())),
@@ -229,7 +229,7 @@ class Harness:
         answer = self.refuse_bind(effect) or self._answer_bind(effect)
         if isinstance(answer, PodBound) and self.lose_answer(effect):
             answer = BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no answer")
-        self._inbox.append(answer)
+        self.inbox.append(answer)
 
     def _answer_bind(self, effect: BindPod) -> PodBound | BindRefused:
         pod = self.pods.get(effect.uid)
@@ -255,13 +255,13 @@ class Harness:
         refusal = self.refuse_status(effect)
         group = self.groups.get(key)
         if refusal is not None or group is None or group.uid != uid:
-            self._inbox.append(refusal or StatusRefused(key, stale=False))
+            self.inbox.append(refusal or StatusRefused(key, stale=False))
         elif version and version != group.resource_version:
-            self._inbox.append(StatusRefused(key, stale=True))
+            self.inbox.append(StatusRefused(key, stale=True))
         else:
             self.add(replace(group, status=status))
             reserved = status.reservation is not None
-            self._inbox.append(StatusWritten(key, self.groups[key].resource_version, reserved))
+            self.inbox.append(StatusWritten(key, self.groups[key].resource_version, reserved))
 
     def _some_of(self, events: Iterable[Event], random: Random) -> list[Event]:
         """Some of the events, in another order across objects and with repetitions; the others stay in the inbox."""
@@ -271,7 +271,7 @@ class Harness:
         later = sorted(queues, key=repr)
         random.shuffle(later)
         now = {stream: queues.pop(stream) for stream in later[: random.randint(1, len(later))]}
-        self._inbox = [event for rest in queues.values() for event in rest]
+        self.inbox = [event for rest in queues.values() for event in rest]
         mixed = []
         while now:
             stream = random.choice(sorted(now, key=repr))

@@ -43,13 +43,12 @@ def incomplete(assessment: Assessment) -> str:
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     """Why the quorum does not fit, what is missing, per reason how many nodes, who holds it and who is ahead."""
-    what = "member" if refusal.wanted == 1 else "members"
     if refusal.wanted == 1:
         head = "No node has room"
     elif refusal.fits:
-        head = f"Only {refusal.fits} of {refusal.wanted} {what} fit"
+        head = f"Only {refusal.fits} of {refusal.wanted} members fit"
     else:
-        head = f"None of {refusal.wanted} {what} fits"
+        head = f"None of {refusal.wanted} members fits"
     them = "it" if refusal.wanted == 1 else "them"
     if refusal.never and refusal.nodes:
         head += f", and the present nodes could not take {them} even if they were empty"

@@ -8,10 +8,14 @@ negative quantities with a fraction, which no pod may ask for, they round some t
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from functools import lru_cache
 
 Quantity = str | int | float
 """A quantity as it stands in a manifest: nearly always text, but JSON and YAML may carry a bare number."""
+
+Exact = int | Fraction
+"""An amount before it is rounded: thousandths of a byte or device are kept while amounts are added."""
 
 MAX_AMOUNT = 2**63 - 1
 """No amount exceeds this in magnitude."""
@@ -81,6 +85,20 @@ def amount(resource: str, text: Quantity) -> int:
         InvalidQuantity: the text is no quantity.
     """
     return milli(text) if resource == "cpu" else whole(text)
+
+
+@lru_cache(maxsize=_CACHED, typed=True)
+def unrounded(resource: str, text: Quantity) -> Exact:
+    """As `amount`, but with the thousandths that the API server keeps, so that a sum is rounded only at its end.
+
+    Raises:
+        InvalidQuantity: the text is no quantity.
+    """
+    size = amount(resource, text)
+    if resource == "cpu":
+        return size
+    thousandths = milli(text)
+    return size if thousandths in (size * 1000, MAX_AMOUNT) else Fraction(thousandths, 1000)
 
 
 def format_amount(resource: str, amount: int) -> str:

@@ -1,20 +1,20 @@
 """What a pod asks of its node, summed over its containers as kube-scheduler sums it.
 
-The rules are those of `PodRequests` in k8s.io/component-helpers/resource. Mappings here hold integer amounts (see
-`quantity.amount`): each container's request is rounded up before it is added, as the API server does for thousandths
-when it stores a pod.
+The rules are those of `PodRequests` in k8s.io/component-helpers/resource. Amounts are added as they are written
+(`quantity.unrounded`) and the pod's sum is rounded up to whole units.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gangsched.core.model import Amounts
-from gangsched.core.quantity import MAX_AMOUNT
+from gangsched.core.quantity import MAX_AMOUNT, Exact
 
-Requests = Mapping[str, int]
-"""Integer amounts by resource name, as one container asks for them."""
+Requests = Mapping[str, Exact]
+"""Amounts by resource name, as one container asks for them."""
 
 _NOTHING: Requests = {}
 
@@ -39,11 +39,11 @@ def pod_requests(
     beside all sidecars. `pod_level` (`spec.resources.requests`) replaces the sum for the resources it supports;
     `overhead` comes on top of either. Resources that the scheduler does not count are left out.
     """
-    total: dict[str, int] = {}
+    total: dict[str, Exact] = {}
     for container in containers:
         _add(total, container)
-    sidecars: dict[str, int] = {}
-    starting: dict[str, int] = {}
+    sidecars: dict[str, Exact] = {}
+    starting: dict[str, Exact] = {}
     for container, sidecar in init_containers:
         beside = dict(sidecars)
         _add(beside, container)
@@ -60,7 +60,7 @@ def pod_requests(
 
 def with_resize(
     spec: Requests, *, actuated: Requests = _NOTHING, allocated: Requests = _NOTHING, infeasible: bool = False
-) -> dict[str, int]:
+) -> dict[str, Exact]:
     """What a bound pod's container holds while it is being resized in place.
 
     The node has room set aside for the greatest of what is wanted (`spec`), what runs (`actuated`,
@@ -69,7 +69,7 @@ def with_resize(
     containers and sidecars whose status has `resources`, not to ordinary init containers. The same rule holds for
     pod-level requests, of which only the names in `spec` count; those are always in the result.
     """
-    held = dict.fromkeys(spec, 0) if infeasible else dict(spec)
+    held: dict[str, Exact] = dict.fromkeys(spec, 0) if infeasible else dict(spec)
     _raise(held, actuated)
     _raise(held, allocated)
     return held
@@ -87,9 +87,9 @@ def counted(name: str) -> bool:
 
 
 def counted_amounts(amounts: Requests) -> Amounts:
-    """The amounts that the scheduler counts, sorted by name, without zeros; none exceeds `MAX_AMOUNT`."""
+    """The amounts that the scheduler counts, rounded up, sorted by name, without zeros; none exceeds `MAX_AMOUNT`."""
     return tuple(
-        sorted((name, min(amount, MAX_AMOUNT)) for name, amount in amounts.items() if amount and counted(name))
+        sorted((name, min(math.ceil(exact), MAX_AMOUNT)) for name, exact in amounts.items() if exact and counted(name))
     )
 
 
@@ -97,12 +97,12 @@ def _pod_level_supported(name: str) -> bool:
     return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
-def _add(total: dict[str, int], more: Requests) -> None:
+def _add(total: dict[str, Exact], more: Requests) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
 
 
-def _raise(total: dict[str, int], least: Requests) -> None:
+def _raise(total: dict[str, Exact], least: Requests) -> None:
     for name, amount in least.items():
         if amount > total.get(name, 0):
             total[name] = amount

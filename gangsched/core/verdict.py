@@ -134,7 +134,8 @@ def scheduled_note(gang: Gang, assessment: Assessment) -> str:
         nodes[node] = nodes.get(node, 0) + 1
     shown = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())[:NODES_SHOWN])
     more = f" and {len(nodes) - NODES_SHOWN} more nodes" if len(nodes) > NODES_SHOWN else ""
-    return f"Bound {len(assessment.census.bound)} members to {shown}{more}."
+    number = len(assessment.census.bound)
+    return f"Bound {number} {'member' if number == 1 else 'members'} to {shown}{more}."
 
 
 def degraded_message(gang: Gang, assessment: Assessment) -> str:

@@ -6,6 +6,7 @@ waits with that reason. Equal shapes come out as the identical object, which mak
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from gangsched.core.model import (
     Taint,
     Toleration,
 )
-from gangsched.core.quantity import InvalidQuantity, amount
+from gangsched.core.quantity import Exact, InvalidQuantity, unrounded
 from gangsched.core.requests import InitContainer, counted, pod_requests, with_resize
 from gangsched.kube import wire
 from gangsched.kube.dialects import declaration
@@ -130,7 +131,7 @@ def _shape(spec: wire.PodSpec, status: wire.PodStatus, *, why: str, resize_infea
 def _requests(spec: wire.PodSpec, status: wire.PodStatus, unreadable: list[str], *, resize_infeasible: bool) -> Amounts:
     """What the pod takes on its node; amounts that cannot be read are left out and named in `unreadable`."""
     statuses = {held.name: held for held in status.container_statuses or () if held.resources is not None}
-    pod_level: Mapping[str, int] | None = None
+    pod_level: Mapping[str, Exact] | None = None
     if spec.resources is not None and spec.resources.requests:
         where = "spec.resources.requests"
         wanted = _amounts(spec.resources.requests, where, unreadable)
@@ -163,7 +164,7 @@ def _container(
     unreadable: list[str],
     *,
     infeasible: bool,
-) -> Mapping[str, int]:
+) -> Mapping[str, Exact]:
     asked = container.resources.requests if container.resources is not None else None
     wanted = _amounts(asked, where, unreadable) if asked else {}
     status = statuses.get(container.name) if statuses else None
@@ -176,12 +177,12 @@ def _container(
 
 
 def _held(
-    wanted: Mapping[str, int],
+    wanted: Mapping[str, Exact],
     actuated: wire.Resources | None,
     allocated: wire.Quantities | None,
     *,
     infeasible: bool,
-) -> Mapping[str, int]:
+) -> Mapping[str, Exact]:
     """What is set aside on the node while a resize is under way; what a status says unreadably counts as unsaid."""
     if actuated is None:
         return wanted
@@ -193,11 +194,11 @@ def _held(
     )
 
 
-def _amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> dict[str, int]:
-    amounts: dict[str, int] = {}
+def _amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> dict[str, Exact]:
+    amounts: dict[str, Exact] = {}
     for name, text in quantities.items():
         try:
-            found = amount(name, text)
+            found = unrounded(name, text)
         except InvalidQuantity:
             found = -1
         if found < 0:
@@ -209,7 +210,9 @@ def _amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> 
 
 def _allocatable(quantities: wire.Quantities) -> Amounts:
     amounts = _amounts(quantities, "status.allocatable", [])
-    return tuple(sorted((name, size) for name, size in amounts.items() if size and (name == "pods" or counted(name))))
+    return tuple(
+        sorted((name, math.ceil(size)) for name, size in amounts.items() if size and (name == "pods" or counted(name)))
+    )
 
 
 def _node_term(term: wire.NodeSelectorTerm) -> NodeTerm:

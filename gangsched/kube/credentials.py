@@ -98,7 +98,8 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
         finally:
             # The library remembers those files for the life of the process; ours are gone with the folder.
             kube_config._temp_files.clear()  # noqa: SLF001
-        if "as" in loader._user.value:  # noqa: SLF001 - the library reads the user but not this key
+        user = loader._user  # noqa: SLF001 - the library reads the user but not this key
+        if user is not None and "as" in user.value:
             raise NoCredentials(
                 f"{where} impersonates another user (`as:`), which gangsched would not do and so act with more rights"
                 " than meant: give it a kubeconfig with credentials of that user's own."

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.quantity import MAX_AMOUNT
+from gangsched.core.quantity import MAX_AMOUNT, unrounded
 from gangsched.core.requests import InitContainer, counted, counted_amounts, pod_requests, with_resize
 
 
@@ -153,3 +153,11 @@ def test_a_resize_is_judged_for_each_resource():
 
 def test_an_infeasible_wish_leaves_its_names_so_that_a_pod_level_request_still_replaces():
     assert with_resize({"cpu": 300}, infeasible=True) == {"cpu": 0}
+
+
+def test_fractions_are_added_before_they_are_rounded() -> None:
+    """Two containers of a half each take one unit, not two: the pod's sum is rounded, not each container's request."""
+    half = {"memory": unrounded("memory", "500m")}
+
+    assert pod_requests(containers=[half, half]) == (("memory", 1),)
+    assert pod_requests(containers=[half, half, half]) == (("memory", 2),)

@@ -45,7 +45,7 @@ def test_pack_fills_the_fullest_node_first(given_, count, shares):
         pytest.param(room([4, 4], rank=[1, 0]), 1, {1: 1}, id="then by name"),
         pytest.param(room([1, 9, 1]), 6, {0: 1, 1: 4, 2: 1}, id="as far as each has room"),
         pytest.param(room([9, 9, 9], own=[2, 0, 0]), 3, {1: 2, 2: 1}, id="members there already count"),
-        pytest.param(room([9, 9, 9], own=[1, 1, 0]), 3, {2: 2, 0: 1}, id="and are levelled"),
+        pytest.param(room([9, 9, 9], own=[1, 1, 0]), 3, {2: 1, 0: 1, 1: 1}, id="and are levelled"),
         pytest.param(room([2, 2], own=[50, 0]), 4, {0: 2, 1: 2}, id="but not against the room there is"),
         pytest.param(room([4, 4], rows=[7, 3]), 2, {7: 1, 3: 1}, id="rows are named, not positions"),
     ],

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -86,9 +86,9 @@ class Oracle:
     @contextmanager
     def world(self, world: World) -> Iterator[None]:
         """The world exists inside the context."""
-        for node in world.nodes:
-            self.api.post("/api/v1/nodes", node)
         try:
+            for node in world.nodes:
+                self.api.post("/api/v1/nodes", node)
             for number, pod in enumerate(world.pods):
                 self._stand(pod, number)
             yield
@@ -135,7 +135,7 @@ class Oracle:
         return cluster
 
     def _read(self, path: str, read: Callable[[Any], tuple[Any, Any]]) -> list[Any]:
-        return [read(msgspec.json.encode(item))[1] for item in self.api.get(path)["items"]]
+        return [read(_raw(item))[1] for item in self.api.get(path)["items"]]
 
     def ask(self, probes: Sequence[Json]) -> list[Verdicts]:
         """Both verdicts on each probe, in their order; nothing but the probes is different afterwards."""
@@ -150,7 +150,7 @@ class Oracle:
         snapshot = Snapshot(self.cluster())
         judged = []
         for uid in uids:
-            pod = PODS.read(msgspec.json.encode(told[uid]))[1]
+            pod = PODS.read(_raw(told[uid]))[1]
             why = refusals(snapshot, pod)
             accepted = frozenset(snapshot.cluster.nodes.keys() - why.keys())
             passed = extender.passed.get(uid, frozenset())
@@ -169,7 +169,7 @@ class Oracle:
                 f"kube-scheduler has said nothing of {len(waiting)} probes, such as {waiting[0]}, within {_WITHIN_S} s;"
                 f" its log ends with:\n{self._child.log_tail()}"
             )
-            time.sleep(0.05)
+            time.sleep(0.2)
 
     @contextmanager
     def _scheduler(self, extender: str) -> Iterator[None]:
@@ -212,6 +212,10 @@ def refusals(snapshot: Snapshot, pod: Pod) -> dict[str, str]:
     return why
 
 
+def _raw(found: Json) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(found))
+
+
 def _path(pod: Json) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
 
@@ -228,7 +232,7 @@ class _Extender:
     def __init__(self) -> None:
         self.passed: dict[str, frozenset[str]] = {}
 
-    def __enter__(self) -> _Extender:
+    def __enter__(self) -> Self:
         passed = self.passed
 
         class Filter(BaseHTTPRequestHandler):

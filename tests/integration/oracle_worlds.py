@@ -268,9 +268,8 @@ class Dice:
 
     def _container(self, *, policy: str = "") -> Json:
         asked = {"cpu": self._one(_CPU), "memory": self._one(_MEMORY), "disk": self._one([None, None, None, "5Gi"])}
-        for resource, chance, size in (("gpu", 0.1, "1"), ("native", 0.05, "1"), ("huge", 0.05, "32Mi")):
-            if self._chance(chance):
-                asked[resource] = size
+        rarely = {"gpu": "1", "native": "1", "huge": "32Mi"}
+        asked |= {resource: size for resource, size in rarely.items() if self._chance(0.06)}
         if "huge" in asked:
             asked["cpu"] = asked["cpu"] or "1"
         return container(policy=policy, **asked)

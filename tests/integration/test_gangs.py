@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import pytest
@@ -34,12 +36,12 @@ def test_of_eight_groups_that_fit_four_at_a_time_four_are_whole_and_none_is_part
     for number in range(5):
         cluster.add_node(f"n{number}", cpu="4")
     groups = [f"g{number}" for number in range(8)]
-    creations = [(cluster.add_group, (group,), {"min_member": 5}) for group in groups]
-    creations += [(cluster.add_pod, (f"{group}-{number}", group), {}) for group in groups for number in range(5)]
+    creations: list[Callable[[], None]] = [partial(cluster.add_group, group, min_member=5) for group in groups]
+    creations += [partial(cluster.add_pod, f"{group}-{number}", group) for group in groups for number in range(5)]
     Random(seed).shuffle(creations)
 
-    for create, names, fields in creations:
-        create(*names, **fields)
+    for create in creations:
+        create()
     cluster.until(lambda: len(cluster.bound()) == 20)
     waiting = [group for group in groups if not cluster.bound(group)]
     for group in waiting:

@@ -15,8 +15,9 @@ from gangsched.core.events import BindRefused, Event, Refused, StatusRefused
 from gangsched.core.gang import role_of
 from gangsched.core.machine import Machine
 from gangsched.core.model import GroupKey, OnDegraded, PodPhase, Role, TimeoutPolicy
-from gangsched.core.placement import Ask, Refusal, place
+from gangsched.core.placement import Ask, place
 from gangsched.core.policy import Policy
+from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import Snapshot
 from gangsched.core.states import Phase
 from tests.builders import group, node, pod
@@ -250,7 +251,7 @@ class Cluster(RuleBasedStateMachine):
 
 TestCluster = Cluster.TestCase
 TestCluster.settings = settings(
-    max_examples=400,
+    max_examples=150,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -45,7 +45,7 @@ def backlog(*, patience_s: float = 1.0, events_limit: int = 100, dropped: list[N
 
 
 def taken(queue: Backlog, now: float = 0.0, *, most: int = 100) -> list[Effect]:
-    jobs = []
+    jobs: list[Effect] = []
     while len(jobs) < most and (job := queue.next(now)) is not None:
         jobs.append(job.effect)
     return jobs

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.declaration import resolve
+from gangsched.core.explain import Holders, ahead_of, amounts, incomplete, refused
+from gangsched.core.gang import Gang
+from gangsched.core.life import Assessment, advance
+from gangsched.core.model import GroupKey, PodTerm, Role
+from gangsched.core.placement import Ask, place
+from gangsched.core.policy import Policy
+from gangsched.core.refusal import Refusal
+from gangsched.core.snapshot import Snapshot
+from tests.builders import GPU, group, key, node, pod
+
+
+def refuse(cluster, members, *, need=None):
+    found = place(Snapshot(cluster), Ask(members=members, need=len(members) if need is None else need))
+    assert isinstance(found, Refusal), found
+    return found
+
+
+def members(number, **fields):
+    return [pod(f"m{at}", **fields) for at in range(number)]
+
+
+def assess(spec, pods) -> Assessment:
+    gang = Gang(spec.key, group=spec, pods={each.uid: each for each in pods})
+    terms, hindrance = resolve(gang, pods, policy=Policy(), priority_classes={})
+    return advance(gang, terms, hindrance, now=1.0, policy=Policy())
+
+
+# Members that do not exist yet
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "said"),
+    [
+        pytest.param(group(min_member=3), members(2), "2 of 3 members exist; 1 more member is needed.", id="one"),
+        pytest.param(group(min_member=5), members(2), "2 of 5 members exist; 3 more members are needed.", id="several"),
+        pytest.param(
+            group(min_member=2, roles=(Role("ps", 1), Role("w", 1))),
+            members(2, role="w"),
+            "2 of 2 members exist; missing by role: 1 of role ps.",
+            id="of a role",
+        ),
+        pytest.param(
+            group(min_member=4, roles=(Role("w", 1), Role("ps", 2))),
+            members(1, role="w"),
+            "1 of 4 members exist; 3 more members are needed; missing by role: 2 of role ps.",
+            id="both",
+        ),
+    ],
+)
+def test_an_incomplete_group_is_told_how_many_members_are_missing(spec, pods, said):
+    assert incomplete(assess(spec, pods)) == said
+
+
+def test_a_group_whose_roles_are_capped_below_its_minimum_is_told_so():
+    spec = group(min_member=3, roles=(Role("w", 1, 2),))
+    assert incomplete(assess(spec, members(3, role="w"))) == (
+        "3 of 3 members exist; its members are more than maxMember leaves room for."
+    )
+
+
+# Refusals
+
+
+def test_a_fragmented_cluster_is_explained_with_the_largest_number_that_fits(cluster_of):
+    cluster = cluster_of(*(node(f"n{at}", cpu=3) for at in range(4)), node("n4", unschedulable=True))
+    assert refused(refuse(cluster, members(6, cpu=2))) == (
+        "Only 4 of 6 members fit, and the present nodes could not take them even if they were empty: enough is free in "
+        "all, but no node has cpu 2 left for one more. Of 5 nodes: 4 with too little cpu; 1 cordoned."
+    )
+
+
+def test_what_lacks_in_all_is_explained_with_the_amount(cluster_of):
+    cluster = cluster_of(node("n1", cpu=8, gpu=8), pod("old", cpu=2, gpu=4, node="n1"))
+    assert refused(refuse(cluster, members(8, cpu="1500m", gpu=1))) == (
+        f"Only 4 of 8 members fit, and the present nodes could not take them even if they were empty: cpu 6, {GPU} 4 "
+        f"more is needed than is free on the nodes that accept them. Of 1 node: 1 with too little cpu; "
+        f"1 with too little {GPU}."
+    )
+
+
+def test_a_single_pod_is_told_of_room_and_not_of_members(cluster_of):
+    cluster = cluster_of(node("n1", cpu=2), pod("old", cpu=2, node="n1"))
+    assert refused(refuse(cluster, members(1))) == (
+        "No node has room: cpu 1 more is needed than is free on the nodes that accept it. Of 1 node: 1 with too little "
+        "cpu."
+    )
+    assert refused(refuse(cluster, members(1, cpu=3))).startswith(
+        "No node has room, and the present nodes could not take it even if they were empty: "
+    )
+
+
+def test_none_of_several_members_fits(cluster_of):
+    cluster = cluster_of(node("n1", cpu=2), pod("old", cpu=2, node="n1"))
+    assert refused(refuse(cluster, members(2))).startswith("None of 2 members fits: cpu 2 more is needed than is free")
+
+
+def test_a_cluster_without_nodes_is_explained_as_such(cluster_of):
+    assert refused(refuse(cluster_of(), members(2))) == (
+        "None of 2 members fits: cpu 2 more is needed than is free on the nodes that accept them. There are no nodes."
+    )
+
+
+def test_every_obstacle_has_its_words(cluster_of):
+    strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
+    cluster = cluster_of(
+        node("cordoned", unschedulable=True),
+        node("tainted", taints=["a:NoSchedule"]),
+        node("elsewhere"),
+        node("full", pods=1, labels={"disk": "fast"}),
+        node("port", labels={"disk": "fast"}),
+        node("strict", labels={"disk": "fast", "zone": "a"}),
+        pod("a", cpu=None, node="full"),
+        pod("b", node="port", host_ports=[80]),
+        pod("d", node="strict", anti_affinity=[strict]),
+    )
+    said = refused(refuse(cluster, members(1, node_selector={"disk": "fast"}, host_ports=[80])))
+    assert said == (
+        "No node has room. Of 6 nodes: 1 closed by the anti-affinity of a pod there; 1 with the host port taken; "
+        "1 not matched by nodeSelector or node affinity; 1 cordoned; 1 with a taint that is not tolerated; "
+        "1 with as many pods as allowed."
+    )
+
+
+def test_holders_and_who_is_ahead_close_the_message(cluster_of):
+    cluster = cluster_of(node("n1", cpu=2), pod("old", cpu=2, node="n1"))
+    said = refused(refuse(cluster, members(1)), holders="Held by default/x", ahead="Ahead of it: default/y")
+    assert said.endswith(". Held by default/x. Ahead of it: default/y.")
+
+
+def test_amounts_are_written_as_people_write_them():
+    assert amounts([("cpu", 1500), ("memory", 2 << 30), (GPU, 8)]) == f"cpu 1.5, memory 2Gi, {GPU} 8"
+    assert amounts([]) == ""
+
+
+# Who is ahead, who holds
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ([], ""),
+        ([key("b")], "Ahead of it: default/b"),
+        ([key("b"), key("c"), key("d")], "Ahead of it: default/b, default/c, default/d"),
+        ([key("b"), key("c"), key("d"), key("e")], "Ahead of it: default/b, default/c, default/d and 1 other"),
+        ([key("b"), key("x/b"), key("x/c")], "Ahead of it: default/b and 2 others"),
+        ([key("x/b")], "Ahead of it: 1 other group or pod"),
+        ([key("x/b"), key("x/c")], "Ahead of it: 2 other groups or pods"),
+        ([GroupKey("default", "pod", "uid-pod")], "Ahead of it: 1 other group or pod"),
+    ],
+)
+def test_groups_ahead_are_named_in_the_own_namespace_and_counted_elsewhere(before, said):
+    assert ahead_of(key("a"), before) == said
+
+
+def held(cluster, refusal, name="a"):
+    return Holders(cluster).sentence(key(name), refusal)
+
+
+def test_holders_are_named_with_what_they_hold_most_first(cluster_of):
+    cluster = cluster_of(
+        node("n1", cpu=16),
+        node("n2", cpu=16),
+        pod("x0", cpu=6, group="x", node="n1"),
+        pod("x1", cpu=6, group="x", node="n2"),
+        pod("y0", cpu=8, group="y", node="n1"),
+        pod("z0", cpu=1, group="z", node="n2"),
+        pod("single", cpu=1, group="", node="n2"),
+        pod("w0", cpu="500m", group="w", node="n2"),
+        pod("idle", cpu=None, memory="1Gi", group="idle", node="n2"),
+    )
+    refusal = refuse(cluster, members(2, cpu=9))
+    assert held(cluster, refusal) == (
+        "Held by default/x (cpu 12), default/y (cpu 8), default/single (cpu 1) and 2 others"
+    )
+
+
+def test_holders_of_other_namespaces_are_only_counted(cluster_of):
+    cluster = cluster_of(
+        node("n1", cpu=8), pod("secret/x", cpu=4, node="n1"), pod("secret/y", cpu=3, group="b", node="n1")
+    )
+    refusal = refuse(cluster, members(2))
+    assert held(cluster, refusal) == "Held by 2 other groups or pods"
+
+
+def test_the_gangs_own_members_do_not_hold_against_it(cluster_of):
+    cluster = cluster_of(node("n1", cpu=8), pod("old", cpu=8, group="a", node="n1"))
+    refusal = refuse(cluster, members(2))
+    assert held(cluster, refusal) == ""
+    assert held(cluster, refusal, "other") == "Held by default/a (cpu 8)"
+
+
+def test_only_nodes_that_accept_the_gang_are_looked_at(cluster_of):
+    cluster = cluster_of(
+        node("n1", cpu=1),
+        node("n2", cpu=8, unschedulable=True),
+        pod("x", cpu=1, group="x", node="n1"),
+        pod("y", cpu=8, group="y", node="n2"),
+    )
+    assert held(cluster, refuse(cluster, members(1))) == "Held by default/x (cpu 1)"
+
+
+def test_where_no_resource_lacks_nobody_holds_it(cluster_of):
+    cluster = cluster_of(node("n1"), pod("x", group="x", node="n1", host_ports=[80]))
+    assert held(cluster, refuse(cluster, members(1, host_ports=[80]))) == ""
+
+
+def test_a_fragmented_resource_has_holders_too(cluster_of):
+    cluster = cluster_of(
+        node("n1", cpu=4), node("n2", cpu=4), pod("x", cpu=2, group="x", node="n1"), pod("y", group="y", node="n2")
+    )
+    assert held(cluster, refuse(cluster, members(1, cpu=4))) == "Held by default/x (cpu 2), default/y (cpu 1)"
+
+
+def test_answers_are_remembered_until_they_are_renewed(cluster_of):
+    cluster = cluster_of(node("n1", cpu=1), pod("x", group="x", node="n1"))
+    holders = Holders(cluster)
+    refusal = refuse(cluster, members(1))
+    assert holders.sentence(key("a"), refusal) == "Held by default/x (cpu 1)"
+    cluster.remove_pod("uid-default/x")
+    assert holders.sentence(key("a"), refusal) == "Held by default/x (cpu 1)"
+    holders.renew()
+    assert holders.sentence(key("a"), refusal) == ""

@@ -1,0 +1,162 @@
+"""The machine's door: lists that replace what was known, objects that come and go, and what metrics read."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.effects import BindPod
+from gangsched.core.events import (
+    BindRefused,
+    Event,
+    GroupGone,
+    GroupSeen,
+    GroupsReplaced,
+    NamespaceGone,
+    NamespaceSeen,
+    NamespacesReplaced,
+    NodeGone,
+    NodeSeen,
+    NodesReplaced,
+    PodBound,
+    PodGone,
+    PodSeen,
+    PodsReplaced,
+    PriorityClassesReplaced,
+    PriorityClassGone,
+    PriorityClassSeen,
+    Refused,
+    StatusRefused,
+    StatusWritten,
+    Synced,
+    TimePassed,
+)
+from gangsched.core.machine import Machine
+from gangsched.core.model import PodTerm, Requirement
+from gangsched.core.policy import Policy
+from tests.builders import group, key, label_pairs, node, pod, pods
+
+
+def synced(*events: Event) -> Machine:
+    machine = Machine(Policy())
+    machine.handle([*events, Synced()], 1000.0)
+    return machine
+
+
+def bindings(machine: Machine, *events: Event, now: float = 1000.0) -> list[tuple[str, str]]:
+    effects = machine.handle(list(events), now)
+    assert machine.validate() == []
+    return [(effect.name, effect.node) for effect in effects if isinstance(effect, BindPod)]
+
+
+def test_a_list_of_pods_forgets_who_is_not_in_it_and_frees_the_room():
+    machine = synced(NodeSeen(node(cpu=2)), PodSeen(pod("old", group="", node="n1", cpu=2)), PodSeen(pod("gone-0")))
+    plain = pod("new", group="", cpu=2)
+    assert bindings(machine, PodsReplaced((plain,))) == [("new", "n1")]
+    assert set(machine.cluster.pods) == {plain.uid}
+    assert set(machine.gangs) == {key("new")._replace(pod_uid=plain.uid)}
+
+
+def test_a_list_of_nodes_forgets_who_is_not_in_it():
+    machine = synced(NodeSeen(node("n1")), NodeSeen(node("n2")))
+    assert bindings(machine, NodesReplaced((node("n3"),)), PodSeen(pod("p", group=""))) == [("p", "n3")]
+
+
+def test_a_list_of_podgroups_forgets_who_is_not_in_it():
+    machine = synced(NodeSeen(node()), GroupSeen(group("a")), GroupSeen(group("b", min_member=1)))
+    assert bindings(machine, GroupsReplaced((group("b", min_member=1),)), *map(PodSeen, pods("b", 1))) == [
+        ("b-0", "n1")
+    ]
+    assert set(machine.gangs) == {key("b")}
+
+
+def test_a_list_of_priority_classes_replaces_those_known():
+    machine = synced(
+        PriorityClassSeen("old", 5), NodeSeen(node()), GroupSeen(group("a", min_member=1, priority_class="old"))
+    )
+    machine.handle([PriorityClassesReplaced((("new", 1),))], 1000.0)
+    assert bindings(machine, *map(PodSeen, pods("a", 1))) == []
+    assert bindings(machine, PriorityClassSeen("old", 1)) == [("a-0", "n1")]
+
+
+KEEPS_OUT = PodTerm(
+    "host", (Requirement("app", "In", ("x",)),), namespace_selector=(Requirement("team", "In", ("t",)),)
+)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        NamespaceGone("default"),
+        NamespaceSeen("default", label_pairs({"team": "u"})),
+        NamespacesReplaced(()),
+        NamespacesReplaced((("default", label_pairs({"team": "u"})),)),
+    ],
+)
+def test_a_namespace_whose_labels_change_lets_in_whom_anti_affinity_kept_out(event):
+    machine = synced(
+        NamespaceSeen("default", label_pairs({"team": "t"})),
+        NodeSeen(node(labels={"host": "h"})),
+        PodSeen(pod("other/keeper", group="", node="n1", anti_affinity=[KEEPS_OUT])),
+        PodSeen(pod("p", group="", labels={"app": "x"})),
+    )
+    assert bindings(machine, TimePassed()) == []
+    assert bindings(machine, event) == [("p", "n1")]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PodGone("nobody"),
+        NodeGone("nowhere"),
+        GroupGone(key("none")),
+        NamespaceGone("none"),
+        PriorityClassGone("none"),
+        PodBound("nobody", "n1"),
+        BindRefused("nobody", "n1", Refused.GONE, "gone"),
+        BindRefused(pod("a-0").uid, "elsewhere", Refused.FORBIDDEN, "no"),
+        PodBound(pod("a-0").uid, "elsewhere"),
+        StatusWritten(key("none"), "5", reserved=True),
+        StatusRefused(key("none"), stale=True),
+        TimePassed(),
+    ],
+)
+def test_news_of_what_is_unknown_or_outdated_changes_nothing(event):
+    machine = synced(NodeSeen(node()), GroupSeen(group("a", min_member=1)), *map(PodSeen, pods("a", 1)))
+    (binding,) = machine.gangs[key("a")].bindings.values()
+    machine.handle([event], 1000.0)
+    assert machine.validate() == []
+    assert machine.gangs[key("a")].bindings[binding.pod.uid] is binding
+    assert binding.state == "Sent"
+
+
+def test_stats_count_groups_by_phase_and_plain_pods_only_as_waiting():
+    machine = synced(
+        NodeSeen(node(cpu=1)),
+        GroupSeen(group("a", min_member=1)),
+        GroupSeen(group("b", min_member=2)),
+        *map(PodSeen, (*pods("a", 1), *pods("b", 2), pod("p", group="", created=9.0))),
+    )
+    stats = machine.stats()
+    assert (stats.pods, stats.nodes, dict(stats.phases)) == (4, 1, {"Binding": 1, "Queued": 1})
+    assert (stats.waiting, stats.parked) == (2, 2)
+    assert dict(stats.refusals) == {"NeverFits": 1, "Unschedulable": 1}
+
+
+def test_waits_are_the_seconds_from_complete_to_bound_and_are_taken_once():
+    machine = synced(GroupSeen(group("a", min_member=1)), *map(PodSeen, pods("a", 1)))
+    machine.handle([NodeSeen(node())], 1007.5)
+    machine.handle([PodBound(pod("a-0").uid, "n1")], 1008.0)
+    assert machine.take_waits() == [8.0]
+    assert machine.take_waits() == []
+
+
+def test_validate_names_a_binding_that_is_not_counted():
+    machine = synced(NodeSeen(node()), GroupSeen(group("a", min_member=1)), *map(PodSeen, pods("a", 1)))
+    machine.cluster.forget(pod("a-0").uid)
+    assert machine.validate() == ["default/a: uid-default/a-0 is bound to n1 but counted on "]
+
+
+def test_equal_events_give_equal_effects():
+    events = [NodeSeen(node()), *(GroupSeen(group(name, min_member=2)) for name in "abcd"), Synced()]
+    events += [PodSeen(member) for name in "dcba" for member in pods(name, 3)]
+    assert Machine(Policy()).handle(events, 1.0) == Machine(Policy()).handle(events, 1.0)

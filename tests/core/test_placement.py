@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.model import HostPort, PodTerm
+from gangsched.core.placement import Ask, Placement, classify, place
+from gangsched.core.quantity import MAX_AMOUNT
+from gangsched.core.refusal import Refusal
+from gangsched.core.snapshot import Snapshot
+from tests.builders import node, pod
+
+HOST = "kubernetes.io/hostname"
+
+
+def gang(number, **fields):
+    return [pod(f"m{at}", created=float(at), **fields) for at in range(number)]
+
+
+def ask(members, *, need=None, **fields):
+    return Ask(members=members, need=len(members) if need is None else need, **fields)
+
+
+def run(cluster, members, **fields):
+    return place(Snapshot(cluster), ask(members, **fields))
+
+
+def spread_over(found):
+    """How many members each node got."""
+    assert isinstance(found, Placement), found
+    counts: dict[str, int] = {}
+    for _, name in found.assignments:
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def by_name(found):
+    assert isinstance(found, Placement), found
+    return {member.name: name for member, name in found.assignments}
+
+
+# Strategies
+
+
+def test_pack_fills_the_fullest_accepted_node_first(cluster_of):
+    cluster = cluster_of(
+        node("empty", cpu=8),
+        node("half", cpu=8),
+        node("closed", cpu=8, unschedulable=True),
+        pod("a", cpu=4, node="half"),
+        pod("b", cpu=7, node="closed"),
+    )
+    assert spread_over(run(cluster, gang(3))) == {"half": 3}
+    assert spread_over(run(cluster, gang(6))) == {"half": 4, "empty": 2}
+
+
+def test_spread_gives_each_node_one_in_turn(cluster_of):
+    cluster = cluster_of(*(node(f"n{at}", cpu=8) for at in range(4)))
+    assert spread_over(run(cluster, gang(4), strategy="Spread")) == {"n0": 1, "n1": 1, "n2": 1, "n3": 1}
+    assert spread_over(run(cluster, gang(6), strategy="Spread")) == {"n0": 2, "n1": 2, "n2": 1, "n3": 1}
+
+
+def test_spread_counts_the_members_that_are_bound_already(cluster_of):
+    cluster = cluster_of(*(node(f"n{at}", cpu=8) for at in range(3)))
+    found = run(cluster, gang(2), strategy="Spread", own={"n0": 1, "n1": 1, "gone": 4})
+    assert spread_over(found) == {"n2": 1, "n0": 1}
+
+
+def test_spread_counts_members_of_all_classes_together(cluster_of):
+    cluster = cluster_of(node("n0", cpu=8), node("n1", cpu=8))
+    members = [*gang(1), pod("other", cpu=2), pod("third", cpu=3)]
+    assert sorted(spread_over(run(cluster, members, strategy="Spread")).values()) == [1, 2]
+
+
+def test_one_gangs_members_do_not_count_as_anothers_own(cluster_of):
+    cluster = cluster_of(node("n0", cpu=8), node("n1", cpu=8))
+    snapshot = Snapshot(cluster)
+    first = place(snapshot, ask(gang(1), strategy="Spread"))
+    second = place(snapshot, ask([pod("b0", cpu=2)], strategy="Spread"))
+    assert spread_over(first) == {"n0": 1}
+    assert spread_over(second) == {"n1": 1}
+    third = place(snapshot, ask([pod("c0", cpu=5)], strategy="Pack"))
+    assert spread_over(third) == {"n1": 1}
+
+
+# Room
+
+
+def test_a_gpu_group_is_placed_on_idle_gpu_nodes(cluster_of):
+    cluster = cluster_of(node("plain", cpu=64), node("gpu-1", gpu=4), node("gpu-2", gpu=4))
+    assert spread_over(run(cluster, gang(8, gpu=1))) == {"gpu-1": 4, "gpu-2": 4}
+    assert isinstance(run(cluster, gang(9, gpu=1)), Refusal)
+
+
+def test_a_resource_that_no_node_has_fits_never(cluster_of):
+    refused = run(cluster_of(node("n1")), gang(2, requests={"x.io/unheard-of": 1}))
+    assert (refused.fits, refused.never) == (0, True)
+    assert refused.short == (("x.io/unheard-of", 2),)
+
+
+def test_the_pod_count_limits_pods_without_requests(cluster_of):
+    cluster = cluster_of(node("n1", pods=3), pod("old", cpu=None, node="n1"))
+    assert spread_over(run(cluster, gang(2, cpu=None))) == {"n1": 2}
+    assert run(cluster, gang(3, cpu=None)).fits == 2
+
+
+def test_a_node_without_a_pod_count_takes_nobody(cluster_of):
+    refused = run(cluster_of(node("n1", pods=0)), gang(1, cpu=None))
+    assert (refused.fits, refused.never) == (0, True)
+
+
+def test_a_node_overcommitted_in_memory_still_takes_who_asks_for_cpu_alone(cluster_of):
+    cluster = cluster_of(node("n1", cpu=8, memory="1Gi"), pod("old", cpu=None, memory="3Gi", node="n1"))
+    assert spread_over(run(cluster, gang(2))) == {"n1": 2}
+    assert run(cluster, gang(1, memory="1")).fits == 0
+
+
+def test_enough_in_sum_but_not_per_node_is_refused_with_the_largest_number_that_fits(cluster_of):
+    cluster = cluster_of(*(node(f"n{at}", cpu=3) for at in range(4)))
+    refused = run(cluster, gang(6, cpu=2))
+    assert (refused.wanted, refused.fits) == (6, 4)
+    assert refused.short == ()
+    assert refused.fragmented
+
+
+def test_the_largest_number_that_fits_is_found_among_members_of_different_sizes(cluster_of):
+    """Three of the largest, or the two small and one large; with both small ones on one node four fit."""
+    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4), node("n3", cpu=4))
+    members = [*gang(3, cpu=3), pod("s0", cpu=2), pod("s1", cpu=2)]
+    assert run(cluster, members).fits == 4
+
+
+# Constraints
+
+
+def test_two_members_of_one_gang_never_share_a_host_port(cluster_of):
+    cluster = cluster_of(node("n1"), node("n2"), node("n3"), pod("old", node="n3", host_ports=[80]))
+    found = run(cluster, gang(2, host_ports=[80]))
+    assert spread_over(found) == {"n1": 1, "n2": 1}
+    refused = run(cluster, gang(3, host_ports=[80]))
+    assert (refused.fits, refused.never) == (2, False)
+    assert run(cluster, gang(4, host_ports=[80])).never
+
+
+def test_members_of_different_classes_do_not_share_a_host_port_either(cluster_of):
+    members = [pod("a", host_ports=[80]), pod("b", cpu=2, host_ports=[80, 81]), pod("c", cpu=3, host_ports=[81])]
+    refused = run(cluster_of(node("n1")), members)
+    assert (refused.fits, refused.never) == (2, True)
+    found = by_name(run(cluster_of(node("n1"), node("n2")), members))
+    assert found["a"] == found["c"] != found["b"]
+
+
+def test_two_specific_ips_stand_side_by_side(cluster_of):
+    members = [pod("a", host_ports=[HostPort(80, ip="10.0.0.1")]), pod("b", host_ports=[HostPort(80, ip="10.0.0.2")])]
+    assert spread_over(run(cluster_of(node("n1")), members)) == {"n1": 2}
+
+
+def test_anti_affinity_of_an_existing_pod_forbids_its_domain_to_members_without_constraints(cluster_of):
+    strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
+    cluster = cluster_of(
+        node("n1", labels={"zone": "a"}),
+        node("n2", labels={"zone": "a"}),
+        node("n3", labels={"zone": "b"}),
+        pod("strict", node="n1", anti_affinity=[strict]),
+    )
+    assert spread_over(run(cluster, gang(8))) == {"n3": 8}
+    refused = run(cluster, gang(9))
+    assert (refused.fits, refused.never) == (8, False)
+    elsewhere = [pod(f"other/m{at}") for at in range(9)]
+    assert isinstance(run(cluster, elsewhere), Placement)
+
+
+def test_members_closed_out_by_different_pods_are_told_apart(cluster_of):
+    strict = PodTerm(topology_key=HOST, selector=(), namespaces=("default",))
+    cluster = cluster_of(
+        node("n1", cpu=2, labels={HOST: "n1"}),
+        node("n2", cpu=2, labels={HOST: "n2"}),
+        pod("strict", cpu=None, node="n1", anti_affinity=[strict]),
+    )
+    members = [pod("other/free-0"), pod("other/free-1"), pod("bound-0"), pod("bound-1")]
+    found = by_name(run(cluster, members))
+    assert found == {"free-0": "n1", "free-1": "n1", "bound-0": "n2", "bound-1": "n2"}
+
+
+def test_equal_classes_are_one_object(cluster_of):
+    snapshot = Snapshot(cluster_of(node("n1")))
+    classes = classify(snapshot, [*gang(3), pod("x", cpu=2)])
+    assert len({id(member) for member in classes.values()}) == 2
+    assert classes["uid-default/m0"] is classes["uid-default/m2"]
+
+
+# Quorum (contract rule 8)
+
+
+def test_only_the_quorum_is_placed_and_its_first_members_first(cluster_of):
+    found = run(cluster_of(node("n1", cpu=8)), gang(6), need=3)
+    assert list(by_name(found)) == ["m0", "m1", "m2"]
+
+
+def test_a_member_that_fits_nowhere_is_passed_over_while_the_minimum_can_be_reached(cluster_of):
+    cluster = cluster_of(node("n1", cpu=4))
+    members = [pod("huge", cpu=9), *gang(3)]
+    assert list(by_name(run(cluster, members, need=3))) == ["m0", "m1", "m2"]
+    refused = run(cluster, members, need=4)
+    assert (refused.wanted, refused.fits, refused.never) == (4, 3, True)
+
+
+def test_each_roles_minimum_is_kept_when_members_are_passed_over(cluster_of):
+    cluster = cluster_of(node("n1", cpu=4))
+    members = [pod("w0", cpu=2, role="w"), pod("w1", cpu=2, role="w"), pod("ps0", cpu=2, role="ps")]
+    assert list(by_name(run(cluster, members, need=2, role_needs={"ps": 1}))) == ["w0", "ps0"]
+    assert list(by_name(run(cluster, members, need=2, role_needs={"ps": 0}))) == ["w0", "w1"]
+
+
+def test_the_roles_minima_add_up_where_they_exceed_the_need(cluster_of):
+    members = [pod("w0", role="w"), pod("w1", role="w"), pod("ps0", role="ps"), pod("none")]
+    found = run(cluster_of(node("n1")), members, need=1, role_needs={"w": 2, "ps": 1})
+    assert list(by_name(found)) == ["w0", "w1", "ps0"]
+
+
+def test_a_pod_without_role_counts_toward_the_need_only(cluster_of):
+    members = [pod("none"), pod("w0", role="w"), pod("ps0", cpu=9, role="ps")]
+    refused = run(cluster_of(node("n1", cpu=8)), members, need=2, role_needs={"ps": 1})
+    assert (refused.wanted, refused.fits) == (2, 1)
+    assert refused.failing.shape.requests == (("cpu", 9000),)
+
+
+def test_a_refusal_counts_what_fits_toward_the_quorum_and_not_beyond_it(cluster_of):
+    """Five workers fit, but only two of the quorum's three slots are theirs."""
+    members = [*(pod(f"w{at}", role="w") for at in range(5)), pod("ps0", cpu=9, role="ps")]
+    refused = run(cluster_of(node("n1", cpu=8)), members, need=3, role_needs={"w": 2, "ps": 1})
+    assert (refused.wanted, refused.fits) == (3, 2)
+
+
+# What is left behind
+
+
+def test_a_placement_stays_taken_on_the_snapshot_and_a_refusal_takes_nothing(cluster_of):
+    snapshot = Snapshot(cluster_of(node("n1", cpu=8)))
+    assert isinstance(place(snapshot, ask(gang(5))), Placement)
+    free = snapshot.free.copy()
+    refused = place(snapshot, ask(gang(4)))
+    assert isinstance(refused, Refusal)
+    assert (refused.fits, refused.never) == (3, False)
+    assert (snapshot.free == free).all()
+    assert spread_over(place(snapshot, ask(gang(3)))) == {"n1": 3}
+
+
+def test_a_cluster_without_nodes_refuses_everybody(cluster_of):
+    refused = run(cluster_of(), gang(2))
+    assert (refused.fits, refused.nodes, refused.never, refused.obstacles) == (0, 0, True, ())
+
+
+@pytest.mark.parametrize("strategy", ["Pack", "Spread"])
+def test_absurd_quantities_are_neither_overcommitted_nor_refused_where_they_fit(cluster_of, strategy):
+    cluster = cluster_of(*(node(f"n{at}", memory=MAX_AMOUNT, pods=MAX_AMOUNT) for at in range(3)))
+    huge = gang(3, cpu=None, memory=MAX_AMOUNT)
+    assert spread_over(run(cluster, huge, strategy=strategy)) == {"n0": 1, "n1": 1, "n2": 1}
+    refused = run(cluster, gang(4, cpu=None, memory=MAX_AMOUNT), strategy=strategy)
+    assert refused.fits == 3
+    assert refused.short == (("memory", MAX_AMOUNT),)
+    tiny = gang(40, cpu=None)
+    assert sum(spread_over(run(cluster, tiny, strategy=strategy)).values()) == 40
+
+
+def test_a_gang_of_many_sizes_on_many_nodes_is_placed(cluster_of):
+    cluster = cluster_of(*(node(f"n{at:03}", cpu=8) for at in range(100)))
+    members = [pod(f"m{at}", cpu=1 + at % 7) for at in range(200)]
+    found = run(cluster, members)
+    assert isinstance(found, Placement)
+    used: dict[str, int] = {}
+    for member, name in found.assignments:
+        used[name] = used.get(name, 0) + dict(member.shape.requests)["cpu"]
+    assert max(used.values()) <= 8000
+    assert len(found.assignments) == 200

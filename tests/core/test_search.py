@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from gangsched.core import search
+from gangsched.core.search import Budget, Search, Slots, selections, size
+from gangsched.core.snapshot import MemberClass, Snapshot
+from tests.builders import node, pod, shape
+
+A, B, C = (MemberClass(shape(cpu)) for cpu in ("3", "2", "1"))
+
+
+def member(*args, **fields):
+    return MemberClass(shape(*args, **fields))
+
+
+def find(cluster, *wanted, budget=None):
+    """Places for (class, number) pairs, by class and node name; None if there are none."""
+    snapshot = Snapshot(cluster)
+    attempt = Search(snapshot, [each for each, _ in wanted], budget or Budget())
+    found = attempt.find({(each, ""): number for each, number in wanted})
+    if found is None:
+        return None
+    for each, row, number in found:
+        assert snapshot.caps(each)[row] >= number
+        snapshot.take(row, each, number)
+    placed = Counter[MemberClass]()
+    for each, _, number in found:
+        placed[each] += number
+    assert placed == {each: number for each, number in wanted if number}
+    return sorted((snapshot.name(row), number) for _, row, number in found)
+
+
+def test_a_packing_that_only_one_distribution_allows_is_found(cluster_of):
+    cluster = cluster_of(node("n1", cpu=5), node("n2", cpu=5), node("n3", cpu=4))
+    assert find(cluster, (A, 2), (B, 4)) == [("n1", 1), ("n1", 1), ("n2", 1), ("n2", 1), ("n3", 2)]
+
+
+def test_nothing_is_found_where_nothing_is(cluster_of):
+    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
+    budget = Budget()
+    assert find(cluster, (A, 2), (B, 1), budget=budget) is None
+    assert not budget.ended
+
+
+def test_classes_of_which_none_is_wanted_take_no_part(cluster_of):
+    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
+    assert find(cluster, (A, 0), (B, 4)) == [("n1", 2), ("n2", 2)]
+
+
+def test_equal_nodes_are_told_apart_by_the_ports_taken_on_the_way(cluster_of):
+    """A class placed first takes a port on one of two equal nodes; the next must go to the other."""
+    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
+    first, second = member("2", host_ports=[80, 81]), member("2", host_ports=[81])
+    third = member("2", host_ports=[82])
+    assert find(cluster, (first, 1), (second, 1), (third, 2)) == [("n1", 1), ("n1", 1), ("n2", 1), ("n2", 1)]
+    assert find(cluster, (first, 2), (second, 1)) is None
+    assert find(cluster, (first, 1), (second, 2)) is None
+
+
+def test_a_class_closed_on_one_of_two_otherwise_equal_nodes_goes_to_the_other(cluster_of):
+    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4, labels={"zone": "a"}))
+    assert find(cluster, (member("2"), 2), (member("2", node_selector={"zone": "a"}), 2)) is not None
+    assert find(cluster, (member("1"), 5), (member("2", node_selector={"zone": "a"}), 2)) is None
+
+
+def test_a_negative_rest_of_another_resource_does_not_matter(cluster_of):
+    cluster = cluster_of(
+        node("n1", cpu=4, memory="1Gi"), node("n2", cpu=4), pod("old", cpu=None, memory="2Gi", node="n1")
+    )
+    assert find(cluster, (member("4"), 1), (member("2", memory="1Gi"), 2)) == [("n1", 1), ("n2", 2)]
+    assert find(cluster, (member("4"), 2), (member("2", memory="1Gi"), 1)) is None
+
+
+def test_too_wide_a_problem_is_not_searched_and_says_so(cluster_of, monkeypatch):
+    monkeypatch.setattr(search, "WIDEST", 3)
+    cluster = cluster_of(node("n1", cpu=5), node("n2", cpu=5))
+    budget = Budget()
+    assert find(cluster, (A, 1), (B, 1), budget=budget) is None
+    assert budget.ended
+
+
+@pytest.mark.parametrize("steps", [0, 5, 12, 15, 20])
+def test_a_search_that_runs_out_of_steps_says_so(cluster_of, steps):
+    cluster = cluster_of(node("n1", cpu=5), node("n2", cpu=5))
+    budget = Budget(left=steps)
+    assert find(cluster, (A, 2), (B, 2), budget=budget) is None
+    assert budget.ended
+    assert budget.left >= 0
+
+
+def test_what_has_failed_once_costs_next_to_nothing_again(cluster_of):
+    cluster = cluster_of(*(node(f"n{at}", cpu=5) for at in range(8)))
+    budget = Budget()
+    attempt = Search(Snapshot(cluster), [A, B], budget)
+    wanted = {(A, ""): 8, (B, ""): 9}
+    assert attempt.find(wanted) is None
+    left = budget.left
+    assert attempt.find(wanted) is None
+    assert left - budget.left == 10
+
+
+def test_interchangeable_nodes_are_not_tried_in_every_order(cluster_of):
+    """Twenty equal nodes with room for one of each class, and one member too many: told in few steps."""
+    nodes = [node(f"n{at:02}", cpu=8, memory="8Gi", pods=2) for at in range(20)]
+    cluster = cluster_of(*nodes)
+    classes = [(member("5", memory="1Gi"), 20), (member("2", memory="6Gi"), 20), (member("1", memory="1Gi"), 1)]
+    budget = Budget()
+    assert find(cluster, *classes, budget=budget) is None
+    assert not budget.ended
+    assert find(cluster, *classes[:2]) is not None
+
+
+def test_size_is_the_largest_share_of_the_largest_node(cluster_of):
+    snapshot = Snapshot(cluster_of(node("n1", cpu=8, memory="8Gi"), node("n2", cpu=4, memory="16Gi", gpu=4)))
+    assert size(snapshot, member("2")) == 0.25
+    assert size(snapshot, member("2", memory="8Gi")) == 0.5
+    assert size(snapshot, member("1", gpu=4)) == 1.0
+    assert size(snapshot, member(None)) == 0.0
+    assert size(snapshot, member(requests={"x.io/unheard-of": 1})) == float("inf")
+    assert size(Snapshot(cluster_of()), member("1")) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "roles", "free", "number", "chosen"),
+    [
+        pytest.param({(A, ""): 2}, {}, 2, 2, [(2,)], id="all there are"),
+        pytest.param({(A, ""): 2}, {}, 3, 3, [], id="more than there are"),
+        pytest.param({(A, ""): 2, (B, ""): 2}, {}, 2, 2, [(2, 0), (1, 1), (0, 2)], id="every mixture"),
+        pytest.param({(A, "w"): 3, (B, "ps"): 1}, {"ps": 1}, 2, 3, [(2, 1)], id="a role that must be there"),
+        pytest.param({(A, "w"): 3, (B, "ps"): 1}, {"ps": 1}, 2, 2, [(2, 0), (1, 1)], id="or is still missing"),
+        pytest.param({(A, "w"): 3, (B, "w"): 3}, {"w": 2}, 0, 2, [(2, 0), (1, 1), (0, 2)], id="a role of two classes"),
+        pytest.param({(A, "w"): 3, (B, "x"): 1}, {"w": 1}, 0, 1, [(1, 0)], id="no slot for another role"),
+        pytest.param({(A, ""): 1}, {}, 1, 0, [()], id="none at all"),
+    ],
+)
+def test_selections_are_the_ways_to_fill_the_slots(kinds, roles, free, number, chosen):
+    found = [
+        tuple(one.get(kind, 0) for kind in kinds) if one else ()
+        for one in selections(kinds, Slots(roles, free), number)
+    ]
+    assert found == chosen
+
+
+def test_slots_add_up():
+    assert Slots({"w": 2, "ps": 1}, 3).number == 6
