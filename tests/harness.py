@@ -47,7 +47,8 @@ class Harness:
     """A cluster in memory. `pods`, `nodes`, `groups` are what the API server holds; `emitted` every Event so far.
 
     `inbox` is what has happened and has not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
-    write; a binding for which `lose_answer` holds is made, but answered as if it had not been. `history` is all that the machine was given and what it decided, since the last restart.
+    write; a binding for which `lose_answer` holds is made, but answered as if it had not been. `history` is all that
+    the machine was given and what it decided, since the last restart.
     """
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:

@@ -59,6 +59,10 @@ class AntiAffinityIndex:
             if not values:
                 del self._domains[term]
 
+    def selecting_keys(self) -> frozenset[str]:
+        """The label keys that the terms' selectors look at: pods alike in these are forbidden the same domains."""
+        return frozenset(requirement.key for term in self._domains for requirement in term.selector or ())
+
     def forbidden(
         self, *, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> frozenset[Domain]:

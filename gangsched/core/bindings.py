@@ -72,7 +72,6 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -
         release(gang, cluster, event.uid)
         pod = cluster.pods.get(event.uid)
         if pod is not None and not pod.node:
-            cluster.remove_pod(event.uid)
             gang.pods.pop(event.uid, None)
         return False
     wait_s = min(FIRST_RETRY_S * 2.0 ** min(binding.tries - 1, 10), LONGEST_RETRY_S)
@@ -102,7 +101,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
     A pod that shows a node has been bound, by us or by somebody else; a held place is worth nothing once its pod is
     no member any more or its node is gone.
     """
-    members = {pod.uid for pod in gang.live()}
+    members = {pod.uid for pod in gang.live()} if gang.bindings else set()
     for uid, binding in list(gang.bindings.items()):
         pod = gang.pods.get(uid)
         if pod is not None and pod.node:

@@ -7,6 +7,7 @@ which the queue reads after each batch of events.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -29,6 +30,7 @@ _KEPT_SHAPES = 2048
 
 Forbidden = frozenset[tuple[str, str]]
 """(topology key, value) pairs whose nodes an existing pod's required anti-affinity closes to a newcomer."""
+_NOTHING: Forbidden = frozenset()
 
 
 @dataclass(slots=True)
@@ -53,7 +55,10 @@ class _Feasibility:
 
 
 class Cluster:
-    """Nodes and pods by name and UID, with exact accounting. All pods count, whoever scheduled them."""
+    """Nodes and pods by name and UID, with exact accounting. All pods count, whoever scheduled them.
+
+    `ports` holds the host ports in use by row; `port_rows`, by protocol and number, how often each row has one in use.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
@@ -61,6 +66,7 @@ class Cluster:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.capacity = Capacity()
         self.ports: dict[int, PortsInUse] = {}
+        self.port_rows: dict[tuple[str, int], dict[int, int]] = {}
         self.anti_affinity = AntiAffinityIndex()
         self.on_node: dict[str, set[str]] = {}
         self.relief = Relief()
@@ -69,6 +75,8 @@ class Cluster:
         self._generation = 0
         self._row_generation: npt.NDArray[np.int64] = np.zeros(16, dtype=np.int64)
         self._feasibility: dict[Shape, _Feasibility] = {}
+        self._forbidden: dict[tuple[str, Labels], Forbidden] = {}
+        self._selecting_keys: frozenset[str] | None = None
         self._rank: npt.NDArray[np.int64] | None = None
 
     # Nodes
@@ -197,12 +205,18 @@ class Cluster:
     def forbidden(self, pod: Pod) -> Forbidden:
         """The topology values that required anti-affinity of existing pods closes to this pod."""
         if not self.anti_affinity:
-            return frozenset()
-        return self.anti_affinity.forbidden(
-            namespace=pod.namespace,
-            labels=dict(pod.labels),
-            namespace_labels=self.namespaces.get(pod.namespace, {}),
-        )
+            return _NOTHING
+        if self._selecting_keys is None:
+            self._selecting_keys = self.anti_affinity.selecting_keys()
+        labels = tuple(pair for pair in pod.labels if pair[0] in self._selecting_keys)
+        known = self._forbidden.get((pod.namespace, labels))
+        if known is None:
+            known = self._forbidden[pod.namespace, labels] = self.anti_affinity.forbidden(
+                namespace=pod.namespace,
+                labels=dict(labels),
+                namespace_labels=self.namespaces.get(pod.namespace, {}),
+            )
+        return known
 
     def closed_rows(self, forbidden: Forbidden) -> list[int]:
         """The rows whose nodes carry one of the forbidden topology values."""
@@ -231,6 +245,7 @@ class Cluster:
         """Contradictions between the accounting and the pods; empty when all is well (checked after every test)."""
         taken = []
         ports: dict[str, PortsInUse] = {}
+        port_rows: dict[tuple[str, int], Counter[int]] = {}
         terms = AntiAffinityIndex()
         on_node: dict[str, set[str]] = {}
         for uid, pod in self.pods.items():
@@ -241,11 +256,14 @@ class Cluster:
             if node in self.nodes:
                 taken.append((node, pod.shape.requests))
                 ports.setdefault(node, PortsInUse()).add(pod.shape.host_ports)
+                for port in pod.shape.host_ports:
+                    port_rows.setdefault((port.protocol, port.port), Counter())[self.capacity.rows[node]] += 1
                 for term in pod.anti_affinity:
                     terms.add(term, self._labels[node])
         wrong = self.capacity.mismatches(taken)
         in_use = {self.capacity.names[row]: used for row, used in self.ports.items() if used}
-        if in_use != {node: used for node, used in ports.items() if used}:
+        by_port = {port: rows for port, rows in self.port_rows.items() if rows}
+        if in_use != {node: used for node, used in ports.items() if used} or by_port != port_rows:
             wrong.append("the host ports in use are not those of the pods")
         if terms != self.anti_affinity:
             wrong.append("the anti-affinity terms are not those of the pods")
@@ -292,6 +310,9 @@ class Cluster:
         self.capacity.take(row, pod.shape.requests)
         if pod.shape.host_ports:
             self.ports.setdefault(row, PortsInUse()).add(pod.shape.host_ports)
+            for port in pod.shape.host_ports:
+                rows = self.port_rows.setdefault((port.protocol, port.port), {})
+                rows[row] = rows.get(row, 0) + 1
         self._count_terms(pod, node, 1)
 
     def _give_back(self, pod: Pod, node: str) -> None:
@@ -299,12 +320,21 @@ class Cluster:
         self.capacity.give_back(row, pod.shape.requests)
         if pod.shape.host_ports:
             self.ports[row].remove(pod.shape.host_ports)
+            for port in pod.shape.host_ports:
+                rows = self.port_rows[port.protocol, port.port]
+                rows[row] -= 1
+                if not rows[row]:
+                    del rows[row]
         self._count_terms(pod, node, -1)
         self.relief.rows.add(row)
         if pod.anti_affinity:
             self.relief.everywhere = True
 
     def _count_terms(self, pod: Pod, node: str, sign: int) -> None:
+        if not pod.anti_affinity:
+            return
+        self._forbidden.clear()
+        self._selecting_keys = None
         labels = self._labels[node]
         for term in pod.anti_affinity:
             if sign > 0:
@@ -314,6 +344,7 @@ class Cluster:
 
     def _relieve_terms(self) -> None:
         """What anti-affinity closes may change anywhere, unless there is none."""
+        self._forbidden.clear()
         self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
 
     def _touch(self, row: int) -> None:

@@ -101,7 +101,7 @@ def _declared(gang: Gang, members: Sequence[Pod]) -> tuple[GroupSpec, str, Hindr
     if spec is None:
         return (
             GroupSpec(
-                min_member=minima[0] if len(minima) == 1 else max(1, len(members)),
+                min_member=minima[0] if len(minima) == 1 else 1,
                 max_schedule_time_s=times[0] if len(times) == 1 else None,
             ),
             f"{source} annotations" if minima else source,

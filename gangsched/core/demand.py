@@ -90,6 +90,8 @@ def raised(gang: Gang, spec: GroupSpec) -> bool:
 def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod], list[Pod]]:
     """Waiting members that the maxima leave room for, and those beyond; bound ones and those on their way go first."""
     spec = terms.spec
+    if spec.max_member is None and all(role.max_member is None for role in spec.roles):
+        return list(census.waiting), []
     placed = [*census.bound, *(binding.pod for binding in gang.flying())]
     roles = Counter(map(role_of, placed))
     maxima = {role.name: role.max_member for role in spec.roles if role.max_member is not None}

@@ -56,11 +56,10 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head += f": {amounts(refusal.short)} more is needed than is free on the nodes that accept {them}"
     elif refusal.fragmented:
         head += f": enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
-    nodes = f"Of {_nodes(refusal.nodes)}: {'; '.join(map(_obstacle, refusal.obstacles))}"
-    return (
-        ". ".join(part for part in (head, nodes if refusal.nodes else "There are no nodes", holders, ahead) if part)
-        + "."
-    )
+    nodes = "" if refusal.nodes else "There are no nodes"
+    if refusal.obstacles:
+        nodes = f"Of {_nodes(refusal.nodes)}: {'; '.join(map(_obstacle, refusal.obstacles))}"
+    return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
 
 def ahead_of(key: GroupKey, before: Sequence[GroupKey]) -> str:

@@ -7,13 +7,15 @@ Only the machine and the modules it calls change a `Gang`. Everything that can b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gangsched.core.model import Group, GroupKey, GroupStatus, Pod, PodPhase
 from gangsched.core.refusal import Refusal
 from gangsched.core.states import Phase
+
+ENDED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
 
 
 class BindState(StrEnum):
@@ -72,10 +74,6 @@ class Run:
     failed: set[str] = field(default_factory=set)
     past: set[str] = field(default_factory=set)
 
-    def is_past(self, pod: Pod) -> bool:
-        """Whether the pod belongs to an earlier run, or to this one that has ended."""
-        return pod.uid in self.past
-
 
 @dataclass(slots=True)
 class Told:
@@ -132,11 +130,14 @@ class Gang:
         """Whether this is a pod without a group, placed as a group of one."""
         return bool(self.key.pod_uid)
 
-    def live(self) -> Iterator[Pod]:
+    def live(self) -> list[Pod]:
         """The members that exist for this run's purpose: not ended, not terminating, not gated, not of the past."""
-        for pod in self.pods.values():
-            if not (pod.terminal or pod.terminating or pod.gated or self.run.is_past(pod)):
-                yield pod
+        past = self.run.past
+        return [
+            pod
+            for pod in self.pods.values()
+            if not (pod.terminating or pod.gated or pod.phase in ENDED or pod.uid in past)
+        ]
 
     def flying(self) -> list[Binding]:
         """Bindings that are not confirmed by the server yet."""

@@ -83,7 +83,7 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
 def _go_on(gang: Gang) -> None:
     """Begin a run with the first live member and note who has ended since (rule 3)."""
     run = gang.run
-    if next(gang.live(), None) is not None:
+    if gang.live():
         if run.ended:
             run = gang.run = Run(past=run.past & gang.pods.keys())
             gang.told.event = ""
@@ -91,11 +91,9 @@ def _go_on(gang: Gang) -> None:
     if not run.began or run.ended:
         return
     for pod in gang.pods.values():
-        if run.is_past(pod):
-            continue
-        if pod.phase is PodPhase.SUCCEEDED:
+        if pod.phase is PodPhase.SUCCEEDED and pod.uid not in run.past:
             run.succeeded[pod.uid] = role_of(pod)
-        elif pod.phase is PodPhase.FAILED:
+        elif pod.phase is PodPhase.FAILED and pod.uid not in run.past:
             run.failed.add(pod.uid)
 
 
@@ -142,7 +140,6 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
         {role: min(number, decided.role_minima.get(role, 0)) for role, number in minima.items()} if decided else minima
     )
     run.clock_start = run.backoff_until = 0.0
-    run.level = 0
     run.failed_for_good = False
     gang.transaction = None
     gang.refusal = None

@@ -249,9 +249,7 @@ class Machine:
 
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         bindings.reconcile(gang, self.cluster)
-        terms, hindrance = resolve(
-            gang, list(gang.live()), policy=self._policy, priority_classes=self._priority_classes
-        )
+        terms, hindrance = resolve(gang, gang.live(), policy=self._policy, priority_classes=self._priority_classes)
         gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
         assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
         self._timeouts += assessment.timed_out

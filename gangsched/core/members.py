@@ -223,7 +223,7 @@ def _forget_what_was_told(gang: Gang) -> None:
 
 def _count_those_gone(gang: Gang, status: GroupStatus) -> None:
     """Let members of this run that ended and no longer exist count on; which roles they had is not known any more."""
-    there = [pod for pod in gang.pods.values() if not gang.run.is_past(pod)]
+    there = [pod for pod in gang.pods.values() if pod.uid not in gang.run.past]
     succeeded = sum(pod.phase is PodPhase.SUCCEEDED for pod in there)
     failed = sum(pod.phase is PodPhase.FAILED for pod in there)
     gang.run.succeeded = {f"gone/{number}": "" for number in range(status.succeeded - succeeded)}

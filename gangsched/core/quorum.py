@@ -20,8 +20,8 @@ from gangsched.core.search import Budget, Kind, Search, Selection, Share, Slots,
 from gangsched.core.snapshot import MemberClass, Snapshot
 from gangsched.core.strategies import STRATEGIES, Room, Strategy
 
-TRIES = 16
-"""So many choices of members are tried in their order before the smallest are."""
+TRIES = 8
+"""So many choices of members are tried in one order."""
 _PACK = STRATEGIES["Pack"]
 
 Counts = Mapping[MemberClass, int]
@@ -43,8 +43,7 @@ def fill_class(snapshot: Snapshot, member: MemberClass, count: int, strategy: St
         rank=snapshot.cluster.rank()[rows],
     )
     shares = strategy.distribute(room, total)
-    for row, number in shares:
-        snapshot.take(row, member, number)
+    snapshot.take_all(member, shares)
     return [(member, row, number) for row, number in shares]
 
 
@@ -85,7 +84,10 @@ class Quorum:
             return []
         if self._hopeless():
             return None
-        return self._in_order() or self._smallest_first() or self._searched()
+        found = self._in_order(self._members)
+        if found is None and len(self._members) > self.slots.number:
+            found = self._in_order(self._by_size())
+        return found or self._packed() or self._searched()
 
     def smallest(self) -> Counter[MemberClass]:
         """The quorum's classes if it is made of the smallest members."""
@@ -141,10 +143,11 @@ class Quorum:
                 return True
         return False
 
-    def _in_order(self) -> Places | None:
+    def _in_order(self, members: Sequence[Pod]) -> Places | None:
+        """The first members that fill the slots and fit; who does not is passed over for later ones."""
         passed: set[str] = set()
         for _ in range(TRIES):
-            chosen = self._choose(self._members, passed)
+            chosen = self._choose(members, passed)
             if chosen is None:
                 break
             shares, short = self._fill(chosen)
@@ -156,12 +159,7 @@ class Quorum:
             passed |= dispensable
         return None
 
-    def _smallest_first(self) -> Places | None:
-        chosen = self._choose(self._by_size(), set())
-        if chosen is not None:
-            shares, short = self._fill(chosen)
-            if not short:
-                return self._assign(chosen, shares)
+    def _packed(self) -> Places | None:
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
         if placed.total() == self.slots.number:

@@ -18,12 +18,13 @@ from gangsched.core.ports import PortsInUse
 from gangsched.core.snapshot import MemberClass, Snapshot
 
 STEPS = 20_000
-"""How much is tried for one question; a step takes about a microsecond."""
+"""How much is tried for one question; a step is a look at one class on one row and takes a microsecond or two."""
 WIDEST = 400
 """Largest number of nodes × classes that is searched."""
 MOST_KINDS = 64
 """Largest number of kinds of members among which is chosen."""
 _SELECTION_STEPS = 10
+_TRIAL_STEPS = 4
 
 Share = tuple[MemberClass, int, int]
 """(class, row, how many)"""
@@ -128,7 +129,7 @@ class Search:
         }
         self._rows = sorted(rows, key=lambda row: (states[row], snapshot.name(row)))
         self._states = [states[row] for row in self._rows]
-        self._needs = [[amount.get(column, 0) for column in columns] for amount in amounts]
+        self._needs = [[(columns.index(column), need) for column, need in amount.items()] for amount in amounts]
         self._clashes = _clashes(classes)
         self._failed: set[tuple[int, ...]] = set()
 
@@ -161,7 +162,7 @@ def _clashes(classes: Sequence[MemberClass]) -> list[int]:
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
     budget: Budget
-    needs: list[list[int]]
+    needs: list[list[tuple[int, int]]]
     clashes: list[int]
     counts: Sequence[int]
     failed: set[tuple[int, tuple[State, ...]]] = field(default_factory=set)
@@ -174,7 +175,7 @@ class _Attempt:
             return None
         left = [(free, closed >> which) for free, closed in states]
         key = (which, tuple(sorted(left)))
-        if key in self.failed or self._too_little(which, states):
+        if key in self.failed or self._too_little(which + 1, states):
             return None
         room = [self._room(which, state) for state in states]
         step = _Step(
@@ -189,11 +190,11 @@ class _Attempt:
             self.failed.add(key)
         return found
 
-    def _too_little(self, which: int, states: Sequence[State]) -> bool:
-        """Whether one of the classes from this one on finds too little room even if it is alone."""
+    def _too_little(self, first: int, states: Sequence[State]) -> bool:
+        """Whether a class from this one on finds too little room even if it is alone."""
         return any(
             self.counts[later] > sum(self._room(later, state) for state in states)
-            for later in range(which, len(self.counts))
+            for later in range(first, len(self.counts))
             if self.counts[later]
         )
 
@@ -206,7 +207,7 @@ class _Attempt:
         before = step.states[at]
         most = min(left, step.room[at], last) if step.alike[at] else min(left, step.room[at])
         for number in range(most, -1, -1):
-            if not self.budget.spend():
+            if not self.budget.spend(_TRIAL_STEPS):
                 break
             step.states[at] = self._after(step.which, before, number)
             found = self._fill(step, at=at + 1, left=left - number, last=number)
@@ -219,15 +220,16 @@ class _Attempt:
         free, closed = state
         if closed >> which & 1:
             return 0
-        room = min(have // need for have, need in zip(free, self.needs[which], strict=True) if need)
+        room = min([free[column] // need for column, need in self.needs[which]])
         return min(room, 1) if self.clashes[which] >> which & 1 else room
 
     def _after(self, which: int, state: State, number: int) -> State:
         if not number:
             return state
-        free, closed = state
-        left = tuple(have - number * need for have, need in zip(free, self.needs[which], strict=True))
-        return left, closed | self.clashes[which]
+        left = list(state[0])
+        for column, need in self.needs[which]:
+            left[column] -= number * need
+        return tuple(left), state[1] | self.clashes[which]
 
 
 @dataclass(slots=True, kw_only=True)

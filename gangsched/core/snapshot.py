@@ -6,7 +6,7 @@ changed through a snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,15 @@ class _Vector:
     amounts: IntArray
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Members of one class that took their share of so many rows, so many of each."""
+
+    member: MemberClass
+    rows: IntArray
+    counts: IntArray
+
+
 class Snapshot:
     """Free capacity of all nodes at one moment, with undo. `emptied` gives the same nodes without any pod.
 
@@ -53,7 +62,7 @@ class Snapshot:
         self.free: IntArray = source[: self.size].copy()
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self._ports: dict[int, PortsInUse] = {}
-        self._log: list[tuple[int, MemberClass, int] | IntArray] = []
+        self._log: list[_Taken | IntArray] = []
         self._masks: dict[MemberClass, Mask] = {}
         self._vectors: dict[Shape, _Vector | None] = {}
         self._ports_closed: dict[tuple[HostPort, ...], Mask] = {}
@@ -86,9 +95,8 @@ class Snapshot:
         """Undo everything since the mark."""
         while len(self._log) > mark:
             done = self._log.pop()
-            if isinstance(done, tuple):
-                row, member, count = done
-                self._change(row, member, count, 1)
+            if isinstance(done, _Taken):
+                self._change(done, 1)
             else:
                 self.own = done
 
@@ -102,9 +110,19 @@ class Snapshot:
                 self.own[rows[node]] = count
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
-        """Let `count` members of the class take their share of the node, which has room for them."""
-        self._change(row, member, count, -1)
-        self._log.append((row, member, count))
+        """Let so many members of the class take their share of a node that has room for them."""
+        self.take_all(member, [(row, count)])
+
+    def take_all(self, member: MemberClass, shares: Sequence[tuple[int, int]]) -> None:
+        """Let members of the class take their share of nodes that have room for them: (row, how many), rows once each.
+
+        Raises:
+            ValueError: no node has ever had one of the resources.
+        """
+        rows, counts = np.array(shares, dtype=np.int64).reshape(-1, 2).T
+        taken = _Taken(member, rows, counts)
+        self._change(taken, -1)
+        self._log.append(taken)
 
     # Questions
 
@@ -126,7 +144,7 @@ class Snapshot:
         rows = np.flatnonzero(self.accepts(member))
         most: IntArray = (self.free[rows[:, None], vector.columns] // vector.amounts).min(axis=1)
         ports = member.shape.host_ports
-        caps[rows] = np.clip(most, 0, 1 if self_conflicting(ports) else MOST)
+        caps[rows] = np.minimum(np.maximum(most, 0), 1 if self_conflicting(ports) else MOST)
         if ports:
             caps[self._closed_by_ports(ports)] = 0
         return caps
@@ -186,19 +204,22 @@ class Snapshot:
         if known is None:
             known = np.zeros(self.size, dtype=np.bool_)
             if not self._emptied:
-                known[[row for row, there in self._cluster.ports.items() if there.conflicts(ports)]] = True
+                taken, by_port = self._cluster.ports, self._cluster.port_rows
+                rows = {row for port in ports for row in by_port.get((port.protocol, port.port), ())}
+                known[[row for row in rows if taken[row].conflicts(ports)]] = True
             self._ports_closed[ports] = known
         closed = known.copy()
         closed[[row for row, mine in self._ports.items() if mine.conflicts(ports)]] = True
         return closed
 
-    def _change(self, row: int, member: MemberClass, count: int, sign: int) -> None:
-        vector = self._vector(member.shape)
+    def _change(self, taken: _Taken, sign: int) -> None:
+        shape = taken.member.shape
+        vector = self._vector(shape)
         if vector is None:
-            raise ValueError(f"{self.name(row)} cannot take {member.shape.requests}")
-        self.free[row, vector.columns] += sign * count * vector.amounts
-        self.own[row] -= sign * count
-        ports = member.shape.host_ports
-        if ports:
-            mine = self._ports.setdefault(row, PortsInUse())
-            (mine.add if sign < 0 else mine.remove)(ports)
+            raise ValueError(f"no node has ever had all of {shape.requests}")
+        self.free[taken.rows[:, None], vector.columns] += sign * taken.counts[:, None] * vector.amounts
+        self.own[taken.rows] -= sign * taken.counts
+        if shape.host_ports:
+            for row in taken.rows.tolist():
+                mine = self._ports.setdefault(row, PortsInUse())
+                (mine.add if sign < 0 else mine.remove)(shape.host_ports)

@@ -46,7 +46,7 @@ class Pack:
         """Node by node, fullest first; among equally full ones the smallest room first, then by name."""
         order = np.lexsort((room.rank, room.caps, -room.fullness))
         before = np.concatenate(([0], np.cumsum(room.caps[order])[:-1]))
-        shares = np.clip(count - before, 0, room.caps[order])
+        shares = np.minimum(np.maximum(count - before, 0), room.caps[order])
         used = np.flatnonzero(shares)
         return list(zip(room.rows[order][used].tolist(), shares[used].tolist(), strict=True))
 
@@ -59,11 +59,11 @@ class Spread:
         low, high = int(room.own.min()), int((room.own + room.caps).max())
         while low < high:
             level = (low + high) // 2
-            if int(np.clip(level - room.own, 0, room.caps).sum()) >= count:
+            if int(np.minimum(np.maximum(level - room.own, 0), room.caps).sum()) >= count:
                 high = level
             else:
                 low = level + 1
-        shares = np.clip(low - 1 - room.own, 0, room.caps)
+        shares = np.minimum(np.maximum(low - 1 - room.own, 0), room.caps)
         left = count - int(shares.sum())
         order = np.lexsort((room.rank, room.fullness, room.own + shares))
         open_ = order[((shares < room.caps) & (room.own + shares < low))[order]]

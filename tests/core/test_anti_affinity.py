@@ -116,6 +116,17 @@ def test_a_term_forbids_the_domain_of_its_pod_and_no_other():
     assert forbidden(index, namespace="other") == frozenset()
 
 
+def test_it_knows_which_labels_of_a_newcomer_matter():
+    index = AntiAffinityIndex()
+    assert index.selecting_keys() == frozenset()
+    index.add(term(), {"zone": "z1"})
+    index.add(term(selector=None), {"zone": "z1"})
+    index.add(term(selector=TEAM_X + NO_TEAM), {"zone": "z2"})
+    assert index.selecting_keys() == {"app", "team"}
+    index.remove(term(), {"zone": "z1"})
+    assert index.selecting_keys() == {"team"}
+
+
 def test_each_term_is_judged_on_its_own():
     index = AntiAffinityIndex()
     index.add(term(), {"zone": "z1", "rack": "r1"})

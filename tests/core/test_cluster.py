@@ -153,6 +153,7 @@ def test_all_pods_count_whoever_scheduled_them(cluster):
     cluster.set_pod(pod("c", node="n1", phase="Unknown"))
     cluster.set_pod(pod("waiting"))
     cluster.set_pod(pod("done", node="n1", phase="Succeeded"))
+    cluster.set_pod(pod("done", node="n1", phase="Succeeded", terminating=True))
     cluster.set_pod(pod("broken", node="n1", phase="Failed"))
     assert free(cluster, "n1") == 5000
     assert free(cluster, "n1", "pods") == 107
@@ -169,6 +170,15 @@ def test_a_pod_that_ends_frees_its_node_at_once(cluster):
     assert cluster.on_node == {}
     cluster.remove_pod(running.uid)
     assert free(cluster, "n1") == 8000
+
+
+def test_the_other_pods_of_a_node_stay_when_one_leaves(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    cluster.set_pod(pod("a", node="n1", host_ports=[80]))
+    cluster.set_pod(pod("b", node="n1", host_ports=[81]))
+    cluster.remove_pod("uid-default/a")
+    assert cluster.on_node == {"n1": {"uid-default/b"}}
+    assert free(cluster, "n1") == 7000
 
 
 def test_removing_an_unknown_pod_changes_nothing(cluster):
@@ -223,10 +233,15 @@ def test_a_resized_pod_counts_as_it_is_now(cluster):
 def test_a_pod_that_only_changes_its_status_is_not_counted_anew(cluster):
     cluster.set_node(node("n1"))
     cluster.set_pod(pod("a", node="n1"))
+    cluster.set_pod(pod("b"))
+    cluster.assume("uid-default/b", "n1")
     cluster.take_relief()
     former = cluster.set_pod(pod("a", node="n1", phase="Running", terminating=True))
     assert former == pod("a", node="n1")
     assert cluster.pods["uid-default/a"].terminating
+    cluster.set_pod(pod("b", terminating=True))
+    assert cluster.pods["uid-default/b"].terminating
+    assert cluster.node_of("uid-default/b") == "n1"
     assert not cluster.relief
 
 

@@ -105,6 +105,13 @@ def test_a_cluster_without_nodes_is_explained_as_such(cluster_of):
     )
 
 
+def test_where_no_node_objects_to_one_more_nothing_is_said_of_nodes(cluster_of):
+    """A role that nobody names: what is missing is no room."""
+    found = place(Snapshot(cluster_of(node("n1"))), Ask(members=members(3), need=2, role_needs={"ps": 1}))
+    assert isinstance(found, Refusal)
+    assert refused(found).endswith("even if they were empty.")
+
+
 def test_every_obstacle_has_its_words(cluster_of):
     strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
     cluster = cluster_of(

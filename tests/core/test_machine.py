@@ -157,6 +157,31 @@ def test_validate_names_a_binding_that_is_not_counted():
 
 
 def test_equal_events_give_equal_effects():
-    events = [NodeSeen(node()), *(GroupSeen(group(name, min_member=2)) for name in "abcd"), Synced()]
+    events: list[Event] = [NodeSeen(node()), *(GroupSeen(group(name, min_member=2)) for name in "abcd"), Synced()]
     events += [PodSeen(member) for name in "dcba" for member in pods(name, 3)]
     assert Machine(Policy()).handle(events, 1.0) == Machine(Policy()).handle(events, 1.0)
+
+
+def test_a_member_that_changes_its_group_while_its_binding_is_on_the_way_takes_it_along():
+    machine = synced(NodeSeen(node()), GroupSeen(group("a", min_member=1)), GroupSeen(group("b", min_member=1)))
+    assert bindings(machine, *map(PodSeen, pods("a", 1))) == [("a-0", "n1")]
+    assert bindings(machine, PodSeen(pod("a-0", group="b"))) == []
+    assert machine.cluster.node_of(pod("a-0").uid) == "n1"
+    machine.handle([PodBound(pod("a-0").uid, "n1")], 1000.0)
+    assert machine.gangs[key("b")].phase == "Scheduled"
+    assert machine.gangs[key("a")].phase == "Pending"
+
+
+def test_places_held_later_are_made_durable_anew():
+    machine = synced(NodeSeen(node()), GroupSeen(group("a", min_member=2)))
+    assert bindings(machine, *map(PodSeen, pods("a", 2))) == [("a-0", "n1"), ("a-1", "n1")]
+    refused = BindRefused(pod("a-1").uid, "n1", Refused.UNAVAILABLE, "no")
+    machine.handle([PodBound(pod("a-0").uid, "n1"), refused], 1000.0)
+    machine.handle([StatusWritten(key("a"), "2", reserved=True)], 1000.0)
+    assert bindings(machine, TimePassed(), now=1000.25) == [("a-1", "n1")]
+    assert bindings(machine, PodGone(pod("a-1").uid), *map(PodSeen, pods("a", 1, first=2)), now=1001.0) == [
+        ("a-2", "n1")
+    ]
+    machine.handle([BindRefused(pod("a-2").uid, "n1", Refused.UNAVAILABLE, "no")], 1001.0)
+    assert bindings(machine, TimePassed(), now=1002.0) == []
+    assert bindings(machine, StatusWritten(key("a"), "3", reserved=True), now=1002.0) == [("a-2", "n1")]

@@ -89,11 +89,20 @@ def test_a_gang_that_fits_only_when_packed_is_packed_rather_than_refused(cluster
     assert len(names(run(cluster, gang, strategy="Spread"))) == 5
 
 
+@pytest.mark.usefixtures("no_search")
+def test_what_fits_only_with_the_smallest_packed_first_is_found_so(cluster_of):
+    cluster = cluster_of(node("n1", cpu=6, memory=5), node("n2", cpu=5, memory=4))
+    gang = [pod("a", cpu=4, memory=4), pod("b", cpu=1, memory=3), pod("c", cpu=4, memory=2)]
+    found = run(cluster, gang)
+    assert {member.name: where for member, where in found.assignments} == {"a": "n2", "b": "n1", "c": "n1"}
+
+
 def test_what_every_greedy_order_misses_is_found_by_the_search(cluster_of, monkeypatch):
     """Ten and ten, each filled to the brim by one distribution alone: 5+3+2 and 4+3+3."""
     cluster = cluster_of(node("n1", cpu=10), node("n2", cpu=10))
     gang = members(4, 5, 3, 3, 3, 2)
     assert len(names(run(cluster, gang))) == 6
+    assert "huge" not in names(run(cluster, [pod("huge", cpu=9), *gang], need=6))
     monkeypatch.setattr(search, "WIDEST", 0)
     refused = run(cluster, gang)
     assert isinstance(refused, Refusal)
@@ -109,6 +118,28 @@ def test_which_of_the_members_go_where_follows_their_order(cluster_of):
         ("m2", "n2"),
         ("m3", "n2"),
     ]
+
+
+def test_as_many_as_possible_fit_where_a_greedy_order_places_fewer(cluster_of, monkeypatch):
+    cluster = cluster_of(node("n1", cpu=10), node("n2", cpu=10))
+    gang = members(4, 5, 3, 3, 3, 2, 9)
+    assert run(cluster, gang).fits == 6
+    monkeypatch.setattr(search, "WIDEST", 0)
+    assert run(cluster, gang).fits == 5
+
+
+def test_nobody_is_passed_over_where_every_role_needs_all_of_its_members(cluster_of):
+    cluster = cluster_of(node("n1", cpu=3), node("n2", cpu=1))
+    gang = [pod("ps", cpu=2, role="ps"), pod("w", cpu=2, memory=1, role="w"), pod("spare", cpu=9)]
+    refused = run(cluster, gang, need=2, ps=1, w=1)
+    assert (refused.fits, refused.never) == (1, True)
+
+
+def test_a_role_that_nobody_names_is_refused_like_one_without_room(cluster_of):
+    gang = members(1, 1, 1)
+    refused = run(cluster_of(node("n1")), gang, need=2, ps=1)
+    assert (refused.wanted, refused.fits) == (2, 1)
+    assert refused.failing.shape == gang[0].shape
 
 
 def test_never_is_said_only_where_everything_was_tried(cluster_of, monkeypatch):

@@ -1,0 +1,366 @@
+"""A quorum on its way: bindings that fail are retried, given up only as a whole, and survive a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.effects import BindPod, PatchStatus
+from gangsched.core.events import BindRefused, Refused, StatusRefused
+from gangsched.core.model import Declaration, PodPhase
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+
+def refusing(
+    why: Refused, *names: str, times: int = 1, retry_after_s: float = 0.0
+) -> Callable[[BindPod], BindRefused | None]:
+    """Refuse the bindings of these pods (of all without names), each so many times."""
+    left: dict[str, int] = {}
+
+    def refuse(effect: BindPod) -> BindRefused | None:
+        seen = left[effect.name] = left.get(effect.name, 0) + 1
+        if (names and effect.name not in names) or seen > times:
+            return None
+        return BindRefused(effect.uid, effect.node, why, "the server says no", retry_after_s)
+
+    return refuse
+
+
+def three(refuse: Callable[[BindPod], BindRefused | None] | None = None, **spec) -> Harness:
+    """A group of three on a node with room for it."""
+    harness = Harness()
+    if refuse is not None:
+        harness.refuse_bind = refuse
+    harness.add(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3))
+    return harness
+
+
+def sent(harness: Harness, name: str) -> int:
+    """How often a binding of the pod was sent."""
+    return sum(isinstance(effect, BindPod) and effect.name == name for effect in harness.effects)
+
+
+def test_an_unavailable_binding_is_tried_again_on_the_same_node():
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
+    harness.settle()
+    assert harness.bound() == ["default/a-0", "default/a-2"]
+    assert harness.gang("default/a").phase == "Reserved"
+    harness.wait(0.25)
+    assert len(harness.bound()) == 3
+    assert {effect.node for effect in harness.effects if isinstance(effect, BindPod)} == {"n1"}
+
+
+def test_retry_after_is_honoured():
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1", retry_after_s=7.0))
+    harness.wait(6.99)
+    assert sent(harness, "a-1") == 1
+    harness.wait(0.01)
+    assert sent(harness, "a-1") == 2
+    assert len(harness.bound()) == 3
+
+
+def test_retries_come_ever_more_slowly():
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1", times=9))
+    times = []
+    for _ in range(9):
+        harness.settle()
+        tries = sent(harness, "a-1")
+        start = harness.now
+        while sent(harness, "a-1") == tries:
+            harness.wait(0.25)
+        times.append(harness.now - start)
+    assert times[:4] == [0.25, 0.5, 1.0, 2.0]
+    assert max(times) == 5.0
+
+
+def test_places_are_in_the_status_before_a_binding_is_sent_again():
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
+    refused = []
+
+    def refuse(effect: PatchStatus) -> StatusRefused:
+        refused.append(effect)
+        return StatusRefused(effect.key, stale=False)
+
+    harness.refuse_status = refuse
+    harness.wait(4)
+    assert sent(harness, "a-1") == 1
+    assert all(effect.status.reservation is not None for effect in refused)
+    harness.refuse_status = lambda _: None
+    harness.wait(6)
+    assert len(harness.bound()) == 3
+    patches = [effect for effect in harness.effects if isinstance(effect, PatchStatus)]
+    held = [patch.status.reservation for patch in patches if patch.status.reservation is not None]
+    (place,) = held[-1].placements
+    assert (place.node, place.pods, place.count, place.requests) == ("n1", ("a-1",), 1, (("cpu", 1000),))
+    harness.wait(2)
+    assert harness.status("default/a").reservation is None
+
+
+def test_a_reservation_that_lost_a_race_is_written_again_with_the_newer_version():
+    harness = three()
+    refuse = refusing(Refused.UNAVAILABLE, "a-1")
+
+    def refuse_while_somebody_writes_the_podgroup(effect: BindPod) -> BindRefused | None:
+        answer = refuse(effect)
+        if answer is not None:
+            key = harness.group("default/a").key
+            harness.groups[key] = replace(harness.groups[key], resource_version="77")
+        return answer
+
+    harness.refuse_bind = refuse_while_somebody_writes_the_podgroup
+    harness.settle()
+    assert reservations(harness) == ["1"]
+    harness.wait(0.25)
+    assert reservations(harness) == ["1", "1"]
+    assert sent(harness, "a-1") == 1
+    harness.add(harness.group("default/a"))
+    newer = harness.group("default/a").resource_version
+    harness.wait(0.25)
+    assert reservations(harness) == ["1", "1", newer]
+    assert len(harness.bound()) == 3
+
+
+def reservations(harness: Harness) -> list[str]:
+    """The resourceVersions on which writes of a reservation were conditional."""
+    patches = [effect for effect in harness.effects if isinstance(effect, PatchStatus)]
+    return [patch.resource_version for patch in patches if patch.status.reservation is not None]
+
+
+def test_a_member_that_is_gone_meanwhile_is_replaced_by_the_next():
+    harness = three(refusing(Refused.GONE, "a-1", times=99))
+    harness.step()
+    harness.delete("default/a-1")
+    harness.settle()
+    assert harness.bound() == ["default/a-0", "default/a-2"]
+    harness.add(pod("a-3"))
+    harness.settle()
+    assert len(harness.bound()) == 3
+    assert harness.gang("default/a").phase == "Scheduled"
+
+
+def test_a_member_bound_by_somebody_else_meanwhile_counts_where_it_is():
+    harness = three()
+    harness.add(node("n2", cpu=1))
+
+    def steal(effect: BindPod) -> BindRefused | None:
+        if effect.name == "a-1" and not harness.pod("default/a-1").node:
+            harness.add(replace(harness.pod("default/a-1"), node="elsewhere"))
+            return BindRefused(effect.uid, effect.node, Refused.CONFLICT, "bound to elsewhere")
+        return None
+
+    harness.refuse_bind = steal
+    harness.wait(1)
+    assert harness.pod("default/a-1").node == "elsewhere"
+    assert harness.status("default/a").phase == "Scheduled"
+    assert sent(harness, "a-1") == 1
+
+
+def test_a_conflict_that_arrives_before_the_watch_frees_the_place_and_keeps_the_member():
+    harness = three()
+    harness.refuse_bind = refusing(Refused.CONFLICT, "a-1")
+    harness.settle()
+    assert sent(harness, "a-1") == 1
+    harness.change("default/a-1", node="elsewhere")
+    harness.settle()
+    assert harness.gang("default/a").phase == "Scheduled"
+
+
+def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
+    harness = three(refusing(Refused.FORBIDDEN, times=1))
+    harness.settle()
+    assert harness.bound() == []
+    gang = harness.gang("default/a")
+    assert gang.bindings == {}
+    assert gang.phase == "TimedOut"
+    assert harness.condition("default/a").reason == "BindingRefused"
+    assert "the server says no" in harness.condition("default/a").message
+    assert len(harness.events("BindingRefused")) == 1
+    harness.wait(2)
+    assert harness.pod("default/a-0").told_reason == "BindingRefused"
+    harness.add(node("n2"))
+    harness.wait(5)
+    assert harness.bound() == []
+    harness.wait(5)
+    assert len(harness.bound()) == 3
+    assert harness.condition("default/a").reason == "Scheduled"
+
+
+def test_a_complaint_is_not_repeated_once_something_else_keeps_the_group():
+    harness = three(refusing(Refused.FORBIDDEN, times=1))
+    harness.settle()
+    harness.delete("default/a-2")
+    harness.wait(2)
+    assert harness.condition("default/a").reason == "GangIncomplete"
+
+
+def test_one_member_refused_for_good_does_not_unbind_the_others_and_is_tried_on():
+    harness = three(refusing(Refused.FORBIDDEN, "a-1", times=4))
+    harness.wait(2)
+    assert harness.bound() == ["default/a-0", "default/a-2"]
+    assert harness.condition("default/a").reason == "BindingRefused"
+    harness.wait(10)
+    assert len(harness.bound()) == 3
+
+
+def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
+    harness = three(refusing(Refused.UNAVAILABLE, times=99), max_schedule_time_s=5.0)
+    harness.wait(4.9)
+    assert len(harness.gang("default/a").flying()) == 3
+    harness.add(pod("plain", cpu=3, group=""))
+    harness.wait(3)
+    assert harness.status("default/a").phase == "TimedOut"
+    assert harness.pod("default/a-0").told_reason in {"BindingRefused", "TimedOut"}
+    assert harness.status("default/a").reservation is None
+    assert harness.gang("default/a").flying() == []
+    harness.refuse_bind = lambda _: None
+    harness.wait(20)
+    assert len(harness.bound("default/a-")) in {0, 3}
+
+
+def test_a_node_that_vanishes_while_all_places_are_held_lets_the_group_be_placed_anew():
+    harness = three(refusing(Refused.UNAVAILABLE, times=1))
+    harness.settle()
+    assert len(harness.gang("default/a").flying()) == 3
+    harness.add(node("n2", cpu=3))
+    harness.delete_node("n1")
+    harness.settle()
+    assert {found.node for found in harness.pods.values()} == {"n2"}
+
+
+def test_a_node_that_vanishes_under_a_part_of_the_held_places_never_leaves_a_part_bound():
+    harness = Harness()
+    harness.refuse_bind = refusing(Refused.UNAVAILABLE)
+    harness.add(node("n1", cpu=2), node("n2", cpu=1), group("a", min_member=3), *pods("a", 3))
+    harness.settle()
+    harness.delete_node("n2")
+    harness.wait(10)
+    assert harness.bound() == []
+    assert harness.condition("default/a").reason in {"Unschedulable", "NeverFits"}
+    harness.add(node("n3", cpu=1))
+    harness.settle()
+    assert len(harness.bound()) == 3
+
+
+def test_a_member_that_vanishes_while_places_are_held_never_leaves_a_part_bound():
+    harness = three(refusing(Refused.UNAVAILABLE))
+    harness.settle()
+    harness.delete("default/a-1")
+    harness.wait(10)
+    assert harness.bound() == []
+    assert harness.gang("default/a").bindings == {}
+    assert harness.status("default/a").phase == "Pending"
+
+
+def test_a_node_that_vanishes_under_the_last_place_lets_that_member_be_placed_elsewhere_first_of_all():
+    harness = Harness()
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if effect.node == "n2" else None
+    )
+    harness.add(node("n1", cpu=2), node("n2", cpu=1), group("a", min_member=3, priority=0), *pods("a", 3))
+    harness.settle()
+    assert len(harness.bound()) == 2
+    harness.delete_node("n2")
+    harness.wait(100)
+    assert len(harness.bound()) == 2
+    assert harness.condition("default/a").reason == "Unschedulable"
+    harness.add(node("n3", cpu=1), group("b", min_member=1, priority=9), *pods("b", 1))
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 3
+    assert harness.bound("default/b-") == []
+
+
+@pytest.mark.parametrize("reserved", [True, False])
+def test_a_restart_while_a_binding_is_owed_binds_the_member_and_nobody_twice(reserved):
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1", times=1))
+    if reserved:
+        harness.settle()
+        assert harness.status("default/a").reservation is not None
+    else:
+        harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False)
+        harness.settle()
+        assert harness.status("default/a").reservation is None
+    assert len(harness.bound()) == 2
+    harness.refuse_status = lambda _: None
+    harness.add(pod("thief", group="", created=-1.0, priority=10))
+    harness.restart()
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 3
+    assert harness.bound("default/thief") == []
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Scheduled"
+    assert harness.status("default/a").reservation is None
+
+
+def test_places_held_before_a_restart_are_not_taken_up_where_there_is_no_room_any_more():
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1", times=1))
+    harness.settle()
+    harness.pods["other"] = pod("other", group="", node="n1", scheduler="default-scheduler", uid="other")
+    harness.restart()
+    harness.wait(5)
+    assert len(harness.bound("default/a-")) == 2
+    harness.add(node("n2"))
+    harness.settle()
+    assert harness.pod("default/a-1").node == "n2"
+
+
+@pytest.mark.parametrize(("passed", "where"), [(29, "n1"), (31, "n2")])
+def test_places_are_taken_up_after_a_restart_only_until_their_time_has_passed(passed, where):
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1", retry_after_s=100.0), strategy="Spread")
+    harness.settle()
+    harness.add(node("n2"))
+    harness.now += passed
+    harness.restart()
+    harness.settle()
+    assert harness.pod("default/a-1").node == where
+
+
+def test_of_two_places_held_before_a_restart_only_as_many_are_taken_up_as_there_is_room_for():
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1", "a-2"))
+    harness.settle()
+    harness.pods["other"] = pod("other", group="", node="n1", scheduler="default-scheduler", uid="other")
+    harness.restart()
+    harness.wait(5)
+    assert len(harness.bound("default/a-")) == 2
+
+
+def test_a_group_refused_by_the_server_and_then_by_lack_of_room_says_what_keeps_it_now():
+    harness = three(refusing(Refused.FORBIDDEN), max_schedule_time_s=600.0)
+    harness.settle()
+    harness.add(pod("busy", group="", node="n1"))
+    harness.wait(12)
+    assert harness.condition("default/a").reason == "Unschedulable"
+
+
+def test_a_binding_that_was_made_without_an_answer_is_not_made_elsewhere():
+    harness = three()
+    harness.lose_answer = lambda effect: effect.name == "a-1"
+    harness.wait(1)
+    assert [name for name, _ in harness.bound_log].count("default/a-1") == 1
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_members_that_finish_while_the_last_binding_is_retried_count_for_the_quorum():
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
+    harness.settle()
+    harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
+    harness.wait(1)
+    assert harness.gang("default/a").phase == "Scheduled"
+    assert harness.status("default/a").succeeded == 1
+
+
+def test_a_member_that_leaves_for_another_group_with_its_binding_on_the_way_is_not_bound_twice():
+    harness = three()
+    harness.add(group("b", min_member=1), node("n2"))
+
+    def relabel(effect: BindPod) -> BindRefused | None:
+        if effect.name == "a-1":
+            harness.change("default/a-1", declaration=Declaration(group="b"))
+        return None
+
+    harness.refuse_bind = relabel
+    harness.wait(2)
+    assert harness.status("default/b").phase == "Scheduled"
+    assert [name for name, _ in harness.bound_log].count("default/a-1") == 1

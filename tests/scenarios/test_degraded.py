@@ -1,0 +1,137 @@
+"""Rule 12: what follows when a scheduled group falls below its minimum."""
+
+from __future__ import annotations
+
+from gangsched.core.model import OnDegraded, PodPhase, Role
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+
+def scheduled(**spec) -> Harness:
+    """A scheduled group of two; the node has no room for a third pod."""
+    harness = Harness()
+    harness.add(group("a", min_member=2, created=50.0, **spec), *pods("a", 2), node("n1", cpu=2))
+    harness.wait(2)
+    return harness
+
+
+def test_a_loss_that_is_made_good_within_two_seconds_is_not_told():
+    harness = scheduled()
+    harness.delete("default/a-0")
+    harness.wait(1.9)
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(10)
+    assert all(effect.status.phase != "Degraded" for effect in harness.effects if hasattr(effect, "status"))
+    assert len(harness.bound()) == 2
+
+
+def test_a_group_below_its_minimum_is_degraded_after_two_seconds():
+    harness = scheduled()
+    harness.delete("default/a-0")
+    harness.wait(1.99)
+    assert harness.gang("default/a").phase == "Scheduled"
+    harness.wait(0.01)
+    status = harness.status("default/a")
+    assert (status.phase, status.bound, status.minimum) == ("Degraded", 1, 2)
+    degraded = harness.condition("default/a", "Degraded")
+    assert (degraded.status, degraded.reason) == (True, "MembersMissing")
+    assert degraded.message.startswith("1 of 2 members are left")
+    assert harness.condition("default/a").status
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Scheduled"
+    assert harness.condition("default/a", "Degraded").reason == "Healthy"
+    assert len(harness.events("Scheduled")) == 1
+
+
+def test_a_failed_member_is_a_loss_and_a_succeeded_one_is_none():
+    harness = scheduled()
+    harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
+    harness.wait(10)
+    assert harness.status("default/a").phase == "Scheduled"
+    harness.change("default/a-1", phase=PodPhase.RUNNING)
+    harness.add(*pods("a", 1, first=2))
+    harness.settle()
+    harness.change("default/a-1", phase=PodPhase.FAILED)
+    harness.change("default/a-2", phase=PodPhase.FAILED)
+    harness.add(*pods("a", 1, first=3, gated=True), *pods("a", 1, first=4, cpu=99))
+    harness.wait(10)
+    assert harness.status("default/a").phase == "Degraded"
+
+
+def test_a_replacement_gets_the_first_place_in_the_order():
+    harness = scheduled(priority=0)
+    harness.add(group("vip", min_member=1, priority=100), *pods("vip", 1))
+    harness.wait(2)
+    harness.delete("default/a-0")
+    harness.add(pod("a-2"))
+    harness.settle()
+    assert harness.bound() == ["default/a-1", "default/a-2"]
+
+
+def test_nothing_is_held_for_a_replacement_that_does_not_exist_yet():
+    harness = scheduled(priority=0)
+    harness.add(group("vip", min_member=1, priority=-5), *pods("vip", 1))
+    harness.wait(2)
+    harness.delete("default/a-0")
+    harness.settle()
+    assert harness.bound() == ["default/a-1", "default/vip-0"]
+
+
+def test_under_ignore_a_replacement_has_no_precedence():
+    harness = scheduled(priority=0, on_degraded=OnDegraded.IGNORE)
+    harness.add(group("vip", min_member=1, priority=100), *pods("vip", 1))
+    harness.wait(2)
+    harness.delete("default/a-0")
+    harness.add(pod("a-2"))
+    harness.wait(3)
+    assert harness.bound() == ["default/a-1", "default/vip-0"]
+    assert harness.status("default/a").phase == "Degraded"
+    harness.add(node("n2"))
+    harness.wait(3)
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_a_lost_role_degrades_and_is_repaired_before_members_of_other_roles():
+    harness = Harness()
+    harness.add(group("a", min_member=2, roles=(Role("driver", 1),)), pod("a-d", role="driver"), node(cpu=3))
+    harness.add(*pods("a", 2, role=""))
+    harness.wait(2)
+    harness.delete("default/a-d")
+    harness.add(pod("a-8", created=1.0), pod("a-9", role="driver", created=2.0))
+    harness.wait(3)
+    assert harness.bound() == ["default/a-0", "default/a-1", "default/a-9"]
+
+
+def test_a_repair_never_times_out():
+    harness = scheduled(max_schedule_time_s=2.0)
+    harness.delete("default/a-0")
+    harness.add(pod("a-2", cpu=2))
+    harness.wait(1000)
+    assert harness.status("default/a").phase == "Degraded"
+    assert harness.pod("default/a-2").told_reason == "Unschedulable"
+    assert harness.machine.stats().timeouts == 0
+
+
+def test_a_degraded_group_is_still_degraded_after_a_restart_and_repaired():
+    harness = scheduled()
+    harness.delete("default/a-0")
+    harness.wait(3)
+    harness.restart()
+    harness.wait(3)
+    assert harness.status("default/a").phase == "Degraded"
+    harness.add(pod("a-2"))
+    harness.wait(3)
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_a_group_partly_bound_without_ever_being_scheduled_is_completed_first_of_all_and_never_times_out():
+    harness = Harness()
+    harness.add(group("a", min_member=2, max_schedule_time_s=2.0), pod("a-0", node="n1"), pod("a-1", cpu=2))
+    harness.add(node("n1", cpu=2), pod("vip", group="", priority=100, created=-1.0, cpu=2))
+    harness.wait(100)
+    assert harness.bound() == ["default/a-0"]
+    assert harness.machine.stats().timeouts == 0
+    harness.add(node("n2", cpu=2))
+    harness.settle()
+    assert harness.bound() == ["default/a-0", "default/a-1"]

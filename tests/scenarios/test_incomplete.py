@@ -1,0 +1,99 @@
+"""A group waits for its members, and says how many are missing."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from gangsched.core.policy import Policy
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+
+def test_two_of_three_members_wait_and_the_message_asks_for_one_more():
+    harness = Harness()
+    harness.add(node(), group("a", min_member=3), *pods("a", 2))
+    harness.wait(2)
+    assert harness.bound() == []
+    assert harness.status("default/a").phase == "Pending"
+    condition = harness.condition("default/a")
+    assert (condition.status, condition.reason) == (False, "GangIncomplete")
+    assert condition.message == "2 of 3 members exist; 1 more member is needed."
+    assert {found.told_reason for found in harness.pods.values()} == {"GangIncomplete"}
+    assert [event.note for event in harness.events("GangIncomplete")] == [condition.message]
+    harness.add(pod("a-2"))
+    harness.settle()
+    assert len(harness.bound()) == 3
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("node", "group", "pods", "last"))))
+def test_a_group_is_bound_whatever_is_created_first(order):
+    harness = Harness()
+    things: dict[str, list[Any]] = {
+        "node": [node()],
+        "group": [group("a", min_member=3)],
+        "pods": pods("a", 2),
+        "last": pods("a", 1, first=2),
+    }
+    for which in order:
+        assert harness.bound() == []
+        harness.add(*things[which])
+        harness.wait(2)
+    assert len(harness.bound()) == 3
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_a_podgroup_without_pods_says_how_to_join_it_and_no_event_is_made():
+    harness = Harness()
+    harness.add(node(), group("a", min_member=3))
+    harness.wait(2)
+    assert harness.condition("default/a").reason == "NoMembers"
+    assert "gangsched.io/pod-group" in harness.condition("default/a").message
+    assert harness.emitted == []
+
+
+def test_a_gated_pod_is_no_member_until_its_gate_is_gone():
+    harness = Harness()
+    harness.add(node(), group("a", min_member=2), pod("a-0"), pod("a-1", gated=True))
+    harness.wait(2)
+    assert harness.status("default/a").members == 1
+    harness.change("default/a-1", gated=False)
+    harness.settle()
+    assert len(harness.bound()) == 2
+
+
+def test_a_terminating_pod_is_no_member():
+    harness = Harness()
+    harness.add(node(), group("a", min_member=2), pod("a-0"), pod("a-1", terminating=True))
+    harness.wait(2)
+    assert harness.bound() == []
+    assert harness.condition("default/a").message == "1 of 2 members exist; 1 more member is needed."
+
+
+def test_a_pod_of_another_scheduler_is_no_member_and_one_event_says_so():
+    harness = Harness()
+    harness.add(node(), group("a", min_member=2), pod("a-0"), pod("a-1", scheduler="default-scheduler"))
+    harness.wait(60)
+    assert harness.bound() == []
+    (event,) = harness.events("ForeignMember")
+    assert (event.kind, event.name, event.type) == ("Pod", "a-1", "Warning")
+    assert "schedulerName is default-scheduler" in event.note
+    harness.delete_group("default/a")
+    harness.wait(60)
+    assert len(harness.events("ForeignMember")) == 1
+
+
+def test_a_group_may_mix_the_accepted_scheduler_names():
+    harness = Harness(Policy(scheduler_names=("gangsched", "gang-b")))
+    harness.add(node(), group("a", min_member=2), pod("a-0"), pod("a-1", scheduler="gang-b"))
+    harness.settle()
+    assert len(harness.bound()) == 2
+
+
+def test_members_of_another_namespace_do_not_count():
+    harness = Harness()
+    harness.add(node(), group("a", min_member=2), pod("default/a-0"), pod("other/a-1"))
+    harness.wait(2)
+    assert harness.bound() == []

@@ -1,0 +1,210 @@
+"""Rules 8 and 10, and the maxima: which members make a quorum, and who is a member."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.effects import BindPod
+from gangsched.core.events import BindRefused, Refused
+from gangsched.core.model import Declaration, PodPhase, Role, TimeoutPolicy
+from gangsched.core.policy import Policy
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+
+def test_members_are_tried_by_creation_then_by_name():
+    harness = Harness()
+    harness.add(group("a", min_member=2), pod("a-z", created=1.0), pod("a-c", created=2.0), pod("a-b", created=2.0))
+    harness.add(node(cpu=2))
+    harness.settle()
+    assert harness.bound() == ["default/a-b", "default/a-z"]
+
+
+def test_a_member_that_fits_nowhere_is_passed_over_while_the_minimum_can_be_reached():
+    harness = Harness()
+    harness.add(group("a", min_member=2), pod("a-0", cpu=9), *pods("a", 2, first=1), node(cpu=4))
+    harness.wait(2)
+    assert harness.bound() == ["default/a-1", "default/a-2"]
+    assert harness.status("default/a").phase == "Scheduled"
+    assert harness.pod("default/a-0").told_reason == "Unschedulable"
+    assert harness.pod("default/a-0").told_message.startswith("Group a: No node has room")
+    harness.add(node("n2", cpu=16))
+    harness.settle()
+    assert len(harness.bound()) == 3
+
+
+def roles(**minima: int) -> tuple[Role, ...]:
+    return tuple(Role(name, minimum) for name, minimum in minima.items())
+
+
+def test_each_roles_minimum_is_part_of_the_quorum():
+    harness = Harness()
+    harness.add(group("a", min_member=3, roles=roles(driver=1, worker=1)), *pods("a", 3, role="worker"), node())
+    harness.wait(2)
+    assert harness.bound() == []
+    condition = harness.condition("default/a")
+    assert condition.reason == "GangIncomplete"
+    assert "missing by role: 1 of role driver" in condition.message
+    harness.add(pod("a-d", role="driver", created=9.0))
+    harness.settle()
+    assert len(harness.bound()) == 4
+
+
+def test_the_sum_of_the_roles_minima_is_the_minimum_where_it_is_larger():
+    harness = Harness()
+    harness.add(group("a", min_member=1, roles=roles(driver=1, worker=2)), pod("a-d", role="driver"), node())
+    harness.add(*pods("a", 1, role="worker"))
+    harness.wait(2)
+    assert harness.bound() == []
+    harness.add(*pods("a", 1, first=1, role="worker"))
+    harness.wait(2)
+    assert harness.status("default/a").minimum == 3
+
+
+def test_a_pod_without_a_role_counts_toward_the_minimum_only():
+    harness = Harness()
+    harness.add(group("a", min_member=3, roles=roles(driver=1)), pod("a-d", role="driver"), *pods("a", 2), node())
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_in_short_room_the_roles_minima_come_before_older_members():
+    harness = Harness()
+    harness.add(group("a", min_member=2, roles=roles(driver=1)), *pods("a", 3, created=1.0), node(cpu=2))
+    harness.add(pod("a-d", role="driver", created=9.0))
+    harness.settle()
+    assert harness.bound() == ["default/a-0", "default/a-d"]
+
+
+def test_members_above_max_member_are_not_scheduled_and_say_so():
+    harness = Harness()
+    harness.add(group("a", min_member=2, max_member=3), *pods("a", 5), node())
+    harness.wait(2)
+    assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2"]
+    for name in ("default/a-3", "default/a-4"):
+        assert harness.pod(name).told_reason == "AboveMaxMember"
+        assert "raise maxMember" in harness.pod(name).told_message
+    harness.delete("default/a-0")
+    harness.settle()
+    assert harness.bound() == ["default/a-1", "default/a-2", "default/a-3"]
+
+
+def test_bound_members_count_first_toward_max_member():
+    harness = Harness()
+    harness.add(group("a", min_member=1, max_member=2), pod("a-9", node="n1", created=9.0), *pods("a", 2), node())
+    harness.wait(2)
+    assert harness.bound() == ["default/a-0", "default/a-9"]
+    harness.change_spec("default/a", max_member=3)
+    harness.settle()
+    assert len(harness.bound()) == 3
+
+
+def test_a_roles_max_member_holds_for_the_role_alone():
+    harness = Harness()
+    harness.add(
+        group("a", min_member=1, roles=(Role("worker", 1, 2),)), *pods("a", 4, role="worker"), pod("a-x"), node()
+    )
+    harness.wait(2)
+    assert harness.bound() == ["default/a-0", "default/a-1", "default/a-x"]
+    assert harness.pod("default/a-3").told_reason == "AboveMaxMember"
+
+
+def test_members_that_only_the_maximum_keeps_out_leave_a_group_incomplete_with_a_reason():
+    harness = Harness()
+    harness.add(group("a", min_member=2, max_member=2, roles=(Role("w", 1, 1),)), *pods("a", 2, role="w"), node())
+    harness.wait(2)
+    assert harness.bound() == []
+    assert "more than maxMember leaves room for" in harness.condition("default/a").message
+
+
+def test_a_relabelled_pod_leaves_its_group_and_joins_another():
+    harness = Harness()
+    harness.add(group("a", min_member=2), group("b", min_member=2), *pods("a", 3), *pods("b", 1), node())
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 3
+    harness.change("default/a-2", declaration=Declaration(group="b"))
+    harness.wait(2)
+    assert harness.status("default/a").members == 2
+    assert harness.status("default/b").phase == "Scheduled"
+
+
+def test_a_bound_pod_that_loses_its_label_leaves_its_group_without_a_word_of_its_own():
+    harness = Harness()
+    harness.add(group("a", min_member=2), *pods("a", 3), node())
+    harness.wait(2)
+    told = len(harness.emitted)
+    harness.change("default/a-2", declaration=None)
+    harness.wait(2)
+    assert harness.status("default/a").members == 2
+    assert len(harness.emitted) == told
+
+
+def test_a_podgroup_deleted_before_anything_is_bound_leaves_all_unbound():
+    harness = Harness()
+    harness.add(group("a", min_member=3), *pods("a", 3))
+    harness.wait(2)
+    harness.delete_group("default/a")
+    harness.add(node())
+    harness.wait(2)
+    assert harness.bound() == []
+    assert harness.pod("default/a-0").told_reason == "PodGroupNotFound"
+
+
+def test_a_podgroup_deleted_after_its_group_was_bound_leaves_bound_members_and_new_ones_wait():
+    harness = Harness()
+    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness.settle()
+    harness.delete_group("default/a")
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(2)
+    assert len(harness.bound()) == 2
+    assert harness.pod("default/a-2").told_reason == "PodGroupNotFound"
+    assert "There is no PodGroup a" in harness.pod("default/a-2").told_message
+    harness.add(group("a", min_member=2, uid="new"))
+    harness.settle()
+    assert len(harness.bound()) == 3
+
+
+@pytest.mark.parametrize("bound_before", [True, False])
+def test_a_podgroup_deleted_in_mid_flight_finishes_only_what_has_bound_a_member(bound_before):
+    harness = Harness()
+    names = {"a-1"} if bound_before else {"a-0", "a-1", "a-2"}
+
+    def refuse_once(effect: BindPod) -> BindRefused | None:
+        if effect.name not in names:
+            return None
+        names.remove(effect.name)
+        return BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no")
+
+    harness.refuse_bind = refuse_once
+    harness.add(group("a", min_member=3), *pods("a", 3), node())
+    harness.settle()
+    harness.delete_group("default/a")
+    harness.wait(10)
+    assert len(harness.bound()) == (3 if bound_before else 0)
+    assert harness.gang("default/a").bindings == {}
+
+
+def test_a_new_podgroup_of_the_same_name_begins_with_a_clean_slate():
+    harness = Harness()
+    harness.add(group("a", min_member=2, max_schedule_time_s=1.0, timeout_policy=TimeoutPolicy.FAIL), *pods("a", 2))
+    harness.wait(3)
+    assert harness.status("default/a").phase == "Failed"
+    harness.delete_group("default/a")
+    harness.add(group("a", min_member=2, uid="new"), node())
+    harness.settle()
+    assert len(harness.bound()) == 2
+
+
+def test_only_pods_of_the_configured_namespace_are_scheduled_but_all_count():
+    harness = Harness(Policy(namespace="team"))
+    harness.add(node(cpu=4), group("team/a", min_member=2), *pods("a", 2, namespace="team"))
+    harness.add(group("other/a", min_member=1), *pods("a", 1, namespace="other"), pod("other/plain", group=""))
+    harness.add(pod("other/busy", cpu=3, group="", node="n1"))
+    harness.wait(5)
+    assert harness.bound() == ["other/busy"]
+    assert harness.status("other/a").phase == ""
+    assert "1 of 2 members fit" in harness.condition("team/a").message
+    harness.change("other/busy", phase=PodPhase.SUCCEEDED)
+    harness.settle()
+    assert harness.bound() == ["team/a-0", "team/a-1"]

@@ -1,0 +1,169 @@
+"""Rules 6 and 7: who is tried first, and that nobody who does not fit delays another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gangsched.core.events import PriorityClassesReplaced, PriorityClassSeen
+from gangsched.core.model import Declaration
+from gangsched.core.policy import Policy
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+
+def contest(
+    first: dict[str, Any],
+    second: dict[str, Any],
+    *,
+    policy: Policy | None = None,
+    classes: dict[str, int] | None = None,
+) -> str:
+    """Which of two groups of two gets the only room, decided in one pass; `second` is created later."""
+    harness = Harness(policy)
+    harness.machine.handle([PriorityClassesReplaced(tuple((classes or {}).items()))], harness.now)
+    for name, spec in (("first", first), ("second", second)):
+        fields = {"created": 1.0 if name == "first" else 2.0} | spec
+        members = pods(name, 2, priority=fields.pop("member_priority", 0))
+        harness.add(group(name, min_member=2, **fields), *members)
+    harness.add(node(cpu=2))
+    harness.settle()
+    (bound,) = {name.split("/")[1].rsplit("-", 1)[0] for name in harness.bound()}
+    return bound
+
+
+CLASSES = {"high": 100, "low": -5}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        ({}, {}, "first"),
+        ({"created": 5.0}, {"created": 5.0}, "first"),
+        ({"created": 6.0}, {"created": 5.0}, "second"),
+        ({}, {"priority": 1}, "second"),
+        ({"priority": 1}, {"priority": 1}, "first"),
+        ({"priority": -1}, {}, "second"),
+        ({}, {"priority_class": "high"}, "second"),
+        ({"priority_class": "low"}, {}, "second"),
+        ({"priority": 99}, {"priority_class": "high"}, "second"),
+        ({"priority": 101}, {"priority_class": "high"}, "first"),
+        ({}, {"member_priority": 7}, "second"),
+        ({"priority": 8}, {"member_priority": 7}, "first"),
+        ({"priority": 0, "member_priority": 9}, {"member_priority": 7}, "second"),
+    ],
+)
+def test_priority_comes_before_age_and_age_before_name(first, second, winner):
+    assert contest(first, second, classes=CLASSES) == winner
+
+
+def test_the_configured_max_priority_caps_all_groups():
+    assert contest({}, {"priority": 50}, policy=Policy(max_priority=10)) == "second"
+    assert contest({"priority": 10}, {"priority": 50}, policy=Policy(max_priority=10)) == "first"
+    assert contest({"member_priority": 10}, {"member_priority": 50}, policy=Policy(max_priority=10)) == "first"
+
+
+def test_a_plain_pod_stands_in_the_same_order_by_its_own_age():
+    harness = Harness()
+    harness.add(group("a", min_member=2, created=5.0), *pods("a", 2), pod("plain", group="", created=4.0), node(cpu=2))
+    harness.settle()
+    assert harness.bound() == ["default/plain"]
+
+
+def test_a_priority_class_that_changes_its_value_changes_the_order():
+    harness = Harness()
+    harness.machine.handle([PriorityClassSeen("c", 1)], harness.now)
+    harness.add(group("a", min_member=2, priority_class="c"), *pods("a", 2))
+    harness.add(group("b", min_member=2, priority=5, created=9.0), *pods("b", 2))
+    harness.settle()
+    harness.machine.handle([PriorityClassSeen("c", 6)], harness.now)
+    harness.add(node(cpu=2))
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 2
+
+
+def test_quorums_of_all_come_before_members_above_the_minimum():
+    harness = Harness()
+    harness.add(group("a", min_member=2, created=1.0, priority=9), *pods("a", 4))
+    harness.add(group("b", min_member=2, created=2.0), *pods("b", 4))
+    harness.add(node(cpu=5))
+    harness.settle()
+    assert harness.bound("default/a-") == ["default/a-0", "default/a-1", "default/a-2"]
+    assert harness.bound("default/b-") == ["default/b-0", "default/b-1"]
+
+
+def test_members_above_the_minimum_are_bound_in_the_same_pass_as_their_quorum():
+    harness = Harness()
+    harness.add(group("a", min_member=2), *pods("a", 4), node())
+    harness.step()
+    assert len(harness.bound()) == 4
+
+
+def test_a_group_that_does_not_fit_does_not_delay_the_one_behind_it():
+    harness = Harness()
+    harness.add(
+        group("big", min_member=5, priority=9), *pods("big", 5), group("small", min_member=2), *pods("small", 2)
+    )
+    harness.add(node(cpu=4), pod("busy", group="", node="n1", cpu=1, scheduler="other"))
+    harness.settle()
+    assert harness.bound("default/small-") == ["default/small-0", "default/small-1"]
+
+
+def test_a_group_that_can_never_fit_is_told_so_and_delays_nobody():
+    harness = Harness()
+    harness.add(group("big", min_member=9, priority=9, max_schedule_time_s=3600.0), *pods("big", 9))
+    harness.add(group("small", min_member=2), *pods("small", 2), node(cpu=8))
+    harness.wait(1)
+    assert len(harness.bound("default/small-")) == 2
+    condition = harness.condition("default/big")
+    assert condition.reason == "NeverFits"
+    assert "could not take them even if they were empty" in condition.message
+    assert len(harness.events("NeverFits")) == 1
+    assert harness.pod("default/big-0").told_reason == "Unschedulable"
+
+
+def test_incomplete_groups_are_not_in_the_order():
+    harness = Harness()
+    harness.add(
+        group("a", min_member=3, priority=9), *pods("a", 2), group("b", min_member=2), *pods("b", 2), node(cpu=2)
+    )
+    harness.wait(2)
+    assert len(harness.bound("default/b-")) == 2
+
+
+def test_a_group_whose_age_is_that_of_its_oldest_member_when_it_has_no_podgroup():
+    says = Declaration(group="x", min_member=2)
+    harness = Harness()
+    harness.add(pod("x-0", declaration=says, created=1.0), pod("x-1", declaration=says, created=9.0))
+    harness.add(group("a", min_member=2, created=2.0), *pods("a", 2), node(cpu=2))
+    harness.settle()
+    assert harness.bound() == ["default/x-0", "default/x-1"]
+
+
+def test_the_configured_max_priority_caps_plain_pods_too():
+    harness = Harness(Policy(max_priority=10))
+    harness.add(pod("new", group="", priority=99, created=2.0), pod("old", group="", priority=10, created=1.0))
+    harness.add(node(cpu=1))
+    harness.settle()
+    assert harness.bound() == ["default/old"]
+
+
+def test_spread_levels_members_above_the_minimum_with_those_of_the_quorum():
+    harness = Harness()
+    harness.add(node("n1", cpu=100), node("n2", cpu=10), pod("busy", cpu=4, group="", node="n2"))
+    harness.add(group("a", min_member=1, strategy="Spread"), *pods("a", 4))
+    harness.settle()
+    assert sorted(harness.pod(name).node for name in harness.bound("default/a-")) == ["n1", "n1", "n2", "n2"]
+
+
+def test_who_has_left_the_queue_is_not_ahead_any_more():
+    harness = Harness()
+    for name, created in (("a", 1.0), ("b", 2.0)):
+        harness.add(group(name, min_member=2, created=created, max_schedule_time_s=9999.0), *pods(name, 2))
+    harness.wait(2)
+    assert "Ahead of it: default/a" in harness.condition("default/b").message
+    harness.delete("default/a-0", "default/a-1")
+    harness.add(node(cpu=1))
+    harness.wait(40)
+    assert "Ahead" not in harness.condition("default/b").message

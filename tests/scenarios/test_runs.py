@@ -1,0 +1,155 @@
+"""Rule 3: a run begins with the first live member and ends when none is left; the next one begins anew."""
+
+from __future__ import annotations
+
+from gangsched.core.model import PodPhase
+from tests.builders import group, node, pods
+from tests.harness import Harness
+
+
+def running(count: int = 3, **spec) -> Harness:
+    """A group of three, all of them running, with room for more."""
+    harness = Harness()
+    harness.add(node(cpu=16), group("a", min_member=count, **spec), *pods("a", count))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(2)
+    return harness
+
+
+def end(harness: Harness, *phases: PodPhase) -> None:
+    for number, phase in enumerate(phases):
+        harness.change(f"default/a-{number}", phase=phase)
+    harness.wait(2)
+
+
+def test_a_group_whose_minimum_runs_is_running():
+    harness = running()
+    status = harness.status("default/a")
+    assert (status.phase, status.members, status.bound, status.running, status.minimum) == ("Running", 3, 3, 3, 3)
+
+
+def test_as_many_successes_as_the_minimum_end_the_run_well():
+    harness = running()
+    end(harness, PodPhase.SUCCEEDED, PodPhase.SUCCEEDED)
+    assert harness.status("default/a").phase == "Running"
+    end(harness, PodPhase.SUCCEEDED, PodPhase.SUCCEEDED, PodPhase.SUCCEEDED)
+    status = harness.status("default/a")
+    assert (status.phase, status.succeeded, status.members) == ("Succeeded", 3, 0)
+    assert harness.condition("default/a").status
+    assert len(harness.events("Succeeded")) == 1
+    assert harness.events("Succeeded")[0].type == "Normal"
+
+
+def test_fewer_successes_than_the_minimum_end_the_run_badly():
+    harness = running()
+    end(harness, PodPhase.SUCCEEDED, PodPhase.FAILED, PodPhase.SUCCEEDED)
+    status = harness.status("default/a")
+    assert (status.phase, status.succeeded, status.failed) == ("Failed", 2, 1)
+    assert harness.condition("default/a").message == "The run ended with 2 of 3 members succeeded."
+    assert not harness.condition("default/a").status
+
+
+def test_members_that_finish_one_by_one_do_not_degrade_the_group():
+    harness = running()
+    for phases in ([PodPhase.SUCCEEDED], [PodPhase.SUCCEEDED] * 2):
+        end(harness, *phases)
+        harness.wait(10)
+        assert harness.status("default/a").phase == "Running"
+
+
+def test_a_run_that_was_never_scheduled_ends_as_pending():
+    harness = Harness()
+    harness.add(group("a", min_member=3), *pods("a", 3))
+    harness.wait(2)
+    harness.delete("default/a-0", "default/a-1", "default/a-2")
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Pending"
+    assert harness.condition("default/a").reason == "NoMembers"
+
+
+def test_a_new_run_is_bound_whole_and_past_pods_never_count_in_it():
+    harness = running()
+    end(harness, *[PodPhase.SUCCEEDED] * 3)
+    harness.add(*pods("a", 2, first=3))
+    harness.wait(5)
+    status = harness.status("default/a")
+    assert (status.phase, status.succeeded, status.attempts, status.scheduled_time) == ("Pending", 0, 0, 0.0)
+    assert len(harness.bound()) == 0
+    harness.add(*pods("a", 1, first=5))
+    harness.wait(2)
+    assert len(harness.bound()) == 3
+    assert harness.status("default/a").phase == "Scheduled"
+    assert len(harness.events("Scheduled")) == 2
+
+
+def test_a_new_run_may_succeed_after_one_that_failed():
+    harness = running()
+    end(harness, *[PodPhase.FAILED] * 3)
+    assert harness.status("default/a").phase == "Failed"
+    harness.add(*pods("a", 3, first=3))
+    harness.settle()
+    for number in (3, 4, 5):
+        harness.change(f"default/a-{number}", phase=PodPhase.SUCCEEDED)
+    harness.wait(2)
+    status = harness.status("default/a")
+    assert (status.phase, status.succeeded, status.failed) == ("Succeeded", 3, 0)
+
+
+def test_an_ended_run_keeps_its_counts_over_a_restart_and_after_its_pods_are_deleted():
+    harness = running()
+    end(harness, *[PodPhase.SUCCEEDED] * 3)
+    harness.restart()
+    harness.wait(60)
+    harness.delete("default/a-0", "default/a-1", "default/a-2")
+    harness.wait(60)
+    harness.restart()
+    harness.wait(60)
+    status = harness.status("default/a")
+    assert (status.phase, status.succeeded) == ("Succeeded", 3)
+    assert harness.condition("default/a").message == "The run ended with 3 members succeeded."
+    assert len(harness.events("Succeeded")) == 1
+
+
+def test_after_a_restart_past_pods_do_not_count_in_a_new_run():
+    harness = running()
+    end(harness, *[PodPhase.SUCCEEDED] * 3)
+    harness.restart()
+    harness.add(*pods("a", 2, first=3))
+    harness.wait(2)
+    assert harness.status("default/a").succeeded == 0
+    assert harness.bound() == []
+
+
+def test_successes_count_on_after_their_pods_were_deleted_and_the_operator_restarted():
+    harness = running()
+    end(harness, PodPhase.SUCCEEDED, PodPhase.SUCCEEDED)
+    harness.delete("default/a-0", "default/a-1")
+    harness.wait(2)
+    harness.restart()
+    harness.wait(10)
+    assert harness.status("default/a").phase == "Running"
+    assert harness.status("default/a").succeeded == 2
+    harness.change("default/a-2", phase=PodPhase.SUCCEEDED)
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Succeeded"
+
+
+def test_a_quorum_that_is_bound_and_done_before_the_machine_looks_again_has_succeeded():
+    harness = Harness()
+    harness.add(node(), group("a", min_member=2), *pods("a", 2))
+    harness.step()
+    for number in range(2):
+        harness.change(f"default/a-{number}", phase=PodPhase.SUCCEEDED)
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Succeeded"
+
+
+def test_a_deleted_statefulset_frees_its_room_at_once():
+    harness = running()
+    harness.add(group("b", min_member=14), *pods("b", 14))
+    harness.wait(2)
+    assert harness.bound("default/b-") == []
+    harness.delete("default/a-0")
+    harness.settle()
+    assert len(harness.bound("default/b-")) == 14

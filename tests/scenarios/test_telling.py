@@ -1,0 +1,322 @@
+"""Rules 16 and 17: what people are told, when, and what is never written."""
+
+from __future__ import annotations
+
+from gangsched.core.effects import BindPod, PatchPodCondition, PatchStatus
+from gangsched.core.events import BindRefused, Refused, StatusRefused
+from gangsched.core.model import PodPhase
+from gangsched.core.policy import Policy
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+
+def statuses(harness: Harness, name: str = "a") -> list[PatchStatus]:
+    return [effect for effect in harness.effects if isinstance(effect, PatchStatus) and effect.key.name == name]
+
+
+def conditions(harness: Harness, name: str) -> list[PatchPodCondition]:
+    return [effect for effect in harness.effects if isinstance(effect, PatchPodCondition) and effect.name == name]
+
+
+def refused(**spec) -> Harness:
+    """A group of three that finds room for two."""
+    harness = Harness()
+    harness.add(group("a", min_member=3, max_schedule_time_s=3600.0, **spec), *pods("a", 3))
+    harness.add(node(cpu=3), pod("busy", group="", node="n1"))
+    harness.settle()
+    return harness
+
+
+def test_a_group_bound_at_once_costs_one_status_and_one_event():
+    harness = Harness()
+    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness.wait(60)
+    (patch,) = statuses(harness)
+    assert (patch.status.phase, patch.resource_version) == ("Scheduled", "")
+    (event,) = harness.emitted
+    assert (event.reason, event.type, event.kind, event.name) == ("Scheduled", "Normal", "PodGroup", "a")
+    assert event.note == "Bound 2 members to n1 (2)."
+    assert conditions(harness, "a-0") == []
+
+
+def test_the_scheduled_event_names_at_most_thirty_nodes():
+    harness = Harness()
+    names = [f"n{number:02}" for number in range(32)]
+    harness.add(group("a", min_member=32), *pods("a", 32), *(node(name, cpu=1) for name in names))
+    harness.settle()
+    (event,) = harness.events("Scheduled")
+    assert event.note.startswith("Bound 32 members to n00 (1), n01 (1), ")
+    assert event.note.endswith("n29 (1) and 2 more nodes.")
+    assert len(event.note) <= 1024
+
+
+def test_a_refusal_lifted_within_a_second_is_never_written():
+    harness = refused()
+    harness.wait(0.99)
+    harness.add(node("n2"))
+    harness.wait(60)
+    assert [patch.status.phase for patch in statuses(harness)] == ["Scheduled"]
+    assert [event.reason for event in harness.emitted] == ["Scheduled"]
+    assert conditions(harness, "a-0") == []
+
+
+def test_a_refusal_that_begins_late_lasts_its_own_second_before_it_is_written():
+    harness = Harness()
+    harness.add(group("a", min_member=3), *pods("a", 2), node(cpu=3), pod("busy", group="", node="n1"))
+    harness.wait(0.9)
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(0.5)
+    assert statuses(harness) == []
+    harness.wait(0.5)
+    assert [patch.status.conditions[0].reason for patch in statuses(harness)] == ["Unschedulable"]
+
+
+def test_a_refusal_reaches_condition_event_and_members_after_a_second():
+    harness = refused()
+    harness.wait(1)
+    assert harness.condition("default/a").reason == "Unschedulable"
+    (event,) = harness.events("Unschedulable")
+    assert event.type == "Warning"
+    for number in range(3):
+        told = harness.pod(f"default/a-{number}")
+        assert told.told_reason == "Unschedulable"
+        assert told.told_message == f"Group a: {harness.condition('default/a').message}"
+
+
+def test_a_members_condition_changes_with_its_reason_and_never_with_a_number():
+    harness = refused()
+    harness.wait(2)
+    for number in range(5):
+        harness.add(node(f"m{number}", cpu="500m"))
+        harness.wait(31)
+    assert len(conditions(harness, "a-0")) == 1
+    harness.delete("default/a-2")
+    harness.wait(2)
+    assert [told.reason for told in conditions(harness, "a-0")] == ["Unschedulable", "GangIncomplete"]
+
+
+def test_a_groups_message_changes_at_most_every_thirty_seconds():
+    harness = refused()
+    harness.wait(1)
+    first = harness.condition("default/a").message
+    assert "Only 2 of 3 members fit" in first
+    begun = harness.now
+    harness.change_spec("default/a", min_member=3)
+    harness.add(pod("busier", group="", node="n1"))
+    harness.change("default/a-0", labels=(("changed", "yes"),))
+    harness.wait(2)
+    assert harness.condition("default/a").message == first
+    harness.wait(29)
+    assert "Only 1 of 3 members fit" in harness.condition("default/a").message
+    times = [at for events, at, effects in harness.history for effect in effects if isinstance(effect, PatchStatus)]
+    assert times[-1] == begun + 30
+
+
+def test_counts_are_written_while_the_message_keeps_its_number():
+    harness = Harness()
+    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness.wait(2)
+    message = harness.condition("default/a").message
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(2)
+    assert harness.status("default/a").bound == 3
+    assert harness.condition("default/a").message == message
+    harness.wait(30)
+    assert harness.condition("default/a").message.startswith("3 members are bound")
+
+
+def test_transitions_keep_their_time_while_only_the_reason_changes():
+    harness = refused()
+    harness.wait(2)
+    since = harness.condition("default/a").since
+    harness.delete("default/a-2")
+    harness.wait(2)
+    assert harness.condition("default/a").reason == "GangIncomplete"
+    assert harness.condition("default/a").since == since
+    harness.add(node("n2"), pod("a-2"))
+    harness.settle()
+    assert harness.condition("default/a").since == harness.now
+
+
+def test_the_observed_generation_is_that_of_the_spec():
+    harness = refused()
+    harness.change_spec("default/a", min_member=2)
+    harness.wait(2)
+    assert harness.condition("default/a").generation == 2
+
+
+def test_holders_are_named_at_most_three_of_the_own_namespace_and_others_counted():
+    harness = Harness()
+    harness.add(node(cpu=8))
+    for name in ("v", "w", "x", "y"):
+        harness.add(group(name, min_member=1), *pods(name, 1))
+    harness.add(group("other/secret", min_member=1), *pods("secret", 1, namespace="other"))
+    harness.settle()
+    harness.add(group("a", min_member=8), *pods("a", 8))
+    harness.wait(2)
+    message = harness.condition("default/a").message
+    assert "Held by default/v (cpu 1), default/w (cpu 1), default/x (cpu 1) and 2 others" in message
+    assert "secret" not in message
+
+
+def test_groups_ahead_are_named_at_most_three_of_the_own_namespace_and_others_counted():
+    harness = Harness()
+    harness.add(node(cpu=1))
+    for number in range(4):
+        harness.add(group(f"g{number}", min_member=2, created=float(number)), *pods(f"g{number}", 2))
+    harness.add(group("other/secret", min_member=2), *pods("secret", 2, namespace="other"))
+    harness.add(group("late", min_member=2, created=99.0), *pods("late", 2))
+    harness.add(group("done", min_member=1, created=-9.0), pod("done-0", group="done", cpu=0))
+    harness.add(pod("done-1", group="done", cpu=9, created=-9.0))
+    harness.wait(2)
+    message = harness.condition("default/late").message
+    assert "Ahead of it: default/g0, default/g1, default/g2 and 2 others" in message
+    assert "secret" not in message
+    assert "Ahead" not in harness.condition("default/g0").message
+
+
+def test_binding_is_written_only_if_it_lasts_over_a_second():
+    harness = Harness()
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if effect.name == "a-1" else None
+    )
+    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness.step()
+    assert harness.gang("default/a").phase == "Binding"
+    assert statuses(harness) == []
+
+
+def test_an_older_change_that_is_due_does_not_carry_binding_out_early():
+    harness = Harness()
+    harness.add(group("a", min_member=2), *pods("a", 1), node())
+    harness.wait(0.9)
+    harness.add(*pods("a", 1, first=1))
+    harness.step()
+    harness.now += 0.2
+    harness.inbox, answers = [], harness.inbox
+    harness.step()
+    assert statuses(harness) == []
+    harness.now += 0.9
+    harness.step()
+    assert [patch.status.phase for patch in statuses(harness)] == ["Binding"]
+    harness.inbox = answers
+    harness.settle()
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_a_status_that_was_refused_is_written_again_after_a_while_and_not_sooner():
+    harness = Harness()
+    refusals = []
+
+    def refuse(effect: PatchStatus) -> StatusRefused:
+        refusals.append(harness.now)
+        return StatusRefused(effect.key, stale=False)
+
+    harness.refuse_status = refuse
+    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness.wait(20)
+    assert [at - refusals[0] for at in refusals] == [0, 5, 10, 15, 20]
+    harness.refuse_status = lambda _: None
+    harness.wait(5)
+    assert harness.status("default/a").phase == "Scheduled"
+    count = len(statuses(harness))
+    harness.wait(100)
+    assert len(statuses(harness)) == count
+    assert len(harness.events("Scheduled")) == 1
+
+
+def test_a_refused_status_keeps_its_times_of_transition():
+    harness = Harness()
+    harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False)
+    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness.settle()
+    begun = harness.now
+    harness.refuse_status = lambda _: None
+    harness.wait(10)
+    assert harness.condition("default/a").since == begun
+
+
+def test_a_restart_repeats_no_event_no_condition_and_no_status():
+    harness = Harness()
+    harness.add(group("b", min_member=1), *pods("b", 1), group("c", min_member=5), *pods("c", 1), node(cpu=3))
+    harness.settle()
+    harness.add(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3))
+    harness.wait(40)
+    effects, emitted = len(harness.effects), len(harness.emitted)
+    harness.restart()
+    harness.wait(5)
+    assert harness.effects[effects:] == []
+    assert len(harness.emitted) == emitted
+
+
+def test_a_members_condition_that_never_arrived_is_written_again_when_something_happens_later():
+    harness = refused()
+    harness.wait(2)
+    harness.change("default/a-0", told_reason="", told_message="")
+    harness.wait(2)
+    assert len(conditions(harness, "a-0")) == 1
+    harness.wait(40)
+    harness.change("default/a-0", labels=(("x", "y"),))
+    harness.wait(2)
+    assert len(conditions(harness, "a-0")) == 2
+
+
+def test_running_members_are_counted_in_the_status_soon_and_together():
+    harness = Harness()
+    harness.add(group("a", min_member=3), *pods("a", 3), node())
+    harness.wait(2)
+    for number in range(3):
+        harness.change(f"default/a-{number}", phase=PodPhase.RUNNING)
+        harness.wait(0.1)
+    harness.wait(2)
+    assert [patch.status.running for patch in statuses(harness)] == [0, 3]
+    assert harness.status("default/a").phase == "Running"
+
+
+def test_the_status_says_how_the_group_was_declared():
+    harness = refused()
+    harness.wait(2)
+    assert harness.status("default/a").source == "gangsched PodGroup"
+
+
+def test_a_changed_hindrance_of_the_same_reason_is_told_within_thirty_seconds():
+    harness = Harness(Policy())
+    harness.add(group("a", min_member=2), pod("a-0", role="x"), pod("a-1"), node())
+    harness.wait(2)
+    assert "names the role x" in harness.condition("default/a").message
+    harness.delete("default/a-0")
+    harness.add(pod("a-0", role="y"))
+    harness.wait(31)
+    assert "names the role y" in harness.condition("default/a").message
+
+
+def test_nothing_is_decided_or_told_before_everything_was_listed():
+    harness = Harness()
+    harness.inbox = []
+    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    assert harness.step() == []
+    assert harness.machine.next_deadline() is None
+    harness.restart()
+    assert [effect.name for effect in harness.effects if isinstance(effect, BindPod)] == ["a-0", "a-1"]
+
+
+def test_holders_are_those_of_the_moment():
+    harness = refused()
+    harness.wait(2)
+    assert "Held by default/busy (cpu 1)" in harness.condition("default/a").message
+    harness.delete("default/busy")
+    harness.add(pod("other", group="", node="n1"))
+    harness.wait(40)
+    assert "Held by default/other (cpu 1)" in harness.condition("default/a").message
+
+
+def test_of_two_equal_groups_each_is_told_how_many_of_its_own_members_fit():
+    harness = Harness()
+    harness.add(node(cpu=3), pod("busy", group="", node="n1"))
+    harness.settle()
+    harness.add(group("a", min_member=3, created=1.0), *pods("a", 3))
+    harness.add(group("b", min_member=1, created=2.0), *pods("b", 1))
+    harness.add(group("c", min_member=3, created=3.0), *pods("c", 3))
+    harness.wait(2)
+    assert "Only 2 of 3 members fit" in harness.condition("default/a").message
+    assert "Only 1 of 3 members fit" in harness.condition("default/c").message

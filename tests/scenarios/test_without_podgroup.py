@@ -1,0 +1,163 @@
+"""Rule 14 and plain pods: pods without a PodGroup are told themselves, once."""
+
+from __future__ import annotations
+
+from gangsched.core.effects import BindPod, PatchPodCondition, PatchStatus
+from gangsched.core.events import BindRefused, Refused
+from gangsched.core.model import Declaration, Pod, PodPhase
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+SAYS = Declaration(group="x", min_member=2, max_schedule_time_s=3.0)
+
+
+def annotated(count: int, **fields) -> list[Pod]:
+    return [pod(f"x-{number}", declaration=SAYS, **fields) for number in range(count)]
+
+
+def test_a_plain_pod_is_bound_and_forgotten():
+    harness = Harness()
+    harness.add(pod("p", group=""), node())
+    harness.wait(2)
+    assert harness.bound() == ["default/p"]
+    assert harness.machine.gangs == {}
+    (event,) = harness.emitted
+    assert (event.kind, event.name, event.reason) == ("Pod", "p", "Scheduled")
+    assert event.note == "Bound 1 member to n1 (1)."
+    assert not any(isinstance(effect, PatchStatus) for effect in harness.effects)
+    harness.change("default/p", phase=PodPhase.SUCCEEDED)
+    harness.settle()
+    assert harness.machine.gangs == {}
+    assert harness.machine.cluster.pods == {}
+
+
+def test_a_plain_pod_that_finds_no_room_is_told_once_and_never_times_out():
+    harness = Harness()
+    harness.add(pod("p", group="", cpu=9), node(cpu=8))
+    harness.wait(0.9)
+    assert harness.emitted == []
+    harness.wait(100_000)
+    (event,) = harness.emitted
+    assert (event.kind, event.name, event.reason) == ("Pod", "p", "NeverFits")
+    found = harness.pod("default/p")
+    assert found.told_reason == "Unschedulable"
+    assert found.told_message.startswith("No node has room")
+    assert sum(isinstance(effect, PatchPodCondition) for effect in harness.effects) == 1
+    assert harness.machine.next_deadline() is None
+    harness.restart()
+    harness.wait(100)
+    assert len(harness.emitted) == 1
+    harness.add(node("n2", cpu=16))
+    harness.settle()
+    assert harness.bound() == ["default/p"]
+
+
+def test_a_plain_pod_with_an_unsupported_constraint_waits_and_is_told():
+    harness = Harness()
+    harness.add(pod("p", group="", unsupported=["spec.resourceClaims"]), node())
+    harness.wait(60)
+    assert harness.bound() == []
+    assert harness.pod("default/p").told_reason == "NotSupported"
+    assert [event.reason for event in harness.emitted] == ["NotSupported"]
+
+
+def test_a_plain_pod_whose_binding_is_refused_for_good_backs_off_and_is_tried_again():
+    harness = Harness()
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "the webhook says no")
+    harness.add(pod("p", group=""), node())
+    harness.wait(2)
+    assert harness.pod("default/p").told_reason == "BindingRefused"
+    assert "the webhook says no" in harness.pod("default/p").told_message
+    harness.wait(300)
+    assert 3 < sum(isinstance(effect, BindPod) for effect in harness.effects) < 10
+    harness.refuse_bind = lambda _: None
+    harness.wait(300)
+    assert harness.bound() == ["default/p"]
+
+
+def test_a_gated_plain_pod_waits_without_a_word():
+    harness = Harness()
+    harness.add(pod("p", group="", gated=True), node())
+    harness.wait(60)
+    assert (harness.bound(), harness.emitted) == ([], [])
+    harness.change("default/p", gated=False)
+    harness.settle()
+    assert harness.bound() == ["default/p"]
+
+
+def test_a_pod_of_another_scheduler_is_never_touched():
+    harness = Harness()
+    harness.add(pod("p", group="", scheduler="default-scheduler"), node())
+    harness.wait(60)
+    assert (harness.bound(), harness.effects) == ([], [])
+
+
+def test_annotations_make_a_group_that_is_bound_whole():
+    harness = Harness()
+    harness.add(*annotated(1), node(cpu=2))
+    harness.wait(2)
+    assert harness.bound() == []
+    assert harness.pod("default/x-0").told_reason == "GangIncomplete"
+    assert harness.pod("default/x-0").told_message == "Group x: 1 of 2 members exist; 1 more member is needed."
+    harness.add(*annotated(2)[1:])
+    harness.wait(2)
+    assert len(harness.bound()) == 2
+    assert [event.reason for event in harness.emitted] == ["GangIncomplete", "Scheduled"]
+    assert {(event.kind, event.name) for event in harness.emitted} == {("Pod", "x-0")}
+    assert not any(isinstance(effect, PatchStatus) for effect in harness.effects)
+
+
+def test_an_annotated_group_times_out_and_its_members_say_why():
+    harness = Harness()
+    harness.add(*annotated(2), node(cpu=1))
+    harness.wait(3)
+    assert harness.gang("default/x").phase == "TimedOut"
+    assert [event.reason for event in harness.emitted] == ["NeverFits", "TimedOut"]
+    harness.wait(2000)
+    assert harness.machine.stats().timeouts > 3
+    assert harness.pod("default/x-0").told_reason == "Unschedulable"
+
+
+def test_an_annotated_group_is_not_told_again_after_a_restart():
+    harness = Harness()
+    harness.add(*annotated(1))
+    harness.wait(60)
+    told = len(harness.effects)
+    harness.restart()
+    harness.wait(60)
+    assert len(harness.effects) == told
+    assert len(harness.emitted) == 1
+
+
+def test_a_retried_binding_of_an_annotated_group_needs_no_reservation():
+    harness = Harness()
+    left = [1]
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if left and left.pop() else None
+    )
+    harness.add(*annotated(2), node())
+    harness.wait(1)
+    assert len(harness.bound()) == 2
+
+
+def test_an_annotated_group_that_gets_a_podgroup_goes_on_under_it():
+    harness = Harness()
+    harness.add(*annotated(1), node())
+    harness.wait(2)
+    harness.add(group("x", min_member=2))
+    harness.wait(2)
+    assert harness.condition("default/x").reason == "GangIncomplete"
+    harness.add(*annotated(2)[1:])
+    harness.wait(2)
+    assert harness.status("default/x").phase == "Scheduled"
+
+
+def test_a_group_is_forgotten_with_its_last_pod():
+    harness = Harness()
+    harness.add(*annotated(2), *pods("orphan", 1), pod("foreign", group="y", scheduler="other"))
+    harness.wait(2)
+    harness.delete("default/x-0", "default/x-1", "default/orphan-0", "default/foreign")
+    harness.settle()
+    assert harness.machine.gangs == {}
+    assert harness.machine.assessments == {}
+    assert harness.machine.next_deadline() is None
