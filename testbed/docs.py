@@ -9,7 +9,7 @@ import argparse
 import ast
 import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from gangsched.core import reasons, states
 from gangsched.runtime.metrics import describe
 
 ROOT = Path(__file__).resolve().parent.parent
+_GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
 _NOTE = "<!-- Generated from the code by make docs: change the code, not this page. -->\n\n"
 
 
@@ -52,14 +53,26 @@ def _states() -> str:
     lines += ["", "What must be true for a step (the facts are derived from the cluster after every event):", ""]
     lines += [f"- **{name}**: {text}" for name, text in _documented(states.Facts)]
     lines += ["", "```mermaid", "stateDiagram-v2", "    [*] --> Pending"]
+    for name, phases in _GROUPED.items():
+        lines += [f"    state {name} {{", *(f"        {phase}" for phase in phases), "    }"]
     steps: dict[tuple[str, str], list[str]] = {}
     for step in states.TABLE:
-        for start in step.starts:
-            fact = f"not {step.fact}" if step.unless else step.fact
-            steps.setdefault((start.value, step.then.value), []).append(fact)
+        fact = f"not {step.fact}" if step.unless else step.fact
+        for start in _together(step.starts):
+            steps.setdefault((start, step.then.value), []).append(fact)
     steps["Failed", "Pending"] = ["neither failed_for_good nor ended_badly"]
     lines += [f"    {start} --> {then}: {' or '.join(facts)}" for (start, then), facts in steps.items()]
     return "\n".join([*lines, "```", ""])
+
+
+def _together(starts: Sequence[states.Phase]) -> Iterator[str]:
+    """The phases of a step's start, those of a whole group under the group's name."""
+    left = list(starts)
+    for name, phases in _GROUPED.items():
+        if set(phases) <= set(left):
+            left = [phase for phase in left if phase not in phases]
+            yield name
+    yield from left
 
 
 def _reasons() -> str:

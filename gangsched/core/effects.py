@@ -33,13 +33,17 @@ class PatchStatus(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
 
 
 class PatchPodCondition(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
-    """Set `PodScheduled=False` with this reason and message on a pod that is still this UID."""
+    """Set `PodScheduled=False` with this reason and message on a pod that is still this UID.
+
+    `since` is when the condition became False, in epoch seconds; 0.0 where it was False already.
+    """
 
     uid: str
     namespace: str
     name: str
     reason: str
     message: str
+    since: float = 0.0
 
 
 class EmitEvent(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):

@@ -53,9 +53,9 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     if refusal.never and refusal.nodes:
         head += f", and the present nodes could not take {them} even if they were empty"
     if refusal.short:
-        head += f": {amounts(refusal.short)} more is needed than is free on the nodes that accept {them}"
+        head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
-        head += f": enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
+        head += f"; enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
     nodes = "" if refusal.nodes else "There are no nodes"
     if refusal.obstacles:
         nodes = f"Of {_nodes(refusal.nodes)}: {'; '.join(map(_obstacle, refusal.obstacles))}"

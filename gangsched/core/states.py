@@ -85,18 +85,19 @@ class Step(NamedTuple):
 
 
 _P = Phase
-_WAITING = (_P.PENDING, _P.QUEUED, _P.RESERVED, _P.BINDING, _P.TIMED_OUT)
-_PLACED = (_P.SCHEDULED, _P.RUNNING, _P.DEGRADED)
-_ENDED = (_P.SUCCEEDED, _P.FAILED)
+WAITING = (_P.PENDING, _P.QUEUED, _P.RESERVED, _P.BINDING, _P.TIMED_OUT)
+"""Phases of a run whose quorum is not bound."""
+PLACED = (_P.SCHEDULED, _P.RUNNING, _P.DEGRADED)
+"""Phases of a run whose quorum was bound."""
 
 TABLE: tuple[Step, ...] = (
     # The run ends when no live member is left.
-    Step((*_WAITING, *_PLACED, _P.FAILED), "ended_well", _P.SUCCEEDED),
-    Step((*_WAITING, *_PLACED, _P.SUCCEEDED), "ended_badly", _P.FAILED),
+    Step((*WAITING, *PLACED, _P.FAILED), "ended_well", _P.SUCCEEDED),
+    Step((*WAITING, *PLACED, _P.SUCCEEDED), "ended_badly", _P.FAILED),
     # A run under timeoutPolicy Fail ends by its clock, for good.
-    Step(_WAITING, "failed_for_good", _P.FAILED),
+    Step(WAITING, "failed_for_good", _P.FAILED),
     # The quorum is bound, whoever bound it.
-    Step(_WAITING, "was_scheduled", _P.SCHEDULED),
+    Step(WAITING, "was_scheduled", _P.SCHEDULED),
     # A scheduled group runs, falls below its minimum, and recovers.
     Step((_P.SCHEDULED, _P.RUNNING), "short", _P.DEGRADED),
     Step((_P.DEGRADED,), "short", _P.SCHEDULED, unless=True),
@@ -113,7 +114,7 @@ TABLE: tuple[Step, ...] = (
     Step((_P.BINDING,), "binding", _P.QUEUED, unless=True),
     Step((_P.RESERVED,), "held", _P.QUEUED, unless=True),
     # A new run begins, or a failed one is given another chance by a change of its spec.
-    Step(_PLACED, "was_scheduled", _P.QUEUED, unless=True),
+    Step(PLACED, "was_scheduled", _P.QUEUED, unless=True),
     Step((_P.SUCCEEDED,), "ended_well", _P.PENDING, unless=True),
 )
 """Rows in order of precedence. `Failed` is left by `leave_failed`, which needs two facts at once."""

@@ -57,7 +57,9 @@ class Teller:
         new = self._build(gang, assessment, reason)
         changed = _without_messages(old) != new
         places_owed = bool(gang.durable_asked_at) and not gang.durable and old.reservation != new.reservation
-        if places_owed or (gang.phase in AT_ONCE and old.phase != gang.phase):
+        decided = gang.phase in AT_ONCE and old.phase != gang.phase
+        newly_scheduled = bool(gang.run.scheduled_at) and not old.scheduled_time
+        if places_owed or decided or newly_scheduled:
             due = now
         elif changed or self._owed(gang, assessment, now) or _strangers(gang):
             due = max(min(gang.tell_at, now + self._policy.fold_s), gang.reason_since + self._policy.fold_s)
@@ -182,7 +184,8 @@ class Teller:
         for pod, reason in self._owed(gang, assessment, now):
             message = member_message(gang, assessment, pod, reason, group_message=group_message)
             gang.told.members[pod.uid] = (reason, now)
-            effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, message))
+            since = 0.0 if pod.told_reason else now
+            effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, message, since))
         for uid in gang.told.members.keys() - gang.pods.keys():
             del gang.told.members[uid]
         return effects

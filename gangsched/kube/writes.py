@@ -17,6 +17,7 @@ import msgspec
 
 from gangsched.api.crd import PLURAL
 from gangsched.api.status import status_to_object
+from gangsched.api.times import format_time
 from gangsched.core.effects import BindPod, EmitEvent, PatchPodCondition, PatchStatus
 from gangsched.core.events import BindRefused, PodBound, Refused
 from gangsched.kube.errors import ApiError, KubeError, printable
@@ -168,6 +169,8 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
 async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Answer:
     """Set `PodScheduled=False` with the effect's reason and message on the pod if it still has the effect's UID."""
     condition = {"type": "PodScheduled", "status": "False", "reason": effect.reason, "message": effect.message}
+    if effect.since:
+        condition["lastTransitionTime"] = format_time(effect.since, to_the_second=True)
     body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
     path = f"{_pod_path(effect.namespace, effect.name)}/status"
     sent = await _send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)

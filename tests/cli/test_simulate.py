@@ -104,7 +104,7 @@ class TestRace:
         assert (first["name"], first["phase"], first["bound"]) == ("blue", "Scheduled", 5)
         assert set(first["placements"]) == {f"blue-{number}" for number in range(5)}
         assert (second["name"], second["bound"], second["placements"]) == ("green", 0, {})
-        assert "cpu 2.9 more is needed" in second["message"]
+        assert "missing on the nodes that accept them: cpu 2.9" in second["message"]
         assert "default/blue (cpu 5)" in second["message"]
 
     def test_the_order_of_the_files_is_the_order_of_age(self, capsys):

@@ -332,6 +332,17 @@ def test_anti_affinity_of_a_pod_forbids_its_domain_wherever_it_stands_now(cluste
     assert closed() == []
 
 
+def test_anti_affinity_of_a_pod_seen_anew_is_what_it_says_now(cluster):
+    cluster.set_node(node("n1", labels={"zone": "a", "rack": "1"}))
+    cluster.set_pod(pod("x", node="n1", anti_affinity=[anti("zone")]))
+    assert cluster.forbidden(pod("y")) == {("zone", "a")}
+    cluster.set_pod(pod("x", node="n1", anti_affinity=[anti("rack", selector=TEAM_A)]))
+    assert cluster.forbidden(pod("y")) == frozenset()
+    assert cluster.forbidden(pod("y", labels={"team": "a", "app": "z"})) == {("rack", "1")}
+    cluster.set_pod(pod("x", node="n1"))
+    assert cluster.forbidden(pod("y", labels={"team": "a"})) == frozenset()
+
+
 def test_anti_affinity_follows_the_labels_of_the_newcomers_namespace(cluster):
     cluster.set_node(node("n1", labels={HOST: "n1"}))
     cluster.set_pod(pod("x", node="n1", anti_affinity=[anti(namespaces=(), namespace_selector=TEAM_A)]))

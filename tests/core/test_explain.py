@@ -69,7 +69,7 @@ def test_a_group_whose_roles_are_capped_below_its_minimum_is_told_so():
 def test_a_fragmented_cluster_is_explained_with_the_largest_number_that_fits(cluster_of):
     cluster = cluster_of(*(node(f"n{at}", cpu=3) for at in range(4)), node("n4", unschedulable=True))
     assert refused(refuse(cluster, members(6, cpu=2))) == (
-        "Only 4 of 6 members fit, and the present nodes could not take them even if they were empty: enough is free in "
+        "Only 4 of 6 members fit, and the present nodes could not take them even if they were empty; enough is free in "
         "all, but no node has cpu 2 left for one more. Of 5 nodes: 4 with too little cpu; 1 cordoned."
     )
 
@@ -77,8 +77,8 @@ def test_a_fragmented_cluster_is_explained_with_the_largest_number_that_fits(clu
 def test_what_lacks_in_all_is_explained_with_the_amount(cluster_of):
     cluster = cluster_of(node("n1", cpu=8, gpu=8), pod("old", cpu=2, gpu=4, node="n1"))
     assert refused(refuse(cluster, members(8, cpu="1500m", gpu=1))) == (
-        f"Only 4 of 8 members fit, and the present nodes could not take them even if they were empty: cpu 6, {GPU} 4 "
-        f"more is needed than is free on the nodes that accept them. Of 1 node: 1 with too little cpu; "
+        f"Only 4 of 8 members fit, and the present nodes could not take them even if they were empty; missing on the "
+        f"nodes that accept them: cpu 6, {GPU} 4. Of 1 node: 1 with too little cpu; "
         f"1 with too little {GPU}."
     )
 
@@ -86,22 +86,21 @@ def test_what_lacks_in_all_is_explained_with_the_amount(cluster_of):
 def test_a_single_pod_is_told_of_room_and_not_of_members(cluster_of):
     cluster = cluster_of(node("n1", cpu=2), pod("old", cpu=2, node="n1"))
     assert refused(refuse(cluster, members(1))) == (
-        "No node has room: cpu 1 more is needed than is free on the nodes that accept it. Of 1 node: 1 with too little "
-        "cpu."
+        "No node has room; missing on the nodes that accept it: cpu 1. Of 1 node: 1 with too little cpu."
     )
     assert refused(refuse(cluster, members(1, cpu=3))).startswith(
-        "No node has room, and the present nodes could not take it even if they were empty: "
+        "No node has room, and the present nodes could not take it even if they were empty; "
     )
 
 
 def test_none_of_several_members_fits(cluster_of):
     cluster = cluster_of(node("n1", cpu=2), pod("old", cpu=2, node="n1"))
-    assert refused(refuse(cluster, members(2))).startswith("None of 2 members fits: cpu 2 more is needed than is free")
+    assert refused(refuse(cluster, members(2))).startswith("None of 2 members fits; missing on the nodes ")
 
 
 def test_a_cluster_without_nodes_is_explained_as_such(cluster_of):
     assert refused(refuse(cluster_of(), members(2))) == (
-        "None of 2 members fits: cpu 2 more is needed than is free on the nodes that accept them. There are no nodes."
+        "None of 2 members fits; missing on the nodes that accept them: cpu 2. There are no nodes."
     )
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.effects import BindPod, EmitEvent, PatchPodCondition, PatchStatus
 from gangsched.core.events import BindRefused, PodBound, Refused
@@ -225,6 +226,15 @@ async def test_a_condition_is_merged_by_type_into_the_very_pod() -> None:
             "conditions": [{"type": "PodScheduled", "status": "False", "reason": "GangIncomplete", "message": "1 more"}]
         },
     }
+
+
+async def test_a_condition_that_becomes_false_says_since_when() -> None:
+    api = FakeApi()
+    api.answer("PATCH", f"{POD_PATH}/status", body(pod()))
+    async with serving(api) as session:
+        await patch_condition(session, replace(CONDITION, since=1_000_000.5))
+    [condition] = api.asked[0].body["status"]["conditions"]
+    assert condition["lastTransitionTime"] == "1970-01-12T13:46:40Z"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,28 @@ def test_a_group_bound_at_once_costs_one_status_and_one_event():
     assert conditions(harness, "a-0") == []
 
 
+def test_a_group_whose_members_run_at_once_is_still_told_at_once():
+    """Steps: the members are bound and run before anything was told; the phase was never Scheduled, only Running."""
+    harness = Harness()
+    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness.step()
+    harness.run_pods()
+    harness.step()
+
+    assert [patch.status.phase for patch in statuses(harness)] == ["Running"]
+
+
+def test_a_members_condition_says_since_when_only_as_it_becomes_false():
+    harness = refused()
+    harness.wait(2)
+    (first,) = conditions(harness, "a-0")
+    harness.delete("default/a-2")
+    harness.wait(2)
+
+    assert first.since == harness.now - 3
+    assert [patch.since for patch in conditions(harness, "a-0")[1:]] == [0.0]
+
+
 def test_the_scheduled_event_names_at_most_thirty_nodes():
     harness = Harness()
     names = [f"n{number:02}" for number in range(32)]
