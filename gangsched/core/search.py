@@ -2,14 +2,14 @@
 
 It is the last resort of `placement`: greedy orders find nearly everything; this finds the rest where the problem is
 small enough to be searched, and proves that nothing is left to find. Nodes that no class to come can tell apart are
-interchangeable, so only one order of filling them is tried, and what has failed once is not tried again.
+interchangeable, so only one order of filling them is tried.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -165,7 +165,6 @@ class _Attempt:
     needs: list[list[tuple[int, int]]]
     clashes: list[int]
     counts: Sequence[int]
-    failed: set[tuple[int, tuple[State, ...]]] = field(default_factory=set)
 
     def places(self, which: int, states: Sequence[State]) -> Found | None:
         """Places for the classes from this one on."""
@@ -174,8 +173,7 @@ class _Attempt:
         if not self.budget.spend(len(states) * (len(self.counts) - which) + 1):
             return None
         left = [(free, closed >> which) for free, closed in states]
-        key = (which, tuple(sorted(left)))
-        if key in self.failed or self._too_little(which + 1, states):
+        if self._too_little(which + 1, states):
             return None
         room = [self._room(which, state) for state in states]
         step = _Step(
@@ -185,10 +183,7 @@ class _Attempt:
             alike=[at > 0 and left[at] == left[at - 1] for at in range(len(left))],
             states=list(states),
         )
-        found = self._fill(step, at=0, left=self.counts[which], last=0)
-        if found is None:
-            self.failed.add(key)
-        return found
+        return self._fill(step, at=0, left=self.counts[which], last=0)
 
     def _too_little(self, first: int, states: Sequence[State]) -> bool:
         """Whether a class from this one on finds too little room even if it is alone."""
@@ -213,7 +208,6 @@ class _Attempt:
             found = self._fill(step, at=at + 1, left=left - number, last=number)
             if found is not None:
                 return [(step.which, at, number), *found] if number else found
-        step.states[at] = before
         return None
 
     def _room(self, which: int, state: State) -> int:

@@ -120,6 +120,25 @@ def test_which_of_the_members_go_where_follows_their_order(cluster_of):
     ]
 
 
+@pytest.mark.usefixtures("no_search")
+@pytest.mark.parametrize(
+    "gang",
+    [
+        pytest.param([pod("a"), pod("b", gpu=1)], id="a class has no room"),
+        pytest.param([pod("a"), *members(5, 5, 5)], id="a class has too little room"),
+        pytest.param([pod("a"), *members(5, 4, 2)], id="all together ask for too much"),
+    ],
+)
+def test_what_plainly_lacks_is_known_for_certain_without_a_search(cluster_of, gang):
+    assert run(cluster_of(node("n1", cpu=5), node("n2", cpu=6)), gang).never
+
+
+@pytest.mark.usefixtures("no_search")
+def test_a_role_without_room_enough_is_known_for_certain(cluster_of):
+    gang = [pod("w0", role="w"), pod("w1", cpu=2, role="w"), pod("ps", cpu=9, role="ps")]
+    assert run(cluster_of(node("n1", cpu=5)), gang, need=2, ps=1).never
+
+
 def test_as_many_as_possible_fit_where_a_greedy_order_places_fewer(cluster_of, monkeypatch):
     cluster = cluster_of(node("n1", cpu=10), node("n2", cpu=10))
     gang = members(4, 5, 3, 3, 3, 2, 9)

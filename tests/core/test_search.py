@@ -133,6 +133,14 @@ def test_size_is_the_largest_share_of_the_largest_node(cluster_of):
         pytest.param({(A, "w"): 3, (B, "ps"): 1}, {"ps": 1}, 2, 2, [(2, 0), (1, 1)], id="or is still missing"),
         pytest.param({(A, "w"): 3, (B, "w"): 3}, {"w": 2}, 0, 2, [(2, 0), (1, 1), (0, 2)], id="a role of two classes"),
         pytest.param({(A, "w"): 3, (B, "x"): 1}, {"w": 1}, 0, 1, [(1, 0)], id="no slot for another role"),
+        pytest.param(
+            {(A, "w"): 2, (B, "x"): 1, (C, "ps"): 1},
+            {"w": 1, "ps": 2},
+            1,
+            3,
+            [(2, 0, 1), (1, 1, 1)],
+            id="one beyond a role's need takes the slot of another",
+        ),
         pytest.param({(A, ""): 1}, {}, 1, 0, [()], id="none at all"),
     ],
 )
