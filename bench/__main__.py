@@ -16,6 +16,7 @@ import uvloop
 
 from bench.load import Load
 from gangsched.kube.session import connect
+from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str]) -> None:
         not_ready_taint=False,
         extra_apiserver_args=("--enable-priority-and-fairness=false",),
     ) as control_plane:
+        crds.install(control_plane)
         print(json.dumps(uvloop.run(_backlog(control_plane, nodes, gangs=gangs, size=size)), ensure_ascii=False))
 
 
@@ -38,7 +40,6 @@ async def _backlog(control_plane: ControlPlane, nodes: int, *, gangs: int, size:
     session = await connect(kubeconfig=str(control_plane.kubeconfig))
     try:
         load = Load(session)
-        await load.install_crd()
         await load.add_nodes(nodes)
         await load.add_gangs(gangs, size)
         bare = await load.bind_bare(nodes)

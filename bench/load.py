@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gangsched.api.crd import crd
 from gangsched.core.effects import BindPod
 from gangsched.core.events import Event, PodSeen, PodsReplaced
 from gangsched.kube.reflector import Reflector
@@ -27,7 +26,6 @@ T = TypeVar("T")
 _IN_FLIGHT = 32
 _PODS = "/api/v1/namespaces/default/pods"
 _GROUPS = "/apis/gangsched.io/v1alpha1/namespaces/default/podgroups"
-_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @dataclass(slots=True)
@@ -68,12 +66,6 @@ class Load:
     def __init__(self, session: ApiSession) -> None:
         self._session = session
         self._pods: list[tuple[str, str]] = []
-
-    async def install_crd(self) -> None:
-        """Install PodGroup and wait until it is served."""
-        await self._post(_CRDS, crd())
-        while not (await self._session.request("GET", _GROUPS, timeout_s=10)).ok:  # noqa: ASYNC110 - nothing to wait on
-            await asyncio.sleep(0.1)
 
     async def add_nodes(self, count: int) -> None:
         """Hollow nodes of 32 CPUs."""

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from testbed import binaries
+from testbed import binaries, crds
 from testbed.cache import SetupError
 from testbed.control_plane import ControlPlane, ControlPlaneError
 from testbed.operator import Operator
@@ -93,8 +93,7 @@ def play(stage: Stage) -> str:
     stage.say("starting etcd, kube-apiserver, kube-controller-manager and KWOK")
     with ControlPlane() as control_plane:
         stage.say("the API server is ready; installing the CRD: gangsched crd | kubectl apply -f -")
-        control_plane.kubectl("apply", "--server-side", "--filename", "-", stdin=_gangsched("crd"))
-        control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/podgroups.gangsched.io")
+        crds.install(control_plane, _gangsched("crd"))
         race = Race(control_plane)
         race.prepare()
         stage.say("nodes with 8 CPUs in all are there, 0.9 of them in use; starting the operator: gangsched run")

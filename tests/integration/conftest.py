@@ -6,17 +6,14 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from testbed import binaries
+from testbed import binaries, crds
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
-
-CRD = Path(__file__).resolve().parents[2] / "crds" / "gangsched.io_podgroups.yaml"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -86,8 +83,7 @@ def _until(condition, within_s: float = 30) -> None:
 @pytest.fixture(scope="session")
 def with_crd(control_plane: ControlPlane) -> ControlPlane:
     """The control plane with the PodGroup CRD installed and served."""
-    control_plane.kubectl("apply", "--server-side", "--filename", CRD)
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/podgroups.gangsched.io")
+    crds.install(control_plane)
     return control_plane
 
 

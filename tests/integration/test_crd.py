@@ -56,14 +56,6 @@ STATUS = GroupStatus(
 )
 
 
-@pytest.fixture(scope="session")
-def with_crd(control_plane: ControlPlane) -> ControlPlane:
-    """The control plane with what lies in crds/."""
-    control_plane.kubectl("apply", "--server-side", "-f", ROOT / "crds")
-    control_plane.kubectl("wait", "--for=condition=Established", "crd/podgroups.gangsched.io")
-    return control_plane
-
-
 @pytest.fixture
 def path(with_crd: ControlPlane, namespace: str) -> str:  # noqa: ARG001 - the PodGroups need the CRD
     """Where the PodGroups of the test's namespace are."""

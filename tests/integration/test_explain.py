@@ -149,7 +149,9 @@ class TestRights:
         return cluster.control_plane.kubeconfig_of_service_account(cluster.namespace, name)
 
     def test_who_may_not_list_nodes_is_told_the_status_and_that_it_is_no_more(self, contended, viewer, explain):
-        contended.until(lambda: "missing on the nodes that accept them: cpu 2" in contended.condition("waiter").get("message", ""))
+        contended.until(
+            lambda: "missing on the nodes that accept them: cpu 2" in contended.condition("waiter").get("message", "")
+        )
         status, out, _ = explain(f"{contended.namespace}/waiter", kubeconfig=viewer)
         assert status == 0
         assert f"{contended.namespace}/waiter: Queued Unschedulable" in out

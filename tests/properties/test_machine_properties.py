@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from gangsched.core.demand import role_minima
 from gangsched.core.effects import BindPod, Effect, PatchStatus
 from gangsched.core.events import BindRefused, Event, Refused, StatusRefused
-from gangsched.core.gang import role_of
+from gangsched.core.gang import BindState, Gang, role_of
 from gangsched.core.machine import Machine
-from gangsched.core.model import GroupKey, OnDegraded, PodPhase, Role, TimeoutPolicy
+from gangsched.core.model import OnDegraded, PodPhase, Role, TimeoutPolicy
 from gangsched.core.placement import Ask, place
 from gangsched.core.policy import Policy
 from gangsched.core.refusal import Refusal
@@ -28,27 +28,39 @@ POLICY = Policy(default_max_schedule_time_s=20.0)
 
 
 class Watched(Harness):
-    """Looks at every single step: who gets its first binding in a pass gets its whole quorum in that pass."""
+    """Looks at every single step, at what the machine knew before and at what it sent."""
 
     def _hand_over(self, events: list[Event]) -> list[Effect]:
-        gangs = self.machine.gangs
-        begun = {
-            key
-            for key, gang in gangs.items()
-            if gang.run.scheduled_at or gang.bindings or any(member.node for member in gang.live())
-        }
+        refused = {event.uid for past, _, _ in self.history for event in past if isinstance(event, BindRefused)}
+        refused |= {event.uid for event in events if isinstance(event, BindRefused)}
+        written = {key: found.status.reservation for key, found in self.groups.items()}
         effects = super()._hand_over(events)
-        for key in {_gang_of(self.machine, effect.uid) for effect in effects if isinstance(effect, BindPod)} - begun:
-            gang, spec = self.machine.gangs[key], self.machine.assessments[key].terms.spec
-            there = [member for member in gang.live() if member.node or member.uid in gang.bindings]
-            roles = Counter(role_of(member) for member in there)
-            assert len(there) >= spec.minimum, f"{key} is bound in part"
-            assert all(roles[role] >= minimum for role, minimum in role_minima(spec).items()), f"{key} lacks a role"
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                gang = next(gang for gang in self.machine.gangs.values() if effect.uid in gang.pods)
+                if not gang.run.scheduled_at:
+                    self.check_whole(gang)
+                    if effect.uid in refused and gang.bindings[effect.uid].tries > 1 and gang.group is not None:
+                        reservation = written.get(gang.key)
+                        assert reservation is not None, "sent again before its place was durable"
+                        assert effect.name in {name for place in reservation.placements for name in place.pods}
         return effects
 
-
-def _gang_of(machine: Machine, uid: str) -> GroupKey:
-    return next(key for key, gang in machine.gangs.items() if uid in gang.pods)
+    def check_whole(self, gang: Gang) -> None:
+        """Whoever is bound while nobody of its group is, is so together with its whole quorum."""
+        states = {binding.state for binding in gang.bindings.values()}
+        if BindState.BOUND in states or any(member.node for member in gang.live()):
+            return
+        spec = self.machine.assessments[gang.key].terms.spec
+        there = [member for member in gang.live() if member.uid in gang.bindings]
+        roles = Counter(role_of(member) for member in there)
+        transaction = gang.transaction
+        assert transaction is not None
+        done = sum(uid in transaction.pods for uid in gang.run.succeeded)
+        assert len(there) + done >= min(spec.minimum, transaction.minimum), f"{gang.key} is bound in part"
+        for role, minimum in role_minima(spec).items():
+            owed = min(minimum, transaction.role_minima.get(role, 0)) - done
+            assert roles[role] >= owed, f"{gang.key} lacks {role}"
 
 
 class Cluster(RuleBasedStateMachine):
@@ -98,6 +110,18 @@ class Cluster(RuleBasedStateMachine):
         return found[which % len(found)] if found else None
 
     # What happens
+
+    @rule(
+        name=st.sampled_from(GROUPS),
+        cpus=st.lists(st.sampled_from((1, 2, 3)), min_size=2, max_size=4),
+        more=st.integers(0, 1),
+        seconds=st.sampled_from((0.0, 0.0, 30.0)),
+    )
+    def add_gang(self, name, cpus, more, seconds):
+        """A whole group at once, so that much of what follows meets one."""
+        self.write_group(name, len(cpus) - more, None, (), None, TimeoutPolicy.RETRY, OnDegraded.REPAIR, "Pack")
+        self.add_pods(name, cpus, "", gated=False)
+        self.wait(seconds)
 
     @rule(cpu=st.integers(1, 6))
     def add_node(self, cpu):
@@ -183,7 +207,7 @@ class Cluster(RuleBasedStateMachine):
         if found is not None:
             self.harness.add(replace(found, phase=phase))
 
-    @rule(times=st.integers(1, 6), why=st.sampled_from((Refused.UNAVAILABLE, Refused.FORBIDDEN)))
+    @rule(times=st.integers(1, 9), why=st.sampled_from((Refused.UNAVAILABLE, Refused.FORBIDDEN)))
     def refuse_bindings(self, times, why):
         self.refusals, self.why = times, why
 
@@ -195,7 +219,7 @@ class Cluster(RuleBasedStateMachine):
     def step(self):
         self.harness.step()
 
-    @rule(seconds=st.sampled_from((0.0, 0.5, 1.0, 3.0, 30.0, 400.0)))
+    @rule(seconds=st.sampled_from((0.0, 0.0, 0.25, 1.0, 3.0, 30.0, 400.0)))
     def wait(self, seconds):
         self.harness.wait(seconds)
         self.check_rest()
