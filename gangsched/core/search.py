@@ -23,7 +23,7 @@ WIDEST = 400
 """Largest number of nodes × classes that is searched."""
 MOST_KINDS = 64
 """Largest number of kinds of members among which is chosen."""
-_SELECTION_STEPS = 10
+_KIND_STEPS = 4
 _TRIAL_STEPS = 4
 
 Share = tuple[MemberClass, int, int]
@@ -139,7 +139,7 @@ class Search:
         for (member, _), count in selection.items():
             counts[member] += count
         key = tuple(counts[member] for member in self._classes)
-        if not self._budget.spend(_SELECTION_STEPS) or key in self._failed:
+        if not self._budget.spend(_KIND_STEPS * len(selection)) or key in self._failed:
             return None
         attempt = _Attempt(budget=self._budget, needs=self._needs, clashes=self._clashes, counts=key)
         found = attempt.places(0, self._states)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gangsched.core import cluster as module
 from gangsched.core.cluster import ACCEPTED, STATIC_REASONS, VACANT, Cluster
-from gangsched.core.model import NodeTerm, PodPhase, PodTerm, Requirement
+from gangsched.core.model import HostPort, NodeTerm, PodPhase, PodTerm, Requirement
 from gangsched.core.reasons import NodeReason
 from tests.builders import node, pod, shape
 
@@ -174,9 +174,10 @@ def test_a_pod_that_ends_frees_its_node_at_once(cluster):
 
 def test_the_other_pods_of_a_node_stay_when_one_leaves(cluster):
     cluster.set_node(node("n1", cpu=8))
-    cluster.set_pod(pod("a", node="n1", host_ports=[80]))
-    cluster.set_pod(pod("b", node="n1", host_ports=[81]))
+    cluster.set_pod(pod("a", node="n1", host_ports=[HostPort(80, ip="10.0.0.1")]))
+    cluster.set_pod(pod("b", node="n1", host_ports=[HostPort(80, ip="10.0.0.2")]))
     cluster.remove_pod("uid-default/a")
+    assert cluster.ports[0].conflicts([HostPort(80)])
     assert cluster.on_node == {"n1": {"uid-default/b"}}
     assert free(cluster, "n1") == 7000
 

@@ -59,11 +59,12 @@ def test_infinity_and_drop_mean_none():
 
 
 def test_deadlines_that_are_put_off_again_and_again_take_no_more_and_more_memory():
-    made = deadlines(far=1e9)
+    made = deadlines(**{f"far-{at}": 2e9 - at for at in range(50)})
     for step in range(10_000):
         made.set(key("a"), 1e6 + step % 7)
-    assert len(made._heap) < 200  # noqa: SLF001 - memory is what this is about
-    assert made.take_due(1e9) == [key("a"), key("far")]
+        assert len(made._heap) < 200  # noqa: SLF001 - memory is what this is about
+    assert made.take_due(1e9) == [key("a")]
+    assert made.take_due(3e9) == [key(f"far-{at}") for at in reversed(range(50))]
 
 
 @given(

@@ -84,9 +84,9 @@ def test_members_of_different_sizes_that_can_fit_do_fit(cluster_of, strategy):
 
 @pytest.mark.usefixtures("no_search")
 def test_a_gang_that_fits_only_when_packed_is_packed_rather_than_refused(cluster_of):
-    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
-    gang = [*members(1, 1, 1, 1), pod("big", cpu=4)]
-    assert len(names(run(cluster, gang, strategy="Spread"))) == 5
+    cluster = cluster_of(node("n1", cpu=8), node("n2", cpu=4))
+    gang = members(2, 2, 5, 3)
+    assert len(names(run(cluster, gang, strategy="Spread"))) == 4
 
 
 @pytest.mark.usefixtures("no_search")

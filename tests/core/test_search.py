@@ -99,7 +99,7 @@ def test_what_has_failed_once_costs_next_to_nothing_again(cluster_of):
     assert attempt.find(wanted) is None
     left = budget.left
     assert attempt.find(wanted) is None
-    assert left - budget.left == 10
+    assert left - budget.left < 10
 
 
 def test_interchangeable_nodes_are_not_tried_in_every_order(cluster_of):
