@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from gangsched.core.cluster import Cluster
 from gangsched.core.effects import BindPod
 from gangsched.core.events import BindRefused, Refused
-from gangsched.core.gang import Binding, BindState, Gang
+from gangsched.core.gang import Barred, Binding, BindState, Gang
 from gangsched.core.model import Pod
 
 FIRST_RETRY_S = 0.25
 LONGEST_RETRY_S = 5.0
+FIRST_BAR_S = 10.0
+LONGEST_BAR_S = 300.0
 
 
 def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]]) -> list[BindPod]:
@@ -61,26 +63,29 @@ def note_bound(gang: Gang, uid: str, node: str) -> None:
 
 
 def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -> bool:
-    """A binding did not happen: hold it for another try, or let go of a pod that is gone or bound elsewhere.
+    """A binding did not happen though the pod is there: hold it for another try.
 
+    A further member of a scheduled gang that the server refuses for good is let go of and barred for a while, doubling.
     Returns whether nothing is left to hope for: the server refuses every binding of the gang for good and none stands.
     """
     binding = gang.bindings.get(event.uid)
     if binding is None or binding.node != event.node:
         return False
-    if event.why in (Refused.GONE, Refused.CONFLICT):
+    if event.why is Refused.FORBIDDEN and gang.run.scheduled_at:
+        before = gang.barred.get(event.uid)
+        times = before.times + 1 if before is not None else 1
+        wait_s = min(FIRST_BAR_S * 2.0 ** min(times - 1, 10), LONGEST_BAR_S)
+        gang.barred[event.uid] = Barred(now + max(wait_s, event.retry_after_s), event.message, times)
         release(gang, cluster, event.uid)
-        pod = cluster.pods.get(event.uid)
-        if pod is not None and not pod.node:
-            gang.pods.pop(event.uid, None)
         return False
     wait_s = min(FIRST_RETRY_S * 2.0 ** min(binding.tries - 1, 10), LONGEST_RETRY_S)
     binding.state = BindState.HELD
     binding.retry_at = now + max(wait_s, event.retry_after_s)
     binding.complaint = event.message
+    if event.why is not Refused.FORBIDDEN:
+        return False
     stands = any(other.state is not BindState.HELD for other in gang.bindings.values())
-    bound = stands or any(pod.node for pod in gang.live())
-    return event.why is Refused.FORBIDDEN and not bound
+    return not stands and not any(pod.node for pod in gang.live())
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
@@ -107,7 +112,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
         if pod is not None and pod.node:
             del gang.bindings[uid]
         elif (binding.state is BindState.HELD and (uid not in members or binding.node not in cluster.nodes)) or (
-            pod is None
+            pod is None or pod.terminal
         ):
             release(gang, cluster, uid)
         else:

@@ -88,21 +88,33 @@ def raised(gang: Gang, spec: GroupSpec) -> bool:
 
 
 def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod], list[Pod]]:
-    """Waiting members that the maxima leave room for, and those beyond; bound ones and those on their way go first."""
-    spec = terms.spec
-    if spec.max_member is None and all(role.max_member is None for role in spec.roles):
-        return list(census.waiting), []
+    """Waiting members that the maxima leave room for, and those beyond; bound ones and those on their way go first.
+
+    A quorum is never larger than maxMember, so before it is bound nobody is beyond it: all are tried.
+    """
     placed = [*census.bound, *(binding.pod for binding in gang.flying())]
+    most = terms.spec.max_member if gang.run.scheduled_at else None
+    return _divided(census.waiting, placed, terms.spec, most)
+
+
+def further(gang: Gang, members: Sequence[Pod], spec: GroupSpec) -> list[Pod]:
+    """Which of these members the maxima leave room for beside those that have or are about to have a node."""
+    waiting = [pod for pod in members if pod.uid not in gang.bindings]
+    placed = [pod for pod in gang.live() if pod.node or pod.uid in gang.bindings]
+    return _divided(waiting, placed, spec, spec.max_member)[0]
+
+
+def _divided(
+    waiting: Sequence[Pod], placed: Sequence[Pod], spec: GroupSpec, most: int | None
+) -> tuple[list[Pod], list[Pod]]:
     roles = Counter(map(role_of, placed))
     maxima = {role.name: role.max_member for role in spec.roles if role.max_member is not None}
     number = len(placed)
     eligible: list[Pod] = []
     surplus: list[Pod] = []
-    for pod in census.waiting:
+    for pod in waiting:
         role = role_of(pod)
-        beyond = (spec.max_member is not None and number >= spec.max_member) or (
-            role in maxima and roles[role] >= maxima[role]
-        )
+        beyond = (most is not None and number >= most) or (role in maxima and roles[role] >= maxima[role])
         if beyond:
             surplus.append(pod)
         else:

@@ -50,6 +50,15 @@ class Transaction:
     pods: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class Barred:
+    """A member of a scheduled gang whose binding the server refuses: not tried before `until` (0.0: may be)."""
+
+    until: float
+    message: str
+    times: int
+
+
 @dataclass(slots=True)
 class Run:
     """What must be remembered of one run beside the cluster itself. Times are 0.0 where unset.
@@ -116,6 +125,7 @@ class Gang:
     parked: bool = False
     refusal: Refusal | None = None
     refused_members: dict[str, Refusal] = field(default_factory=dict)
+    barred: dict[str, Barred] = field(default_factory=dict)
     complete_since: float = 0.0
     complaint: str = ""
     contradicted: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gangsched.core.clock import NEVER, keep_clock, runs_out
 from gangsched.core.declaration import Hindrance, Terms
@@ -58,8 +58,9 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     _note_shortness(gang, census, terms, now)
     need = (later_need if gang.run.scheduled_at else quorum_need)(gang, census, terms)
     eligible, surplus = within_maximum(gang, census, terms)
+    eligible = _not_barred(gang, eligible, now)
     complete = hindrance is None and _complete(gang, need, eligible)
-    _unpark_if_changed(gang, census, terms, hindrance, need)
+    _unpark_if_changed(gang, census, terms, hindrance)
     timed_out = keep_clock(gang, census, terms, complete=complete, now=now, policy=policy)
     facts = _facts(gang, census, complete=complete, now=now, policy=policy)
     gang.phase = settle(gang.phase, facts)
@@ -117,7 +118,11 @@ def _end_run(gang: Gang) -> None:
 def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, now: float) -> bool:
     """Note that the quorum is bound, under the minimum in force when it was decided (rules 1 and 9)."""
     run = gang.run
-    if not run.began or run.ended or (hindrance is not None and hindrance.reason in UNKNOWN_MINIMUM):
+    if not run.began or run.ended:
+        return False
+    if hindrance is not None and hindrance.reason in UNKNOWN_MINIMUM:
+        if hindrance.reason is Reason.POD_GROUP_NOT_FOUND and not gang.flying():
+            gang.transaction = None
         return False
     spec = terms.spec
     minima = role_minima(spec)
@@ -171,10 +176,23 @@ def _roles_to_come(terms: Terms, census: Census) -> dict[str, int]:
     return {role: number - live[role] for role, number in role_minima(terms.spec).items() if number > live[role]}
 
 
-def _unpark_if_changed(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, need: Need) -> None:
-    """A change of its spec, its members or of what it needs is a reason to try a parked gang again (rule 5)."""
+def _not_barred(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
+    """Those whose binding may be tried; a bar that has ended is a reason to try the gang again."""
+    if not gang.barred:
+        return members
+    there = {pod.uid for pod in gang.live() if not pod.node}
+    gang.barred = {uid: barred for uid, barred in gang.barred.items() if uid in there}
+    for uid, barred in gang.barred.items():
+        if 0 < barred.until <= now:
+            gang.barred[uid] = replace(barred, until=0.0)
+            gang.parked = False
+    return [pod for pod in members if pod.uid not in gang.barred or not gang.barred[pod.uid].until]
+
+
+def _unpark_if_changed(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None) -> None:
+    """A change of its spec, its members or of who is bound is a reason to try a parked gang again (rule 5)."""
     members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
-    ask = (members, terms.spec, hindrance, need.total, need.roles)
+    ask = (members, terms.spec, hindrance, dict(census.bound_roles), dict(census.done_roles))
     if ask != gang.ask:
         gang.ask = ask
         gang.parked = False
@@ -214,5 +232,7 @@ def _hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> bool
 def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy) -> float:
     run = gang.run
     if run.scheduled_at:
-        return gang.short_since + policy.degraded_after_s if gang.short_since and not facts.short else NEVER
+        bars = [barred.until for barred in gang.barred.values() if barred.until]
+        degraded = gang.short_since + policy.degraded_after_s if gang.short_since and not facts.short else NEVER
+        return min([degraded, *bars])
     return run.backoff_until or runs_out(gang, census, terms)

@@ -35,6 +35,7 @@ from gangsched.core.events import (
     PriorityClassesReplaced,
     PriorityClassGone,
     PriorityClassSeen,
+    Refused,
     StatusRefused,
     StatusWritten,
     Synced,
@@ -214,7 +215,7 @@ class Machine:
     def _result(self, event: PodBound | BindRefused | StatusWritten | StatusRefused, now: float) -> None:
         if isinstance(event, StatusWritten | StatusRefused):
             gang = self.gangs.get(event.key)
-            if gang is None:
+            if gang is None or gang.group is None:
                 return
             self._members.dirty[event.key] = None
             if isinstance(event, StatusRefused):
@@ -230,6 +231,11 @@ class Machine:
             return
         if isinstance(event, PodBound):
             bindings.note_bound(gang, event.uid, event.node)
+        elif event.why in (Refused.GONE, Refused.CONFLICT):
+            binding = gang.bindings.get(event.uid)
+            if binding is not None and binding.node == event.node:
+                bindings.release(gang, self.cluster, event.uid)
+                self._members.set_aside(event.uid)
         elif bindings.note_refused(gang, self.cluster, event, now):
             bindings.release_all(gang, self.cluster)
             gang.complaint = event.message

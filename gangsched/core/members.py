@@ -5,12 +5,13 @@ Membership is what the pod says now (contract rule 10). A pod without a group is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from gangsched.core import bindings, clock
 from gangsched.core.cluster import Cluster
 from gangsched.core.demand import role_minima
-from gangsched.core.gang import Binding, BindState, Gang, Run, Told
+from gangsched.core.gang import Binding, BindState, Gang, Run, Told, role_of
 from gangsched.core.model import Group, GroupKey, GroupStatus, Pod, PodPhase, Reservation
 from gangsched.core.placement import classify
 from gangsched.core.policy import Policy
@@ -69,6 +70,13 @@ class Members:
         if key is not None:
             self._leave(uid, key)
         self._cluster.remove_pod(uid)
+
+    def set_aside(self, uid: str) -> None:
+        """The API server says that the pod is gone or bound; it is no member until the watch shows what is true."""
+        key = self._key_of.get(uid)
+        pod = self._cluster.pods.get(uid)
+        if key is not None and pod is not None and not pod.node:
+            self._leave(uid, key)
 
     def _leave(self, uid: str, key: GroupKey) -> Binding | None:
         """Take the pod out of its gang. Returns its binding if that can no longer be called back."""
@@ -172,6 +180,11 @@ class Members:
             ended_well=gang.phase is Phase.SUCCEEDED,
             past={pod.uid for pod in gang.pods.values() if pod.terminal} if ended else set(),
         )
+        live = gang.live()
+        if status.scheduled_time and not status.succeeded and live and not any(pod.node for pod in live):
+            # Nobody of that run is left: those who wait now began another one while nobody looked.
+            gang.run = Run(past={pod.uid for pod in gang.pods.values() if pod.terminal})
+            return
         _count_those_gone(gang, status)
         if status.reservation is not None and status.reservation.expires > now:
             self._hold_again(gang, status.reservation)
@@ -222,9 +235,15 @@ def _forget_what_was_told(gang: Gang) -> None:
 
 
 def _count_those_gone(gang: Gang, status: GroupStatus) -> None:
-    """Let members of this run that ended and no longer exist count on; which roles they had is not known any more."""
+    """Let members of this run that ended and no longer exist count on.
+
+    Which roles they had is not known any more; they are taken for those that are missing.
+    """
     there = [pod for pod in gang.pods.values() if pod.uid not in gang.run.past]
     succeeded = sum(pod.phase is PodPhase.SUCCEEDED for pod in there)
     failed = sum(pod.phase is PodPhase.FAILED for pod in there)
-    gang.run.succeeded = {f"gone/{number}": "" for number in range(status.succeeded - succeeded)}
+    present = Counter(role_of(pod) for pod in there if pod.node and pod.phase is not PodPhase.FAILED)
+    missing = [role for role, number in gang.run.role_minima.items() for _ in range(number - present[role])]
+    gone = range(status.succeeded - succeeded)
+    gang.run.succeeded = {f"gone/{number}": missing[number] if number < len(missing) else "" for number in gone}
     gang.run.failed = {f"gone/{number}" for number in range(status.failed - failed)}

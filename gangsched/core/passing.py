@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from gangsched.core import bindings
 from gangsched.core.cluster import Cluster
-from gangsched.core.demand import role_minima
+from gangsched.core.demand import further, role_minima
 from gangsched.core.effects import BindPod
 from gangsched.core.gang import Gang, Transaction
 from gangsched.core.life import Assessment
@@ -66,7 +66,8 @@ class _Pass:
             gang = self._gangs[key]
             want = self._assessments[key].want
             if want.quorum is not None and gang.refusal is None:
-                self._singles(gang, [pod for pod in want.quorum.members if pod.uid not in gang.bindings])
+                spec = self._assessments[key].terms.spec
+                self._singles(gang, further(gang, want.quorum.members, spec))
             self._singles(gang, want.extras)
         return self._decided
 

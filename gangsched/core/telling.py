@@ -63,7 +63,7 @@ class Teller:
             due = now
         elif changed or self._owed(gang, assessment, now) or _strangers(gang):
             due = max(min(gang.tell_at, now + self._policy.fold_s), gang.reason_since + self._policy.fold_s)
-        elif told.unwritten:
+        elif told.unwritten and gang.group is not None:
             due = now
         elif told.behind or _basis_changed(gang, assessment):
             due = max(now, told.message_at + self._policy.message_interval_s)

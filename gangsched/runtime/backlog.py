@@ -8,7 +8,8 @@ Who goes first
 
 What is never sent
     Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in
-    flight. A binding drops the condition that waits for its pod: sent later it would call a bound pod unscheduled.
+    flight. A binding drops the condition that waits for its pod, and waits for one in flight, which is not tried again:
+    written later it would call a bound pod unscheduled.
     Events wait in a bounded queue that drops its oldest.
 """
 
@@ -60,6 +61,9 @@ class _Newest:
         if key in self._behind:
             self.ready[key] = self._behind.pop(key)
 
+    def flies(self, key: Hashable) -> bool:
+        return key in self._in_flight
+
     def drop(self, key: Hashable) -> None:
         self.ready.pop(key, None)
         self._behind.pop(key, None)
@@ -86,6 +90,7 @@ class Backlog:
         self._events_limit = events_limit
         self._on_event_dropped = on_event_dropped
         self._bindings: deque[Job] = deque()
+        self._bindings_behind: dict[str, Job] = {}
         self._reservations: dict[GroupKey, None] = {}
         self._statuses = _Newest()
         self._conditions = _Newest()
@@ -101,7 +106,7 @@ class Backlog:
     def waiting(self, kind: type[Effect]) -> int:
         """How many writes of this kind wait."""
         if kind is BindPod:
-            return len(self._bindings)
+            return len(self._bindings) + len(self._bindings_behind)
         if kind is PatchStatus:
             return len(self._statuses)
         return len(self._conditions) if kind is PatchPodCondition else len(self._events)
@@ -109,14 +114,19 @@ class Backlog:
     @property
     def empty(self) -> bool:
         """Whether nothing waits; something may still be in flight."""
-        return not (self._bindings or len(self._statuses) or len(self._conditions) or self._events)
+        return not (
+            self._bindings or self._bindings_behind or len(self._statuses) or len(self._conditions) or self._events
+        )
 
     def add(self, effect: Effect, now: float) -> None:
         """A new decision; it replaces an older one about the same status or condition."""
         match effect:
             case BindPod(uid=uid):
                 self._conditions.drop(uid)
-                self._bindings.append(Job(effect, now))
+                if self._conditions.flies(uid):
+                    self._bindings_behind[uid] = Job(effect, now)
+                else:
+                    self._bindings.append(Job(effect, now))
             case PatchStatus(key=key):
                 self._statuses.add(key, Job(effect, now))
                 if effect.resource_version:
@@ -134,7 +144,7 @@ class Backlog:
             case PatchStatus(key=key):
                 return key in self._statuses
             case PatchPodCondition(uid=uid):
-                return uid in self._conditions
+                return uid in self._conditions or uid in self._bindings_behind
             case _:
                 return False
 
@@ -172,14 +182,17 @@ class Backlog:
                     return
             case PatchPodCondition(uid=uid):
                 self._conditions.done(uid)
+                if uid in self._bindings_behind:
+                    self._bindings.append(self._bindings_behind.pop(uid))
             case EmitEvent():
                 pass
         self._telling -= 1
 
     def close(self) -> int:
         """Forget all bindings and conditions that wait and return how many bindings; the rest may still be sent."""
-        dropped = len(self._bindings)
+        dropped = len(self._bindings) + len(self._bindings_behind)
         self._bindings.clear()
+        self._bindings_behind.clear()
         self._conditions.clear()
         return dropped
 

@@ -102,15 +102,24 @@ def test_what_has_failed_once_costs_next_to_nothing_again(cluster_of):
     assert left - budget.left < 10
 
 
-def test_interchangeable_nodes_are_not_tried_in_every_order(cluster_of):
-    """Twenty equal nodes with room for one of each class, and one member too many: told in few steps."""
-    nodes = [node(f"n{at:02}", cpu=8, memory="8Gi", pods=2) for at in range(20)]
-    cluster = cluster_of(*nodes)
-    classes = [(member("5", memory="1Gi"), 20), (member("2", memory="6Gi"), 20), (member("1", memory="1Gi"), 1)]
-    budget = Budget()
-    assert find(cluster, *classes, budget=budget) is None
+@pytest.mark.parametrize(
+    ("nodes", "size_", "wanted", "steps"),
+    [
+        pytest.param(5, 10, {7: 2, 6: 1, 5: 2, 4: 4}, 400, id="equal nodes are not tried in every order"),
+        pytest.param(4, 11, {8: 1, 6: 5}, 30, id="a class to come without room enough ends it early"),
+    ],
+)
+def test_that_nothing_fits_is_told_in_few_steps(cluster_of, nodes, size_, wanted, steps):
+    cluster = cluster_of(*(node(f"n{at}", cpu=size_) for at in range(nodes)))
+    budget = Budget(left=steps)
+    assert find(cluster, *((member(cpu), number) for cpu, number in wanted.items()), budget=budget) is None
     assert not budget.ended
-    assert find(cluster, *classes[:2]) is not None
+
+
+def test_many_equal_nodes_are_filled_where_everything_fits(cluster_of):
+    nodes = [node(f"n{at:02}", cpu=8, memory="8Gi", pods=2) for at in range(20)]
+    classes = [(member("5", memory="1Gi"), 20), (member("2", memory="6Gi"), 20)]
+    assert find(cluster_of(*nodes), *classes) == [(each.name, 1) for each in nodes for _ in classes]
 
 
 def test_size_is_the_largest_share_of_the_largest_node(cluster_of):

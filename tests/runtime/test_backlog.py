@@ -266,3 +266,19 @@ def test_a_binding_drops_the_condition_that_waits_for_its_pod():
     queue.add(bind("a"), 0.0)
 
     assert taken(queue) == [bind("a"), condition("b")]
+
+
+def test_a_binding_waits_for_its_pods_condition_in_flight_which_is_not_tried_again():
+    """Steps: the condition is with the server, the binding is decided, the server answers 503."""
+    queue = backlog()
+    queue.add(condition("a"), 0.0)
+    sent = taken(queue)
+    queue.add(bind("a"), 0.0)
+    meanwhile = taken(queue)
+    superseded = queue.superseded(condition("a"))
+    finish(queue, condition("a"))
+
+    assert sent == [condition("a")]
+    assert meanwhile == []
+    assert superseded
+    assert taken(queue) == [bind("a")]
