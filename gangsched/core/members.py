@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from gangsched.core import bindings, clock
 from gangsched.core.cluster import Cluster
 from gangsched.core.demand import role_minima
-from gangsched.core.gang import Binding, BindState, Gang, Run, Told, role_of
+from gangsched.core.gang import Binding, BindState, Gang, Run, Told, Transaction, role_of
 from gangsched.core.model import Group, GroupKey, GroupStatus, Pod, PodPhase, Reservation
 from gangsched.core.placement import classify
 from gangsched.core.policy import Policy
@@ -204,8 +204,12 @@ class Members:
                     snapshot.take(row, member, 1)
                     self._cluster.assume(pod.uid, place.node)
                     gang.bindings[pod.uid] = Binding(pod, place.node)
-        gang.durable = bool(gang.bindings)
-        gang.durable_asked_at = reservation.expires - self._policy.repair_deadline_s if gang.durable else 0.0
+        if gang.bindings and gang.group is not None and gang.group.spec is not None:
+            spec = gang.group.spec
+            there = {pod.uid for pod in gang.live() if pod.node} | gang.bindings.keys()
+            gang.transaction = Transaction(spec.minimum, role_minima(spec), there)
+            gang.durable = True
+            gang.durable_asked_at = reservation.expires - self._policy.repair_deadline_s
 
     # The gangs themselves
 

@@ -251,8 +251,6 @@ class Cluster(RuleBasedStateMachine):
             refused_by_server = gang.run.backoff_until > self.harness.now and gang.refusal is None
             for ask in asks:
                 assert refused_by_server or isinstance(place(Snapshot(machine.cluster), ask), Refusal), key
-            if want.quorum is not None and not assessment.census.bound and not gang.plain:
-                assert machine.next_deadline() is not None
             if gang.phase in (Phase.QUEUED, Phase.TIMED_OUT) and not assessment.census.bound and not gang.plain:
                 assert assessment.due > self.harness.now
                 assert assessment.due < float("inf")

@@ -364,3 +364,16 @@ def test_a_member_that_leaves_for_another_group_with_its_binding_on_the_way_is_n
     harness.wait(2)
     assert harness.status("default/b").phase == "Scheduled"
     assert [name for name, _ in harness.bound_log].count("default/a-1") == 1
+
+
+def test_a_transaction_taken_up_after_a_restart_ends_under_the_minimum_of_that_moment():
+    harness = three(refusing(Refused.UNAVAILABLE, times=1, retry_after_s=20.0))
+    harness.settle()
+    assert harness.status("default/a").reservation is not None
+    harness.refuse_bind = refusing(Refused.UNAVAILABLE, "a-1")
+    harness.restart()
+    harness.settle()
+    assert len(harness.bound()) == 2
+    harness.change_spec("default/a", min_member=5)
+    harness.wait(2)
+    assert harness.status("default/a").minimum == 3
