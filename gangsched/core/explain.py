@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gangsched.core.cluster import ACCEPTED, Cluster
+from gangsched.core.cluster import ACCEPTED, STATIC_REASONS, Cluster
 from gangsched.core.life import Assessment
 from gangsched.core.model import GroupKey, Shape
 from gangsched.core.quantity import format_amount
@@ -50,13 +50,18 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     else:
         head = f"None of {refusal.wanted} members fits"
     them = "it" if refusal.wanted == 1 else "them"
-    if refusal.never and refusal.nodes:
+    closed = sum(obstacle.nodes for obstacle in refusal.obstacles if obstacle.reason in STATIC_REASONS)
+    if not refusal.nodes:
+        head += ": there are no nodes"
+    elif closed == refusal.nodes:
+        head += f": no node accepts {them}"
+    elif refusal.never:
         head += f", and the present nodes could not take {them} even if they were empty"
-    if refusal.short:
+    if refusal.short and closed < refusal.nodes:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
         head += f"; enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
-    nodes = "" if refusal.nodes else "There are no nodes"
+    nodes = ""
     if refusal.obstacles:
         nodes = f"Of {_nodes(refusal.nodes)}: {'; '.join(map(_obstacle, refusal.obstacles))}"
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."

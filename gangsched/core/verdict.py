@@ -96,6 +96,24 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     return Reason.UNSCHEDULABLE
 
 
+def _gated(gang: Gang) -> str:
+    gated = sum(pod.gated for pod in gang.pods.values())
+    if not gated:
+        return ""
+    return f" {'1 pod has' if gated == 1 else f'{gated} pods have'} scheduling gates and will count without them."
+
+
+def _nobody(gang: Gang) -> str:
+    if not gang.strangers:
+        return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
+    names = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
+    count = len(gang.strangers)
+    return (
+        f"{'1 pod names' if count == 1 else f'{count} pods name'} this PodGroup with a schedulerName that gangsched "
+        f"does not serve ({names}): correct their schedulerName."
+    )
+
+
 def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: str) -> str:
     """The sentence for the reason; `refusal` explains why the quorum does not fit, empty if it was not refused."""
     hindrance = assessment.hindrance
@@ -113,8 +131,8 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.SCHEDULED: f"{len(census.bound) + census.done} members are bound or done, of {gang.run.minimum} needed.",
         Reason.BINDING: f"{len(gang.flying())} bindings are on their way.",
         Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {complaint(gang)}",
-        Reason.GANG_INCOMPLETE: explain.incomplete(assessment),
-        Reason.NO_MEMBERS: "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName.",
+        Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang),
+        Reason.NO_MEMBERS: _nobody(gang),
         Reason.GANG_FAILED: f"The run ended with {succeeded} of {gang.run.minimum} members succeeded.",
     }
     if reason is Reason.GANG_FAILED and gang.run.failed_for_good:

@@ -208,3 +208,23 @@ def test_only_pods_of_the_configured_namespace_are_scheduled_but_all_count():
     harness.change("other/busy", phase=PodPhase.SUCCEEDED)
     harness.settle()
     assert harness.bound() == ["team/a-0", "team/a-1"]
+
+
+def test_a_group_named_only_by_pods_of_another_scheduler_says_so():
+    harness = Harness()
+    harness.add(group("a", min_member=1), pod("a-0", scheduler="gang-sched"), node())
+    harness.wait(2)
+    message = harness.condition("default/a").message
+    assert message == (
+        "1 pod names this PodGroup with a schedulerName that gangsched does not serve (gang-sched): "
+        "correct their schedulerName."
+    )
+
+
+def test_members_with_scheduling_gates_are_named_as_what_is_missing():
+    harness = Harness()
+    harness.add(group("a", min_member=2), pod("a-0"), pod("a-1", gated=True), node())
+    harness.wait(2)
+    assert harness.condition("default/a").message == (
+        "1 of 2 members exist; 1 more member is needed. 1 pod has scheduling gates and will count without them."
+    )
