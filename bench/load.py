@@ -14,10 +14,10 @@ import msgspec
 
 from gangsched.core.effects import BindPod
 from gangsched.core.events import Event, PodSeen, PodsReplaced
+from gangsched.kube.binding import bind
 from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import PODS
 from gangsched.kube.session import ApiSession
-from gangsched.kube.writes import bind
 from testbed.nodes import node
 from testbed.workloads import member, pod_group
 

@@ -18,22 +18,26 @@ from collections.abc import Coroutine, Sequence
 import aiohttp
 
 from gangsched.config.settings import Settings
+from gangsched.core.duration import parse_duration
 from gangsched.core.events import Synced
 from gangsched.core.machine import Machine
 from gangsched.core.model import Group
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, CrdMissing, Garbled, KubeError, NoCredentials
+from gangsched.kube.lease import LeaseClient, own_namespace
 from gangsched.kube.reflector import Reflector
-from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, list_groups
+from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, check_discovery, list_groups
 from gangsched.kube.session import ApiSession, connect
 from gangsched.kube.writes import ApiWrites
 from gangsched.operator.frame import WatchEnded, run_kopf
 from gangsched.operator.handlers import make_registry, report_gaps
 from gangsched.runtime.clock import Clock, measure_loop_lag
+from gangsched.runtime.election import Timing
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.groups import GroupFeed
 from gangsched.runtime.health import Health, ListenError
 from gangsched.runtime.inbox import Inbox
+from gangsched.runtime.leadership import Leadership, LeaseLost, new_identity
 from gangsched.runtime.metrics import Metrics
 
 _log = logging.getLogger(__name__)
@@ -45,6 +49,9 @@ _DENIED = (401, 403)
 _CRD_RETRY_S = 5.0
 _DRAIN_S = 20.0
 _KOPF_END_S = 10.0
+_KOPF_WATCHES_S = 60.0
+_SETTLE_S = 0.5
+"""What a leader that has just let go did last may still be on its way to our watches."""
 _ENGINE_SILENT_S = 30.0
 _WATCH_SILENT_S = 150.0
 """A quiet watch brings a bookmark about every minute; after 70 s of silence it is taken for dead and begun anew."""
@@ -62,11 +69,11 @@ async def run(
         _log.critical("no credentials for an API server", extra={"error": str(error)})
         return WRONG_USAGE
     _log.info("starting", extra={"server": session.server, "schedulers": ",".join(settings.scheduler_names)})
-    if leader_elect:
-        _log.warning("leader election is not part of this version: run a single replica, with strategy Recreate")
     if dry_run:
         _log.warning("dry run: decisions are logged and counted, nothing is written")
-    shell = _Shell(session, settings, stop, dry_run=dry_run)
+    elif not leader_elect:
+        _log.warning("without leader election: no second gangsched may serve the same schedulerName")
+    shell = _Shell(session, settings, stop, dry_run=dry_run, leader_elect=leader_elect and not dry_run)
     try:
         async with asyncio.TaskGroup() as tasks:
             await shell.start(tasks)
@@ -88,23 +95,29 @@ async def run(
 class _Shell:
     """All parts of the operator, wired to each other."""
 
-    def __init__(self, session: ApiSession, settings: Settings, stop: asyncio.Event, *, dry_run: bool) -> None:
+    def __init__(
+        self, session: ApiSession, settings: Settings, stop: asyncio.Event, *, dry_run: bool, leader_elect: bool
+    ) -> None:
         self._session = session
         self._settings = settings
         self._stop = stop
+        self._dry_run = dry_run
         self._metrics = Metrics()
         self._inbox = Inbox()
         clock = Clock()
         self._feed = GroupFeed(self._list_groups, self._inbox.post, metrics=self._metrics, failures=_TRY_AGAIN)
+        self._leadership = self._make_leadership() if leader_elect else None
         self._executor = Executor(
             ApiWrites(session=session, instance=socket.gethostname(), now=clock.now),
             self._inbox.post,
             metrics=self._metrics,
             on_group_gone=lambda _: self._feed.relist("NotFound"),
             slots=settings.bind_concurrency,
+            allowed=self._may_write,
         )
         machine = Machine(settings.policy(seed=secrets.randbits(32)))
         self._metrics.read_stats_from(machine.stats)
+        self._metrics.read_leader_from(self._may_write)
         self._engine = Engine(
             machine,
             self._inbox,
@@ -117,9 +130,10 @@ class _Shell:
             Reflector(session, resource, self._inbox.post, observer=self._metrics)
             for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, PODS)
         )
-        self._health = Health(self._metrics, alive=self._why_not_alive, ready=self._why_not_ready)
+        self._health = Health(self._metrics, alive=self._why_not_alive, ready=self._why_not_ready, role=self._role)
         self._crd_there = False
         self._kopf_ready = asyncio.Event()
+        self._kopf_watches = asyncio.Event()
         self._kopf_stop = asyncio.Event()
         self._kopf: asyncio.Task[None] | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -137,9 +151,15 @@ class _Shell:
         self._spawn(tasks, "start", self._serve(tasks))
 
     async def end(self) -> int:
-        """Decide no more, let what is in flight end, then stop everything; return how many writes did not end."""
-        self._tasks["engine"].cancel()
+        """Decide no more, let what is in flight end, release the lease, then stop everything.
+
+        Returns how many writes did not end. With any the lease is kept until it expires: they may still take effect.
+        """
+        await self._cancel("start", "engine")
         left = await self._executor.drain(_DRAIN_S)
+        if self._leadership is not None and not left:
+            await self._cancel("lease")
+            await self._leadership.release()
         for task in self._tasks.values():
             task.cancel()
         # Its connections are tasks too, and kopf would wait for them.
@@ -158,6 +178,14 @@ class _Shell:
     def _spawn(self, tasks: asyncio.TaskGroup, name: str, work: Coroutine[object, object, None]) -> None:
         self._tasks[name] = tasks.create_task(work, name=name)
 
+    async def _cancel(self, *names: str) -> None:
+        """Cancel those of the tasks that were spawned, and wait until they have ended."""
+        ending = {self._tasks[name] for name in names if name in self._tasks}
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
+
     async def _serve(self, tasks: asyncio.TaskGroup) -> None:
         await self._wait_for_crd()
         for reflector in self._reflectors:
@@ -166,16 +194,48 @@ class _Shell:
         self._kopf = tasks.create_task(self._run_kopf(), name="kopf")
         await self._kopf_ready.wait()
         _take_signals(self._stop)
+        await self._await_kopf()
         for synced in (self._feed.synced, *(reflector.synced for reflector in self._reflectors)):
             await synced.wait()
+        if self._leadership is not None:
+            await self._lead(self._leadership, tasks)
         self._inbox.post((Synced(),))
         _log.info("everything is listed; scheduling begins")
+
+    async def _lead(self, leadership: Leadership, tasks: asyncio.TaskGroup) -> None:
+        """Become the leader and, before anything is decided, learn what the last one did up to its end."""
+        await leadership.acquire()
+        self._spawn(tasks, "lease", leadership.keep())
+        await self._feed.renew("Leading")
+        if leadership.handed_over:
+            await asyncio.sleep(_SETTLE_S)
+
+    def _make_leadership(self) -> Leadership:
+        chosen = self._settings.leader_election
+        return Leadership(
+            LeaseClient(
+                session=self._session,
+                namespace=chosen.resource_namespace or own_namespace(),
+                name=chosen.resource_name,
+            ),
+            identity=new_identity(),
+            timing=Timing(
+                lease_s=parse_duration(chosen.lease_duration),
+                renew_s=parse_duration(chosen.renew_deadline),
+                retry_s=parse_duration(chosen.retry_period),
+            ),
+            metrics=self._metrics,
+        )
+
+    def _may_write(self) -> bool:
+        return self._leadership.held() if self._leadership is not None else not self._dry_run
 
     async def _wait_for_crd(self) -> None:
         told = ""
         while True:
             try:
                 await self._list_groups()
+                await check_discovery(self._session)
             except _TRY_AGAIN as error:
                 if str(error) != told:
                     told = str(error)
@@ -193,8 +253,27 @@ class _Shell:
 
     def _make_client(self) -> aiohttp.ClientSession:
         client = self._session.client()
-        report_gaps(client, lambda: self._feed.relist("KopfListed"))
+        report_gaps(client, self._note_gap)
         return client
+
+    def _note_gap(self) -> None:
+        self._kopf_watches.set()
+        self._feed.relist("KopfListed")
+
+    async def _await_kopf(self) -> None:
+        """Wait until kopf watches PodGroups: it looks once what the API server serves, and is silent if it misses them.
+
+        Raises:
+            WatchEnded: it does not in time.
+        """
+        try:
+            async with asyncio.timeout(_KOPF_WATCHES_S):
+                await self._kopf_watches.wait()
+        except TimeoutError:
+            raise WatchEnded(
+                f"the watch of podgroups.gangsched.io has not begun within {_KOPF_WATCHES_S:g} s: the API server does"
+                " not answer, or its discovery does not list them; gangsched ends so as to be started anew"
+            ) from None
 
     async def _list_groups(self) -> Sequence[Group]:
         try:
@@ -225,9 +304,20 @@ class _Shell:
                 problems.append(f"{name} are not listed yet")
             elif now - reflector.last_heard > _WATCH_SILENT_S:
                 problems.append(f"nothing was heard of {name} for {now - reflector.last_heard:.0f} s")
-        if not problems and not self._engine.synced:
+        leadership = self._leadership
+        if leadership is not None and leadership.problem:
+            problems.append(leadership.problem)
+        if not problems and not self._engine.synced and not (leadership is not None and leadership.standby):
             problems.append("the first scheduling pass has not ended yet")
-        return problems
+        rivals = self._engine.rivals_problem()
+        return [*problems, rivals] if rivals else problems
+
+    def _role(self) -> str:
+        if self._dry_run:
+            return "dry run"
+        if self._leadership is None:
+            return "acting without leader election"
+        return "leading" if self._engine.synced else f"standby; the leader is {self._leadership.leader or 'not known'}"
 
 
 def _take_signals(stop: asyncio.Event) -> None:
@@ -253,7 +343,9 @@ def _leaves(failures: ExceptionGroup[Exception]) -> list[Exception]:
 
 
 def _tell_end(failure: Exception) -> None:
-    if isinstance(failure, KubeError | ListenError | WatchEnded):
+    if isinstance(failure, LeaseLost):
+        _log.critical("lost the lease; nothing more is sent", extra={"error": str(failure)})
+    elif isinstance(failure, KubeError | ListenError | WatchEnded):
         _log.critical("gangsched cannot go on", extra={"error": str(failure)})
     else:
         _log.critical("gangsched failed", exc_info=failure, extra={"error": f"{type(failure).__name__}: {failure}"})

@@ -106,7 +106,7 @@ class ControlPlane:
     def _start(self) -> None:
         self._start_etcd()
         self._spawn_apiserver()
-        self._await(self._certificate.exists, what="its certificate", child=self._apiserver)
+        self._await(self._has_certificate, what="its certificate", child=self._apiserver)
         self.api = Api(self.port, certificate=self._certificate, token=self._token)
         self._await_apiserver()
         self.kubeconfig = self.kubeconfig_for(token=self._token)
@@ -162,6 +162,10 @@ class ControlPlane:
 
     def _await_apiserver(self) -> None:
         self._await(lambda: self.api.text("/readyz") == "ok", what="/readyz", child=self._apiserver)
+
+    def _has_certificate(self) -> bool:
+        """Whether the certificate is there and written to its end."""
+        return self._certificate.exists() and "END CERTIFICATE" in self._certificate.read_text()
 
     def start_apiserver(self) -> None:
         """Starts kube-apiserver after ``stop_apiserver`` and waits until it is ready."""

@@ -22,12 +22,19 @@ _LISTEN = re.compile(r"listen=(?:\")?(127\.0\.0\.1:\d+)")
 class Operator:
     """Starts `gangsched run` and waits until it is ready; ends it with SIGTERM.
 
-    `arguments` are added to the command line. Without `kubeconfig` it acts as cluster-admin.
+    `arguments` are added to the command line. Without `kubeconfig` it acts as cluster-admin. With `leader_elect` it is
+    also ready as a standby.
     """
 
-    def __init__(self, control_plane: ControlPlane, *arguments: str, kubeconfig: Path | None = None) -> None:
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        *arguments: str,
+        kubeconfig: Path | None = None,
+        leader_elect: bool = False,
+    ) -> None:
         self._control_plane = control_plane
-        self._arguments = arguments
+        self._arguments = arguments if leader_elect else ("--no-leader-elect", *arguments)
         self._kubeconfig = kubeconfig or control_plane.kubeconfig
         self._address = ""
 
@@ -50,7 +57,7 @@ class Operator:
             ControlPlaneError: it ended or was not ready in time; its log's end is part of the message.
         """
         command = [sys.executable, "-m", "gangsched", "run", "--kubeconfig", str(self._kubeconfig)]
-        command += ["--listen", "127.0.0.1:0", "--no-leader-elect", *self._arguments]
+        command += ["--listen", "127.0.0.1:0", *self._arguments]
         self.child = self._control_plane.spawn(f"operator-{next(_NUMBERS)}", command)
         deadline = time.monotonic() + _READY_WITHIN_S
         while not self._ready():

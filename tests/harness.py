@@ -9,21 +9,34 @@ order stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
 from random import Random
 
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.effects import (
+    BindPod,
+    Effect,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    PatchPodCondition,
+    PatchStatus,
+    WithdrawBinding,
+)
 from gangsched.core.events import (
     BindRefused,
     Event,
+    EvictionRefused,
     GroupGone,
     GroupSeen,
     GroupsReplaced,
     NodeGone,
     NodeSeen,
     NodesReplaced,
+    OwnerSeen,
     PodBound,
+    PodEvicted,
     PodGone,
     PodSeen,
     PodsReplaced,
@@ -47,8 +60,10 @@ class Harness:
     """A cluster in memory. `pods`, `nodes`, `groups` are what the API server holds; `emitted` every Event so far.
 
     `inbox` is what has happened and has not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
-    write; a binding for which `lose_answer` holds is made, but answered as if it had not been. `history` is all that
-    the machine was given and what it decided, since the last restart.
+    write; a binding for which `lose_answer` holds is made, but answered as if it had not been. One that `withhold`
+    holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `history`
+    is all that the machine was given and what it decided, since the last restart. What is to happen `after` some
+    seconds happens while a test lets time pass with `wait`.
     """
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
@@ -64,10 +79,18 @@ class Harness:
         self.refuse_bind: Callable[[BindPod], BindRefused | None] = lambda _: None
         self.refuse_status: Callable[[PatchStatus], StatusRefused | None] = lambda _: None
         self.lose_answer: Callable[[BindPod], bool] = lambda _: False
+        self.withhold: Callable[[BindPod], bool] = lambda _: False
+        self.refuse_eviction: Callable[[EvictPod], EvictionRefused | None] = lambda _: None
+        self.jobs: dict[str, OwnerSeen | None] = {}
+        self.evicted: list[str] = []
+        self._withheld: dict[str, BindPod] = {}
         self.history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = []
         self.inbox: list[Event] = [Synced()]
         self._random = Random(seed) if seed is not None else None
+        self.in_order = seed is None
         self._version = 0
+        self._later: list[tuple[float, int, Callable[[], None]]] = []
+        self._planned = 0
 
     # What users and other controllers do
 
@@ -76,14 +99,14 @@ class Harness:
         for thing in things:
             if isinstance(thing, Pod):
                 self.pods[thing.uid] = thing
-                self.inbox.append(PodSeen(thing))
+                self.report(PodSeen(thing))
             elif isinstance(thing, Node):
                 self.nodes[thing.name] = thing
-                self.inbox.append(NodeSeen(thing))
+                self.report(NodeSeen(thing))
             else:
                 self._version += 1
                 self.groups[thing.key] = replace(thing, resource_version=str(self._version))
-                self.inbox.append(GroupSeen(self.groups[thing.key]))
+                self.report(GroupSeen(self.groups[thing.key]))
 
     def change(self, name: str, **fields: object) -> None:
         """Change a pod, by namespace/name."""
@@ -100,16 +123,16 @@ class Harness:
         for name in names:
             pod = self.pod(name)
             del self.pods[pod.uid]
-            self.inbox.append(PodGone(pod.uid))
+            self.report(PodGone(pod.uid))
 
     def delete_node(self, name: str) -> None:
         del self.nodes[name]
-        self.inbox.append(NodeGone(name))
+        self.report(NodeGone(name))
 
     def delete_group(self, name: str) -> None:
         key = self.group(name).key
         del self.groups[key]
-        self.inbox.append(GroupGone(key))
+        self.report(GroupGone(key))
 
     def run_pods(self, phase: PodPhase = PodPhase.RUNNING, *, prefix: str = "") -> None:
         """Let bound pods reach the phase, as a kubelet would."""
@@ -117,7 +140,16 @@ class Harness:
             if pod.node and not pod.terminal and f"{pod.namespace}/{pod.name}".startswith(prefix):
                 self.add(replace(pod, phase=phase))
 
+    def report(self, event: Event) -> None:
+        """A watch has something to tell."""
+        self.inbox.append(event)
+
     # Time
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Have something happen when so much time has passed."""
+        self._planned += 1
+        heappush(self._later, (self.now + seconds, self._planned, action))
 
     def settle(self, *, rounds: int = 50) -> None:
         """Step until nothing happens any more at this moment."""
@@ -125,23 +157,34 @@ class Harness:
             rounds *= 20
         for _ in range(rounds):
             deadline = self.machine.next_deadline()
-            if not self.inbox and (deadline is None or deadline > self.now):
+            if not self._arrived() and (deadline is None or deadline > self.now):
                 return
             self.step()
         raise AssertionError(f"no rest after {rounds} rounds")
 
     def step(self) -> list[Effect]:
         """Hand over what has arrived, carry out what is decided."""
-        events: list[Event] = self.inbox or [TimePassed()]
+        arrived = self._arrived()
+        events = arrived or [TimePassed()]
+        rest = self.inbox[len(arrived) :]
         self.inbox = []
         if self._random is not None:
             events = self._some_of(events, self._random)
+        self.inbox += rest
         return self._hand_over(events)
 
-    def _hand_over(self, events: list[Event]) -> list[Effect]:
+    def _arrived(self) -> list[Event]:
+        """The first events of the inbox, which may reach the machine in any order across objects: here all of them."""
+        return list(self.inbox)
+
+    def _decide(self, events: list[Event]) -> list[Effect]:
         effects = self.machine.handle(events, self.now)
         self.history.append((tuple(events), self.now, tuple(effects)))
         self.effects += effects
+        return effects
+
+    def _hand_over(self, events: list[Event]) -> list[Effect]:
+        effects = self._decide(events)
         for effect in effects:
             self._carry_out(effect)
         assert self.machine.validate() == []
@@ -149,28 +192,38 @@ class Harness:
         return effects
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, stopping at every deadline that the machine names on the way."""
+        """Let time pass, stopping at every deadline that the machine names and at all that is to happen on the way."""
         end = self.now + seconds
         self.settle()
-        while (deadline := self.machine.next_deadline()) is not None and deadline <= end:
-            self.now = max(self.now, deadline)
+        while (moment := self.next_moment()) <= end:
+            self.now = max(self.now, moment)
+            while self._later and self._later[0][0] <= self.now:
+                heappop(self._later)[2]()
             self.settle()
         self.now = end
         self.settle()
+
+    def next_moment(self) -> float:
+        """When something happens next by itself; infinity if nothing does."""
+        deadline = self.machine.next_deadline()
+        planned = self._later[0][0] if self._later else float("inf")
+        return min(planned, float("inf") if deadline is None else deadline)
 
     def restart(self) -> None:
         """Replace the machine by a new one that knows only what the API server holds, which it lists before it acts."""
         self.machine = Machine(self.policy)
         self.history = []
         self.inbox = []
-        self._hand_over(
-            [
-                NodesReplaced(tuple(self.nodes.values())),
-                GroupsReplaced(tuple(self.groups.values())),
-                PodsReplaced(tuple(self.pods.values())),
-                Synced(),
-            ]
-        )
+        self._withheld.clear()
+        self._hand_over([*self.lists(), Synced()])
+
+    def lists(self) -> list[Event]:
+        """All that there is, as it is listed."""
+        return [
+            NodesReplaced(tuple(self.nodes.values())),
+            GroupsReplaced(tuple(self.groups.values())),
+            PodsReplaced(tuple(self.pods.values())),
+        ]
 
     # What can be seen
 
@@ -217,9 +270,20 @@ class Harness:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case BindPod():
-                self._bind(effect)
-            case PatchStatus(key, uid, status, version):
-                self._patch_status(effect, key, uid, status, version)
+                if self.withhold(effect):
+                    self._withheld[effect.uid] = effect
+                else:
+                    self._bind(effect)
+            case WithdrawBinding(uid, node):
+                if self._withheld.pop(uid, None) is not None:
+                    self.inbox.append(BindRefused(uid, node, Refused.WITHDRAWN, "withdrawn"))
+            case EvictPod():
+                self._evict(effect)
+            case LookUpOwner(uid):
+                answer = self.jobs.get(uid, OwnerSeen(uid, replaces=True))
+                self.inbox += [answer] if answer is not None else []
+            case PatchStatus():
+                self._patch_status(effect)
             case PatchPodCondition(uid, _, _, reason, message):
                 if uid in self.pods:
                     self.add(replace(self.pods[uid], told_reason=reason, told_message=message))
@@ -237,32 +301,57 @@ class Harness:
         if pod is None or pod.terminating:
             return BindRefused(effect.uid, effect.node, Refused.GONE, "the pod is gone")
         if pod.node:
-            name = f"{pod.namespace}/{pod.name}"
-            assert self.refused_before(effect) or name not in dict(self.bound_log), f"{name} is bound twice"
+            self.check_once(effect)
             if pod.node == effect.node:
                 return PodBound(effect.uid, effect.node)
             return BindRefused(effect.uid, effect.node, Refused.CONFLICT, f"bound to {pod.node}")
         assert not pod.gated
         self.bound_log.append((f"{pod.namespace}/{pod.name}", effect.node))
-        self.add(replace(pod, node=effect.node, told_reason="", told_message=""))
+        self.add(replace(pod, node=effect.node, bound_at=self.now, told_reason="", told_message=""))
         return PodBound(effect.uid, effect.node)
+
+    def send_withheld(self) -> None:
+        """Send the bindings that waited."""
+        for effect in self._withheld.values():
+            self._bind(effect)
+        self._withheld.clear()
+
+    def _evict(self, effect: EvictPod) -> None:
+        self.inbox.append(self.refuse_eviction(effect) or self._answer_eviction(effect))
+
+    def _answer_eviction(self, effect: EvictPod) -> PodEvicted:
+        pod = self.pods.get(effect.uid)
+        if pod is not None and not pod.terminating:
+            self.evicted.append(f"{pod.namespace}/{pod.name}")
+            self.add(replace(pod, terminating=True))
+        return PodEvicted(effect.uid)
+
+    def end_terminating(self) -> None:
+        """Let the pods that terminate be gone, as a kubelet would."""
+        self.delete(*(f"{pod.namespace}/{pod.name}" for pod in list(self.pods.values()) if pod.terminating))
+
+    def check_once(self, effect: BindPod) -> None:
+        """A pod that is bound is only bound again where the machine cannot know it."""
+        name = f"{effect.namespace}/{effect.name}"
+        assert self.refused_before(effect) or name not in dict(self.bound_log), f"{name} is bound twice"
 
     def refused_before(self, effect: BindPod) -> bool:
         """Whether an answer to a binding of this pod was lost, so that it is rightly sent again."""
         given = (event for events, _, _ in self.history for event in events)
         return any(isinstance(event, BindRefused) and event.uid == effect.uid for event in given)
 
-    def _patch_status(self, effect: PatchStatus, key: GroupKey, uid: str, status: GroupStatus, version: str) -> None:
-        refusal = self.refuse_status(effect)
+    def _patch_status(self, effect: PatchStatus) -> None:
+        self.inbox.append(self.refuse_status(effect) or self._answer_status(effect))
+
+    def _answer_status(self, effect: PatchStatus) -> StatusWritten | StatusRefused:
+        key, version = effect.key, effect.resource_version
         group = self.groups.get(key)
-        if refusal is not None or group is None or group.uid != uid:
-            self.inbox.append(refusal or StatusRefused(key, stale=False))
-        elif version and version != group.resource_version:
-            self.inbox.append(StatusRefused(key, stale=True))
-        else:
-            self.add(replace(group, status=status))
-            reserved = status.reservation is not None
-            self.inbox.append(StatusWritten(key, self.groups[key].resource_version, reserved))
+        if group is None or group.uid != effect.uid:
+            return StatusRefused(key, stale=False)
+        if version and version != group.resource_version:
+            return StatusRefused(key, stale=True)
+        self.add(replace(group, status=effect.status))
+        return StatusWritten(key, self.groups[key].resource_version, effect.status.reservation is not None)
 
     def _some_of(self, events: Iterable[Event], random: Random) -> list[Event]:
         """Some of the events, in another order across objects and with repetitions; the others stay in the inbox."""
@@ -293,6 +382,8 @@ def _stream_of(event: Event) -> object:
             return ("pod", uid)
         case PodBound(uid) | BindRefused(uid):
             return ("binding", uid)
+        case PodEvicted(uid) | EvictionRefused(uid):
+            return ("eviction", uid)
         case NodeSeen(node):
             return ("node", node.name)
         case NodeGone(name):

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,18 @@ def test_every_page_of_docs_is_linked_from_the_index() -> None:
     ]
 
     assert missing == []
+
+
+def test_every_test_that_the_fault_matrix_names_exists_and_every_number_is_explained() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    named = dict(re.findall(r"^\[(\d+)\] `(tests/\S+)`", page, flags=re.MULTILINE))
+    table = [line for line in page.splitlines() if line.startswith("|")]
+
+    missing = [
+        name
+        for path, _, name in (test.partition("::") for test in named.values())
+        if not re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    ]
+
+    assert missing == []
+    assert {number for line in table for number in re.findall(r"\[(\d+)\]", line)} == set(named)

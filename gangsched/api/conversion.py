@@ -16,7 +16,7 @@ from gangsched.api.podgroup import NAME_RULE, STRATEGIES, Placement, PodGroupSpe
 from gangsched.api.status import status_from_object
 from gangsched.api.times import parse_time
 from gangsched.core.duration import parse_duration
-from gangsched.core.model import Group, GroupKey, GroupSpec, OnDegraded, Role
+from gangsched.core.model import Group, GroupKey, GroupSpec, Role
 
 _BUILT_STRATEGIES = ("Pack", "Spread")
 _TOLD_ERRORS = 3
@@ -96,8 +96,6 @@ def _not_built(spec: PodGroupSpec) -> Iterator[str]:
             yield "spec.placement.topology"
         if spec.placement.prefer:
             yield "spec.placement.prefer"
-    if spec.on_degraded is OnDegraded.RESTART:
-        yield f"spec.onDegraded: {spec.on_degraded}"
 
 
 def _sentence(error: ValidationError) -> str:

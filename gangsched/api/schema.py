@@ -130,7 +130,8 @@ class Part(BaseModel):
         return described
 
 
-Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), Format("int32")]
+MAX_COUNT = 2**31 - 1
+Int32 = Annotated[int, Field(ge=-(2**31), le=MAX_COUNT), Format("int32")]
 Int64 = Annotated[int, Format("int64")]
 Count = Annotated[Int32, Field(ge=0)]
 

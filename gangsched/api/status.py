@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, Strict
 from pydantic.alias_generators import to_camel
 
-from gangsched.api.schema import Count, Format, Int64, ListMap, Part
+from gangsched.api.schema import MAX_COUNT, Count, Format, Int64, ListMap, Part
 from gangsched.api.template import QUANTITY
 from gangsched.api.times import format_time, parse_time
 from gangsched.core.model import Amounts, Condition, GroupStatus, Place, Reservation
@@ -23,6 +23,9 @@ Time = Annotated[str, Field(max_length=64), Format("date-time")]
 ConditionReason = Annotated[
     str, Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
 ]
+
+
+_LONGEST_MESSAGE = 32_768
 
 
 class StatusPart(Part):
@@ -39,7 +42,7 @@ class ConditionStatus(StatusPart):
     )
     status: Literal["True", "False", "Unknown"] = Field(description="Whether the condition holds.")
     reason: ConditionReason = Field(description="Why, in one word for programs.")
-    message: Annotated[str, Field(max_length=32768)] = Field(description="Why, in a sentence for people.")
+    message: Annotated[str, Field(max_length=_LONGEST_MESSAGE)] = Field(description="Why, in a sentence for people.")
     last_transition_time: Time = Field(description="When `status` last changed.")
     observed_generation: Annotated[Int64, Field(ge=0)] = Field(
         default=0, description="Generation of the spec that the condition is about."
@@ -123,7 +126,7 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
             "reservation": None if status.reservation is None else _reservation_to_object(status.reservation),
             "scheduleStartTime": _time_to_object(status.schedule_start_time),
             "scheduledTime": _time_to_object(status.scheduled_time),
-            "attempts": status.attempts,
+            "attempts": min(status.attempts, MAX_COUNT),
             "source": status.source or None,
         }
     }
@@ -169,10 +172,15 @@ def _condition_to_object(condition: Condition) -> dict[str, Any]:
         "type": condition.type,
         "status": "True" if condition.status else "False",
         "reason": condition.reason,
-        "message": condition.message,
+        "message": _shortened(condition.message),
         "lastTransitionTime": format_time(condition.since, to_the_second=True),
         "observedGeneration": condition.generation,
     }
+
+
+def _shortened(message: str) -> str:
+    """The message within the schema's limit: one longer would have the API server refuse the whole status, for ever."""
+    return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
 
 
 def _condition_from_object(condition: ConditionStatus) -> Condition:

@@ -19,9 +19,12 @@ def parse_time(text: str) -> float:
     """Return a time of the API in seconds since the epoch.
 
     Raises:
-        ValueError: the text is no point in time, or does not say in which zone.
+        ValueError: the text is no point in time, does not say in which zone, or lies outside of the years 1 to 9999 in
+            UTC, so that `format_time` could not write it.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone: write it in UTC, such as 2026-01-01T00:00:00Z")
-    return moment.timestamp()
+    seconds = moment.timestamp()
+    datetime.fromtimestamp(seconds, UTC)
+    return seconds

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangsched.cli.findings import Findings
-from gangsched.core.cluster import ACCEPTED, Cluster
+from gangsched.core.cluster import Cluster
 from gangsched.core.events import Event
 from gangsched.core.explain import amounts
+from gangsched.core.feasibility import ACCEPTED
 from gangsched.core.gang import BindState, Gang
 from gangsched.core.life import Assessment
 from gangsched.core.machine import Machine

@@ -38,7 +38,9 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="decide, log and count, but write nothing")
     parser.add_argument(
-        "--no-leader-elect", action="store_true", help="do not elect a leader: only one replica may run"
+        "--no-leader-elect",
+        action="store_true",
+        help="do not elect a leader by a Lease: only one gangsched may serve these schedulerNames",
     )
     parser.add_argument(
         "--listen",

@@ -75,6 +75,55 @@ class Backoff(_Part):
         return self
 
 
+LATE_WRITE_S = 5.0
+"""From the last moment at which a binding may begin until the API server is done with it: 1 s to send, 4 s to act."""
+
+
+class LeaderElection(_Part):
+    """Which of several replicas acts: the holder of a Lease. Names and defaults are those of Kubernetes' components."""
+
+    lease_duration: Duration = Field(
+        default="15s",
+        description="How long a standby waits after the leader's last renewal before it takes over, as a duration. "
+        "Shorter: a crashed leader is replaced sooner, and a slow API server costs the lease sooner.",
+    )
+    renew_deadline: Duration = Field(
+        default="10s",
+        description="How long the leader goes on without a renewal, as a duration; then it sends nothing more and its "
+        "process ends with status 1. At least 5s below `leaseDuration`, so that its last binding has ended before "
+        "another replica acts. Longer: a longer outage of the API server costs no restart.",
+    )
+    retry_period: Duration = Field(
+        default="2s",
+        description="Pause between two renewals of the leader, and between two looks of a standby, as a duration "
+        "below `renewDeadline`. Shorter: a leader that ends in order is replaced sooner, at the cost of more requests.",
+    )
+    resource_name: Annotated[str, Field(min_length=1, max_length=253)] = Field(
+        default="gangsched",
+        description="Name of the Lease. Installations that serve different schedulerNames need different Leases; "
+        "replicas of one installation need the same.",
+    )
+    resource_namespace: Annotated[str, Field(max_length=63)] = Field(
+        default="",
+        description="Namespace of the Lease; empty for the one of the pod that gangsched runs in, or `default` outside "
+        "of a pod.",
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        lease_s, renew_s = parse_duration(self.lease_duration), parse_duration(self.renew_deadline)
+        if lease_s < renew_s + LATE_WRITE_S:
+            message = (
+                "leaseDuration must be at least 5s longer than renewDeadline, the time that the leader's last binding "
+                "may take: raise leaseDuration or lower renewDeadline"
+            )
+            raise PydanticCustomError("order", message)
+        if parse_duration(self.retry_period) >= renew_s:
+            message = "retryPeriod must be below renewDeadline: raise renewDeadline or lower retryPeriod"
+            raise PydanticCustomError("order", message)
+        return self
+
+
 class Settings(_Part):
     """Everything that an installation can choose."""
 
@@ -112,6 +161,9 @@ class Settings(_Part):
         default=32,
         description="Bindings in flight at once. More: large groups start faster and the API server works harder.",
     )
+    leader_election: LeaderElection = Field(
+        default_factory=LeaderElection, description="Which of several replicas acts; without effect in a dry run."
+    )
     listen: Annotated[str, AfterValidator(_address)] = Field(
         default=":8080",
         description="HOST:PORT of /metrics, /livez and /readyz; an empty host is every address of the machine, port 0 "
@@ -139,6 +191,9 @@ class Settings(_Part):
         """Host, without the brackets of IPv6 and empty for every address, and port of `listen`."""
         host, _, port = self.listen.rpartition(":")
         return host.strip("[]"), int(port)
+
+
+_PARTS: Mapping[str, type[_Part]] = {"backoff": Backoff, "leaderElection": LeaderElection}
 
 
 def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None) -> Settings:
@@ -178,7 +233,7 @@ def _fault(fault: ErrorDetails) -> str:
     """One fault with its key and remedy."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
     if fault["type"] == "extra_forbidden":
-        part = Backoff if len(fault["loc"]) > 1 else Settings
+        part = _PARTS[str(fault["loc"][0])] if len(fault["loc"]) > 1 else Settings
         known = ", ".join(sorted(field.alias or name for name, field in part.model_fields.items()))
         return f"{path} is not a known key: correct or remove it; known keys are {known}"
     message = re.sub(r"^\w+ should ", "must ", fault["msg"])

@@ -6,6 +6,7 @@ Each term of an existing pod is judged on its own, against the newcomer's labels
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from gangsched.core.model import PodTerm
@@ -13,6 +14,9 @@ from gangsched.core.selectors import matches
 
 Domain = tuple[str, str]
 """A topology key and a node label's value of it: all nodes with that label."""
+
+_Anchor = tuple[str, str | None]
+"""A label that a newcomer must have for a term to mean it: key and value; no value: any; no key: none is needed."""
 
 _NONE: frozenset[Domain] = frozenset()
 
@@ -24,10 +28,12 @@ class AntiAffinityIndex:
     Falsy while there is none.
     """
 
-    __slots__ = ("_domains",)
+    __slots__ = ("_domains", "_found_by", "_keys")
 
     def __init__(self) -> None:
         self._domains: dict[PodTerm, dict[str, int]] = {}
+        self._found_by: dict[_Anchor, dict[PodTerm, None]] = {}
+        self._keys: Counter[str] = Counter()
 
     def __bool__(self) -> bool:
         return bool(self._domains)
@@ -41,7 +47,12 @@ class AntiAffinityIndex:
         """A pod with this term stands on a node with these labels."""
         value = node_labels.get(term.topology_key)
         if value is not None:
-            values = self._domains.setdefault(term, {})
+            values = self._domains.get(term)
+            if values is None:
+                values = self._domains[term] = {}
+                self._keys.update(_keys(term))
+                for anchor in _anchors(term):
+                    self._found_by.setdefault(anchor, {})[term] = None
             values[value] = values.get(value, 0) + 1
 
     def remove(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
@@ -58,10 +69,11 @@ class AntiAffinityIndex:
                 del values[value]
             if not values:
                 del self._domains[term]
+                self._drop(term)
 
     def selecting_keys(self) -> frozenset[str]:
         """The label keys that the terms' selectors look at: pods alike in these are forbidden the same domains."""
-        return frozenset(requirement.key for term in self._domains for requirement in term.selector or ())
+        return frozenset(self._keys)
 
     def forbidden(
         self, *, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
@@ -71,10 +83,22 @@ class AntiAffinityIndex:
             return _NONE
         return frozenset(
             (term.topology_key, value)
-            for term, values in self._domains.items()
+            for anchor in (*labels.items(), *((key, None) for key in labels), ("", None))
+            for term in self._found_by.get(anchor, ())
             if term_matches(term, namespace=namespace, labels=labels, namespace_labels=namespace_labels)
-            for value in values
+            for value in self._domains[term]
         )
+
+    def _drop(self, term: PodTerm) -> None:
+        for key in _keys(term):
+            self._keys[key] -= 1
+            if not self._keys[key]:
+                del self._keys[key]
+        for anchor in _anchors(term):
+            terms = self._found_by[anchor]
+            del terms[term]
+            if not terms:
+                del self._found_by[anchor]
 
 
 def term_matches(
@@ -87,3 +111,19 @@ def term_matches(
         term.namespace_selector is not None and matches(term.namespace_selector, namespace_labels)
     )
     return in_scope and matches(term.selector, labels)
+
+
+def _keys(term: PodTerm) -> frozenset[str]:
+    return frozenset(requirement.key for requirement in term.selector or ())
+
+
+def _anchors(term: PodTerm) -> frozenset[_Anchor]:
+    """Where the term is looked for, so that only those that may mean a newcomer are judged."""
+    if term.selector is None:
+        return frozenset()
+    for requirement in term.selector:
+        if requirement.operator == "In":
+            return frozenset((requirement.key, value) for value in requirement.values)
+        if requirement.operator == "Exists":
+            return frozenset([(requirement.key, None)])
+    return frozenset([("", None)])

@@ -1,7 +1,8 @@
 """The way of a quorum's members to their nodes: begun together, retried one by one, given up only as a whole.
 
 Capacity is assumed for all of them before the first binding is sent. A binding that fails keeps its place and is tried
-again; once that is needed the places are made durable first (design rule 4), so that a restart knows of them.
+again; once that is needed the places are made durable first (design rule 4), so that a restart knows of them. One that
+the server refuses for good is given up, and the member is placed anew, on another node if there is one.
 """
 
 from __future__ import annotations
@@ -9,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gangsched.core.cluster import Cluster
-from gangsched.core.effects import BindPod
+from gangsched.core.effects import BindPod, Effect, WithdrawBinding
 from gangsched.core.events import BindRefused, Refused
 from gangsched.core.gang import Barred, Binding, BindState, Gang
 from gangsched.core.model import Pod
+from gangsched.core.placement import classify
+from gangsched.core.snapshot import Snapshot
 
 FIRST_RETRY_S = 0.25
 LONGEST_RETRY_S = 5.0
 FIRST_BAR_S = 10.0
 LONGEST_BAR_S = 300.0
+TRIES_ON_A_NODE = 2
+"""After so many refusals for good of a quorum's member on one node it is placed anew."""
+AVOIDED_S = 60.0
+"""For so long a gang prefers other nodes to one on which a member was refused by the API server or the kubelet."""
 
 
 def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]]) -> list[BindPod]:
@@ -32,32 +39,36 @@ def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]]) 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:
     """Send again what is held and due."""
-    if _must_wait(gang):
-        return []
-    return [
-        _send(binding)
-        for binding in gang.bindings.values()
-        if binding.state is BindState.HELD and binding.retry_at <= now
-    ]
+    return [_send(binding) for binding in _to_send_again(gang) if binding.retry_at <= now]
 
 
 def next_retry(gang: Gang) -> float:
     """When the next held binding is due; infinity if none is, or something else must happen first."""
-    if _must_wait(gang):
-        return float("inf")
-    held = [binding.retry_at for binding in gang.bindings.values() if binding.state is BindState.HELD]
-    return min(held, default=float("inf"))
+    return min((binding.retry_at for binding in _to_send_again(gang)), default=float("inf"))
 
 
-def _must_wait(gang: Gang) -> bool:
-    """Nothing is sent again before places that must be durable are, nor while the declarations contradict (rule 15)."""
-    return gang.contradicted or (bool(gang.durable_asked_at) and not gang.durable)
+def _to_send_again(gang: Gang) -> list[Binding]:
+    """What is held, but for places that must be durable first; nothing while the declarations contradict (rule 15)."""
+    if gang.contradicted:
+        return []
+    return [
+        binding
+        for uid, binding in gang.bindings.items()
+        if binding.state is BindState.HELD and (uid in gang.durable or not gang.durable_asked_at)
+    ]
 
 
-def note_bound(gang: Gang, uid: str, node: str) -> None:
-    """The server has confirmed a binding."""
+def unsecured(gang: Gang) -> bool:
+    """Whether the gang has places that must be durable and are not yet."""
+    return bool(gang.durable_asked_at) and any(binding.pod.uid not in gang.durable for binding in gang.flying())
+
+
+def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
+    """The server has confirmed a binding. One that was to be withdrawn takes room that others were left to rely on."""
     binding = gang.bindings.get(uid)
     if binding is not None and binding.node == node:
+        if binding.withdrawn:
+            cluster.worsened.add(node)
         binding.state = BindState.BOUND
         binding.complaint = ""
 
@@ -65,11 +76,15 @@ def note_bound(gang: Gang, uid: str, node: str) -> None:
 def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -> bool:
     """A binding did not happen though the pod is there: hold it for another try.
 
-    A further member of a scheduled gang that the server refuses for good is let go of and barred for a while, doubling.
+    One that was to be withdrawn is let go of, for its place is good no more, whatever the answer says. A further member
+    of a scheduled gang that the server refuses for good is let go of and barred for a while, doubling.
     Returns whether nothing is left to hope for: the server refuses every binding of the gang for good and none stands.
     """
     binding = gang.bindings.get(event.uid)
     if binding is None or binding.node != event.node:
+        return False
+    if binding.withdrawn or event.why is Refused.WITHDRAWN:
+        release(gang, cluster, event.uid)
         return False
     if event.why is Refused.FORBIDDEN and gang.run.scheduled_at:
         before = gang.barred.get(event.uid)
@@ -85,11 +100,18 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -
     if event.why is not Refused.FORBIDDEN:
         return False
     stands = any(other.state is not BindState.HELD for other in gang.bindings.values())
-    return not stands and not any(pod.node for pod in gang.live())
+    if not stands and not any(pod.node for pod in gang.live()):
+        return True
+    if binding.tries >= TRIES_ON_A_NODE and event.node not in gang.avoided:
+        gang.avoided[event.node] = now + AVOIDED_S
+        gang.complaint = event.message
+        release(gang, cluster, event.uid)
+    return False
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
     """Give up one member's place."""
+    gang.durable -= {uid}
     if gang.bindings.pop(uid, None) is not None and uid in cluster.pods:
         cluster.forget(uid)
 
@@ -98,6 +120,53 @@ def release_all(gang: Gang, cluster: Cluster) -> None:
     """Give up every place of the gang."""
     for uid in list(gang.bindings):
         release(gang, cluster, uid)
+    gang.durable_asked_at = 0.0
+
+
+def release_held(gang: Gang, cluster: Cluster) -> bool:
+    """Give up the places whose bindings are not on their way. Returns whether there were any."""
+    held = [uid for uid, binding in gang.bindings.items() if binding.state is BindState.HELD]
+    for uid in held:
+        release(gang, cluster, uid)
+    return bool(held)
+
+
+def recheck(mine: Sequence[tuple[Gang, Binding]], cluster: Cluster, node: str) -> list[tuple[Gang, Binding]]:
+    """Which places on a node that has become worse are no longer good: it has no room for them, or is gone.
+
+    Somebody else's pod came first, or the node has changed: the plan is stale, not wrong. What has been sent may still
+    arrive, so it goes before what is held, and its share counts though it is no longer good. `mine` are all bindings to
+    the node that have not been confirmed.
+    """
+    row = cluster.capacity.rows.get(node)
+    if row is None or not mine:
+        return list(mine)
+    for _, binding in mine:
+        cluster.forget(binding.pod.uid)
+    snapshot = Snapshot(cluster)
+    stale = []
+    for gang, binding in sorted(mine, key=lambda each: each[1].state is not BindState.SENT):
+        member = classify(snapshot, [binding.pod])[binding.pod.uid]
+        good = snapshot.fits(member, row)
+        if good or binding.state is BindState.SENT:
+            snapshot.take(row, member, 1)
+        if not good:
+            stale.append((gang, binding))
+        cluster.assume(binding.pod.uid, node)
+    return stale
+
+
+def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
+    """Give up a place that is no longer good: what waits to be sent is withdrawn.
+
+    What has been sent cannot be called back, and the kubelet may refuse its pod.
+    """
+    if binding.state is BindState.HELD:
+        release(gang, cluster, binding.pod.uid)
+    elif not binding.withdrawn:
+        binding.withdrawn = True
+        return [WithdrawBinding(binding.pod.uid, binding.node)]
+    return []
 
 
 def reconcile(gang: Gang, cluster: Cluster) -> None:
@@ -118,7 +187,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
         else:
             binding.pod = pod
     if not gang.flying():
-        gang.durable = False
+        gang.durable = frozenset()
         gang.durable_asked_at = 0.0
 
 

@@ -8,6 +8,7 @@ is held inexactly.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -19,6 +20,8 @@ from gangsched.core.quantity import MAX_AMOUNT
 IntArray = npt.NDArray[np.int64]
 LIMIT = MAX_AMOUNT
 PODS = "pods"
+FROM_THE_START = 64
+"""So many resources have a column as soon as a node offers them."""
 
 
 def clip(amount: int) -> int:
@@ -38,10 +41,17 @@ class Capacity:
         self._given: list[dict[str, int]] = []
         self._taken: list[dict[str, int]] = []
         self._vacant: list[int] = []
+        self._givers: Counter[str] = Counter()
 
     def column(self, resource: str) -> int | None:
-        """The resource's column, or None where no node has ever had any of it."""
-        return self.columns.get(resource)
+        """The resource's column, or None where no node has any of it.
+
+        Beyond the first few it is made when it is asked for: what nodes offer and nobody wants costs nothing.
+        """
+        column = self.columns.get(resource)
+        if column is None and self._givers[resource]:
+            column = self._add_column(resource)
+        return column
 
     def free_of(self, row: int, resource: str) -> int:
         """What is free of the resource on the row, exactly; negative where more is taken than can be given."""
@@ -57,16 +67,23 @@ class Capacity:
         if row is None:
             row = self._new_row(name)
         given = dict(allocatable)
-        gone = self._given[row].keys() - given.keys()
+        old = self._given[row]
         self._given[row] = given
-        for resource in (*given, *gone):
-            self._refresh(row, resource, self._column(resource))
+        self._givers.update(given.keys() - old.keys())
+        self._no_longer_given(old.keys() - given.keys())
+        for resource in {**old, **given}:
+            column = self.columns.get(resource)
+            if column is not None:
+                self._refresh(row, resource, column)
+            elif resource in given and len(self.columns) < FROM_THE_START:
+                self._add_column(resource)
         return row
 
     def remove_node(self, name: str) -> int:
         """Forget the node and all that was taken there. Returns the row that it had."""
         row = self.rows.pop(name)
         self.names[row] = ""
+        self._no_longer_given(self._given[row])
         self._given[row] = {}
         self._taken[row] = {}
         self.free[row] = 0
@@ -99,15 +116,19 @@ class Capacity:
         self.allocatable[row, column] = clip(given)
         self.free[row, column] = clip(given - self._taken[row].get(resource, 0))
 
-    def _column(self, resource: str) -> int:
-        column = self.columns.get(resource)
-        if column is None:
-            column = self.columns[resource] = len(self.columns)
-            if column >= self.free.shape[1]:
-                self._grow(self.free.shape[0], self.free.shape[1] * 2)
-            for row, taken in enumerate(self._taken):
-                if resource in taken:
-                    self._refresh(row, resource, column)
+    def _no_longer_given(self, resources: Iterable[str]) -> None:
+        for resource in resources:
+            self._givers[resource] -= 1
+            if not self._givers[resource]:
+                del self._givers[resource]
+
+    def _add_column(self, resource: str) -> int:
+        column = self.columns[resource] = len(self.columns)
+        if column >= self.free.shape[1]:
+            self._grow(self.free.shape[0], self.free.shape[1] * 2)
+        for row, (given, taken) in enumerate(zip(self._given, self._taken, strict=True)):
+            if resource in given or resource in taken:
+                self._refresh(row, resource, column)
         return column
 
     def _new_row(self, name: str) -> int:

@@ -18,7 +18,9 @@ def keep_clock(gang: Gang, census: Census, terms: Terms, *, complete: bool, now:
     if run.scheduled_at or run.failed_for_good:
         return False
     if not complete:
-        run.clock_start = run.backoff_until = gang.complete_since = 0.0
+        run.clock_start = gang.complete_since = 0.0
+        if not gang.undone or now >= run.backoff_until:
+            run.backoff_until = 0.0
         gang.complaint = ""
         gang.refusal = None
         return False
@@ -30,7 +32,9 @@ def keep_clock(gang: Gang, census: Census, terms: Terms, *, complete: bool, now:
         gang.parked = False
     if gang.plain or census.bound:
         return False
-    run.clock_start = run.clock_start or now
+    if not run.clock_start:
+        run.clock_start = now
+        gang.undone = ""
     if now < runs_out(gang, census, terms):
         return False
     if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
@@ -66,6 +70,7 @@ def begin_anew(gang: Gang) -> None:
     gang.run.level = 0
     gang.run.failed_for_good = False
     gang.complaint = ""
+    gang.undone = ""
     gang.parked = False
 
 

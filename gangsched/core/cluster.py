@@ -13,20 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
-from gangsched.core import filters
 from gangsched.core.anti_affinity import AntiAffinityIndex
 from gangsched.core.capacity import Capacity
+from gangsched.core.feasibility import Codes, Feasibility
 from gangsched.core.model import Labels, Node, Pod, Shape
 from gangsched.core.ports import PortsInUse
-from gangsched.core.reasons import NodeReason
-
-Codes = npt.NDArray[np.uint8]
-ACCEPTED = 0
-VACANT = 255
-STATIC_REASONS = (NodeReason.UNSCHEDULABLE, NodeReason.TAINT, NodeReason.AFFINITY)
-"""Reasons that depend on the node and the shape alone; reason i has the code i + 1."""
-_KEPT_SHAPES = 2048
 
 Forbidden = frozenset[tuple[str, str]]
 """(topology key, value) pairs whose nodes an existing pod's required anti-affinity closes to a newcomer."""
@@ -44,20 +37,12 @@ class Relief:
         return bool(self.rows) or self.everywhere
 
 
-class _Feasibility:
-    """One shape's static verdict on every node, brought up to date only for the nodes that changed since."""
-
-    __slots__ = ("codes", "generation")
-
-    def __init__(self) -> None:
-        self.codes: Codes = np.zeros(0, dtype=np.uint8)
-        self.generation = -1
-
-
 class Cluster:
     """Nodes and pods by name and UID, with exact accounting. All pods count, whoever scheduled them.
 
     `ports` holds the host ports in use by row; `port_rows`, by protocol and number, how often each row has one in use.
+    `nominated` are pods for which somebody else keeps a node (`status.nominatedNodeName`). `worsened` are nodes that
+    have changed, or on which a pod was counted that we did not put there, since they were last read.
     """
 
     def __init__(self) -> None:
@@ -70,11 +55,11 @@ class Cluster:
         self.anti_affinity = AntiAffinityIndex()
         self.on_node: dict[str, set[str]] = {}
         self.relief = Relief()
+        self.nominated: dict[str, Pod] = {}
+        self.worsened: set[str] = set()
         self._labels: dict[str, Mapping[str, str]] = {}
         self._assumed: dict[str, str] = {}
-        self._generation = 0
-        self._row_generation: npt.NDArray[np.int64] = np.zeros(16, dtype=np.int64)
-        self._feasibility: dict[Shape, _Feasibility] = {}
+        self._feasibility = Feasibility()
         self._forbidden: dict[tuple[str, Labels], Forbidden] = {}
         self._selecting_keys: frozenset[str] | None = None
         self._rank: npt.NDArray[np.int64] | None = None
@@ -101,8 +86,9 @@ class Cluster:
         elif old.labels != node.labels:
             for pod in self._pods_on(node.name):
                 self._count_terms(pod, node.name, 1)
-        self._touch(row)
+        self._feasibility.set_node(row, node, self._labels[node.name])
         self.relief.rows.add(row)
+        self.worsened.add(node.name)
         return True
 
     def remove_node(self, name: str) -> bool:
@@ -115,8 +101,9 @@ class Cluster:
         self.ports.pop(row, None)
         del self.nodes[name], self._labels[name]
         self._rank = None
-        self._touch(row)
+        self._feasibility.remove_node(row)
         self.relief.rows.discard(row)
+        self.worsened.add(name)
         return True
 
     def node_labels(self, name: str) -> Mapping[str, str]:
@@ -145,12 +132,24 @@ class Cluster:
             self._assumed.pop(pod.uid, None)
         self.pods[pod.uid] = pod
         self._recount(pod)
+        if pod.node:
+            self.worsened.add(pod.node)
         return old
+
+    def nominate(self, pod: Pod) -> None:
+        """Know that somebody else keeps a node for this pod, or does so no longer."""
+        before = self.nominated.pop(pod.uid, None)
+        if pod.nominated_node and not (pod.node or pod.terminal):
+            self.nominated[pod.uid] = pod
+        if before is not None and before.nominated_node in self.capacity.rows:
+            self.relief.rows.add(self.capacity.rows[before.nominated_node])
 
     def remove_pod(self, uid: str) -> Pod | None:
         """Forget a pod and free what it took. Returns its last value."""
         old = self.pods.get(uid)
         self._uncount(old)
+        if old is not None and uid in self.nominated:
+            self.nominate(replace(old, nominated_node=""))
         self.pods.pop(uid, None)
         self._assumed.pop(uid, None)
         return old
@@ -187,20 +186,18 @@ class Cluster:
 
     def verdicts(self, shape: Shape) -> Codes:
         """Every row's static verdict on the shape: ACCEPTED, 1 + index into STATIC_REASONS, or VACANT."""
-        key = Shape(node_selector=shape.node_selector, node_affinity=shape.node_affinity, tolerations=shape.tolerations)
-        known = self._feasibility.pop(key, None) or _Feasibility()
-        self._feasibility[key] = known
-        if len(self._feasibility) > _KEPT_SHAPES:
-            del self._feasibility[next(iter(self._feasibility))]
-        names = self.capacity.names
-        if known.generation != self._generation or len(known.codes) != len(names):
-            codes = np.full(len(names), VACANT, dtype=np.uint8)
-            codes[: len(known.codes)] = known.codes
-            for row in np.flatnonzero(self._row_generation[: len(names)] > known.generation).tolist():
-                codes[row] = self._verdict(key, names[row])
-            known.codes = codes
-            known.generation = self._generation
-        return known.codes
+        return self._feasibility.verdicts(shape, len(self.capacity.names))
+
+    def accepts(self, shape: Shape, row: int) -> bool:
+        """Whether the row's node takes the shape if it has room: one row of `verdicts`, without the others."""
+        return self._feasibility.accepts(shape, row)
+
+    def closes(self, forbidden: Forbidden, row: int) -> bool:
+        """Whether the row's node carries one of the forbidden topology values."""
+        labels = self._labels.get(self.capacity.names[row], {})
+        if len(labels) < len(forbidden):
+            return any(pair in forbidden for pair in labels.items())
+        return any(labels.get(key) == value for key, value in forbidden)
 
     def forbidden(self, pod: Pod) -> Forbidden:
         """The topology values that required anti-affinity of existing pods closes to this pod."""
@@ -223,18 +220,18 @@ class Cluster:
         values: dict[str, set[str]] = {}
         for key, value in forbidden:
             values.setdefault(key, set()).add(value)
-        rows = self.capacity.rows
-        return [
-            rows[name]
-            for name, labels in self._labels.items()
-            if any(labels.get(key) in closed for key, closed in values.items())
-        ]
+        return list({row for key, closed in values.items() for row in self._feasibility.rows_with(key, closed)})
 
     def rank(self) -> npt.NDArray[np.int64]:
         """Each row's place in the order of node names: the last tie-break of every strategy."""
         if self._rank is None:
             self._rank = np.argsort(np.argsort(np.array(self.capacity.names, dtype=object), kind="stable"))
         return self._rank
+
+    def take_worsened(self) -> set[str]:
+        """The nodes that may have less room, or other demands, than when places on them were decided."""
+        worsened, self.worsened = self.worsened, set()
+        return worsened
 
     def take_relief(self) -> Relief:
         """What has become better since the last call."""
@@ -325,6 +322,8 @@ class Cluster:
                 rows[row] -= 1
                 if not rows[row]:
                     del rows[row]
+                if not rows:
+                    del self.port_rows[port.protocol, port.port]
         self._count_terms(pod, node, -1)
         self.relief.rows.add(row)
         if pod.anti_affinity:
@@ -346,17 +345,3 @@ class Cluster:
         """What anti-affinity closes may change anywhere, unless there is none."""
         self._forbidden.clear()
         self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
-
-    def _touch(self, row: int) -> None:
-        self._generation += 1
-        if row >= len(self._row_generation):
-            grown = np.zeros(max(row + 1, 2 * len(self._row_generation)), dtype=np.int64)
-            grown[: len(self._row_generation)] = self._row_generation
-            self._row_generation = grown
-        self._row_generation[row] = self._generation
-
-    def _verdict(self, shape: Shape, name: str) -> int:
-        if not name:
-            return VACANT
-        reason = filters.refusal(shape, self.nodes[name])
-        return ACCEPTED if reason is None else 1 + STATIC_REASONS.index(reason)

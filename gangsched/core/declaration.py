@@ -17,6 +17,9 @@ from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
 from gangsched.core.strategies import STRATEGIES
 
+VALUES_SHOWN = 5
+"""So many values are named of which only one may be: an API object has room for so much, and a reader patience."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
@@ -85,10 +88,11 @@ def _declared(gang: Gang, members: Sequence[Pod]) -> tuple[GroupSpec, str, Hindr
         hindrance = Hindrance(Reason.INVALID_DECLARATION, f"Pod {pod.name}: {declaration.error}")
     elif len(minima) > 1 or len(times) > 1:
         which, values = ("min-member", minima) if len(minima) > 1 else ("max-schedule-time (seconds)", times)
+        said = ", ".join(f"{value:.10g}" for value in values[:VALUES_SHOWN])
+        said += ", …" if len(values) > VALUES_SHOWN else ""
         hindrance = Hindrance(
             Reason.CONTRADICTION,
-            f"Members disagree on the annotation gangsched.io/{which}: {', '.join(f'{value:g}' for value in values)}; "
-            "give all members the same value.",
+            f"Members disagree on the annotation gangsched.io/{which}: {said}; give all members the same value.",
         )
     elif spec is not None:
         hindrance = _differs(spec, minima, times)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.core.declaration import Terms
@@ -54,18 +54,19 @@ def role_minima(spec: GroupSpec) -> dict[str, int]:
     return {role.name: role.min_member for role in spec.roles}
 
 
-def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
+def quorum_need(gang: Gang, census: Census, terms: Terms, *, known: bool = True) -> Need:
     """What an unscheduled gang still needs bound.
 
-    A transaction in flight ends under the minimum it was decided with; a lowered one applies at once (rule 9). A member
-    of that transaction that has succeeded meanwhile was bound by it and counts; no other success does (rule 2).
+    A transaction in flight ends under the minimum it was decided with; a lowered one applies at once (rule 9), and one
+    that nobody can read any more (`known` is False) not at all. A member of that transaction that has succeeded
+    meanwhile was bound by it and counts; no other success does (rule 2).
     """
     minimum, roles = terms.spec.minimum, role_minima(terms.spec)
     bound_roles = Counter(census.bound_roles)
     if gang.transaction is not None:
         decided = gang.transaction.role_minima
-        minimum = min(minimum, gang.transaction.minimum)
-        roles = {role: min(number, decided.get(role, 0)) for role, number in roles.items()}
+        minimum = min(minimum, gang.transaction.minimum) if known else gang.transaction.minimum
+        roles = {role: min(number, decided.get(role, 0)) for role, number in roles.items()} if known else decided
         bound_roles.update(role for uid, role in gang.run.succeeded.items() if uid in gang.transaction.pods)
     return _missing(minimum, roles, bound_roles)
 
@@ -131,17 +132,23 @@ def want_of(gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequ
     scheduled = bool(gang.run.scheduled_at)
     more = scheduled and raised(gang, terms.spec)
     if not scheduled or (more and not gang.short_since):
-        if gang.flying() or not need.met_by(eligible):
+        flying = Counter(role_of(binding.pod) for binding in gang.flying())
+        if not scheduled:
+            need = _missing_after(need, flying)
+        elif flying:
+            return Want()
+        if not need or not need.met_by(eligible):
             return Want()
         quorum = Ask(
             members=eligible,
             need=need.number,
             role_needs=need.roles,
             strategy=terms.spec.strategy,
-            own=Counter(pod.node or gang.bindings[pod.uid].node for pod in census.bound),
+            own=Counter(_nodes_of(gang, census)),
+            avoided=frozenset(gang.avoided),
         )
-        return Want(repair=bool(census.bound) and not scheduled, quorum=quorum)
-    missed = _first(eligible, need)
+        return Want(repair=(bool(census.bound) or bool(flying)) and not scheduled, quorum=quorum)
+    missed = first(eligible, need)
     if terms.spec.on_degraded is not OnDegraded.REPAIR:
         return Want(extras=missed if more else eligible)
     uids = {pod.uid for pod in missed}
@@ -156,7 +163,23 @@ def _missing(minimum: int, roles: Mapping[str, int], placed: Mapping[str, int]) 
     )
 
 
-def _first(members: Sequence[Pod], need: Need) -> list[Pod]:
+def _missing_after(need: Need, on_their_way: Counter[str]) -> Need:
+    """What is missing beside members that have a place already."""
+    return Need(
+        total=max(0, need.total - on_their_way.total()),
+        roles={role: max(0, number - on_their_way[role]) for role, number in need.roles.items()},
+    )
+
+
+def _nodes_of(gang: Gang, census: Census) -> Iterator[str]:
+    """The node of every member that has one or a place on one."""
+    for pod in census.bound:
+        yield pod.node or gang.bindings[pod.uid].node
+    for binding in gang.flying():
+        yield binding.node
+
+
+def first(members: Sequence[Pod], need: Need) -> list[Pod]:
     """The first members that the need can use, roles' needs before the rest; fewer if there are not enough."""
     owed = dict(need.roles)
     free = max(0, need.total - sum(owed.values()))

@@ -1,7 +1,8 @@
 """What is to be done: the outputs of `Machine.handle`. All are imperatives; the shell carries them out.
 
 The result of a `BindPod` comes back as `PodBound` or `BindRefused`, that of a `PatchStatus` as `StatusWritten` or
-`StatusRefused`. The others report nothing back: they are repeated when a later event shows that they are still owed.
+`StatusRefused`, that of an `EvictPod` as `PodEvicted` or `EvictionRefused`, that of a `LookUpOwner` as `OwnerSeen`. The
+others report nothing back: they are repeated when a later event shows that they are still owed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,32 @@ class BindPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     namespace: str
     name: str
     node: str
+
+
+class WithdrawBinding(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Do not send this binding if it still waits; it is then answered with `BindRefused` and `Refused.WITHDRAWN`.
+
+    One that has been sent is not touched and answers as it would have.
+    """
+
+    uid: str
+    node: str
+
+
+class EvictPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Evict this very pod (by UID) through the Eviction API, which heeds PodDisruptionBudgets."""
+
+    uid: str
+    namespace: str
+    name: str
+
+
+class LookUpOwner(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Find out whether members of this Job of batch/v1 may be evicted without it counting a failure."""
+
+    uid: str
+    namespace: str
+    name: str
 
 
 class PatchStatus(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
@@ -59,4 +86,4 @@ class EmitEvent(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     note: str
 
 
-Effect = BindPod | PatchStatus | PatchPodCondition | EmitEvent
+Effect = BindPod | WithdrawBinding | EvictPod | LookUpOwner | PatchStatus | PatchPodCondition | EmitEvent

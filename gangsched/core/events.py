@@ -116,6 +116,8 @@ class Refused(StrEnum):
     """The server throttled the call, failed or did not answer: the same call may succeed later."""
     FORBIDDEN = "Forbidden"
     """The server will not accept this binding however often it is sent."""
+    WITHDRAWN = "Withdrawn"
+    """It was not sent, because the machine withdrew it in time."""
 
 
 class PodBound(Struct, frozen=True, gc=False, tag=True):
@@ -133,6 +135,43 @@ class BindRefused(Struct, frozen=True, gc=False, tag=True):
     why: Refused
     message: str
     retry_after_s: float = 0.0
+
+
+class Spared(StrEnum):
+    """Why a pod was not evicted."""
+
+    BUDGET = "Budget"
+    """A PodDisruptionBudget forbids it at present."""
+    UNAVAILABLE = "Unavailable"
+    """The server throttled the call, failed or did not answer: the same call may succeed later."""
+    FORBIDDEN = "Forbidden"
+    """The server will not accept this eviction however often it is sent."""
+
+
+class PodEvicted(Struct, frozen=True, gc=False, tag=True):
+    """An eviction that was asked for was accepted, or the pod is gone or terminating already."""
+
+    uid: str
+
+
+class EvictionRefused(Struct, frozen=True, gc=False, tag=True):
+    """An eviction that was asked for did not happen; `retry_after_s` is what the server asked for, 0 without."""
+
+    uid: str
+    why: Spared
+    message: str
+    retry_after_s: float = 0.0
+
+
+class OwnerSeen(Struct, frozen=True, gc=False, tag=True):
+    """What is known of a Job (by UID): whether it replaces an evicted pod without counting a failure.
+
+    `why` says in a sentence for a person why not; empty if it does.
+    """
+
+    uid: str
+    replaces: bool
+    why: str = ""
 
 
 class StatusWritten(Struct, frozen=True, gc=False, tag=True):
@@ -176,6 +215,9 @@ Event = (
     | Synced
     | PodBound
     | BindRefused
+    | PodEvicted
+    | EvictionRefused
+    | OwnerSeen
     | StatusWritten
     | StatusRefused
     | TimePassed

@@ -6,17 +6,22 @@ Names of the gang's own namespace may be told; others' are only counted (contrac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
 
 import numpy as np
 
-from gangsched.core.cluster import ACCEPTED, STATIC_REASONS, Cluster
+from gangsched.core.cluster import Cluster
+from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS
 from gangsched.core.life import Assessment
 from gangsched.core.model import GroupKey, Shape
 from gangsched.core.quantity import format_amount
 from gangsched.core.reasons import NodeReason
 from gangsched.core.refusal import Obstacle, Refusal
 
+LOOKS = 50_000
+"""So many pods are looked at in one call to find holders: sentences beyond say less, but nobody is kept waiting."""
 NAMED = 3
 """At most so many groups are named in one sentence."""
 
@@ -67,14 +72,31 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
 
-def ahead_of(key: GroupKey, before: Sequence[GroupKey]) -> str:
-    """Which waiting groups are tried before this one: those of its namespace by name, others and plain pods counted."""
-    if not before:
-        return ""
+def ahead_of(key: GroupKey, before: Sequence[GroupKey], *, others: int = 0) -> str:
+    """Which waiting groups are tried before this one: those of its namespace by name, others and plain pods counted.
+
+    `others` are further ones that are only counted.
+    """
     own = [str(other) for other in before if other.namespace == key.namespace and not other.pod_uid]
     named = own[:NAMED]
-    others = len(before) - len(named)
-    return "Ahead of it: " + _join(named, others)
+    number = len(before) + others
+    return f"Ahead of it: {_join(named, number - len(named))}" if number else ""
+
+
+@dataclass(slots=True)
+class _Held:
+    """How much of a resource each group holds, and how much terminating pods will give back."""
+
+    by: Counter[GroupKey] = field(default_factory=Counter)
+    leaving: int = 0
+    _largest: dict[str, list[tuple[GroupKey, int]]] = field(default_factory=dict)
+
+    def largest(self, namespace: str) -> list[tuple[GroupKey, int]]:
+        """The namespace's largest holders, one more than are named."""
+        if namespace not in self._largest:
+            own = [item for item in self.by.items() if item[0].namespace == namespace]
+            self._largest[namespace] = nsmallest(NAMED + 1, own, key=lambda item: (-item[1], item[0]))
+        return self._largest[namespace]
 
 
 class Holders:
@@ -85,14 +107,19 @@ class Holders:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[tuple[str, Shape], Counter[GroupKey]] = {}
+        self._known: dict[tuple[str, bytes], _Held] = {}
+        self._looks = LOOKS
 
     def renew(self) -> None:
         """Forget all answers."""
         self._known.clear()
+        self._looks = LOOKS
 
     def sentence(self, key: GroupKey, refusal: Refusal) -> str:
-        """Who holds what lacks most: at most three groups of the gang's namespace by name, the others by number."""
+        """Who holds what lacks most: at most three groups of the gang's namespace by name, the others by number.
+
+        Pods that are terminating hold it too, until they are gone; how much is coming free is said beside.
+        """
         resource = next(
             (resource for resource, _ in refusal.short),
             next((obstacle.resource for obstacle in refusal.obstacles if obstacle.resource), ""),
@@ -100,30 +127,36 @@ class Holders:
         if not resource:
             return ""
         held = self._held(resource, refusal.failing.shape)
-        own = [
-            (holder, amount)
-            for holder, amount in sorted(held.items(), key=lambda item: (-item[1], item[0]))
-            if holder.namespace == key.namespace and holder != key
-        ]
+        own = [(holder, amount) for holder, amount in held.largest(key.namespace) if holder != key]
         named = [f"{holder} ({amounts([(resource, amount)])})" for holder, amount in own[:NAMED]]
-        others = sum(holder != key for holder in held) - len(named)
-        return f"Held by {_join(named, others)}" if named or others else ""
+        others = len(held.by) - (key in held.by) - len(named)
+        parts = [f"Held by {_join(named, others)}"] if named or others else []
+        if held.leaving:
+            parts.append(f"{amounts([(resource, held.leaving)])} of terminating pods is coming free")
+        return "; ".join(parts)
 
-    def _held(self, resource: str, shape: Shape) -> Mapping[GroupKey, int]:
-        known = self._known.get((resource, shape))
+    def _held(self, resource: str, shape: Shape) -> _Held:
+        accepting = self._cluster.verdicts(shape) == ACCEPTED
+        known = self._known.get((resource, accepting.tobytes()))
         if known is None:
-            known = self._known[resource, shape] = Counter()
+            known = self._known[resource, accepting.tobytes()] = _Held()
             each: dict[Shape, int] = {}
             names = self._cluster.capacity.names
-            for row in np.flatnonzero(self._cluster.verdicts(shape) == ACCEPTED).tolist():
-                for uid in self._cluster.on_node.get(names[row], ()):
+            for row in np.flatnonzero(accepting).tolist():
+                if self._looks <= 0:
+                    break
+                there = self._cluster.on_node.get(names[row], ())
+                self._looks -= len(there) + 1
+                for uid in there:
                     pod = self._cluster.pods[uid]
                     amount = each.get(pod.shape)
                     if amount is None:
                         amount = each[pod.shape] = dict(pod.shape.requests).get(resource, 0)
-                    if amount:
+                    if amount and pod.terminating:
+                        known.leaving += amount
+                    elif amount:
                         group = pod.declaration.group if pod.declaration else pod.name
-                        known[GroupKey(pod.namespace, group)] += amount
+                        known.by[GroupKey(pod.namespace, group)] += amount
         return known
 
 

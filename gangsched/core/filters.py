@@ -6,7 +6,8 @@ result for one shape and one node changes only with the node object, so the plan
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
+from functools import lru_cache
 
 from gangsched.core.model import Node, Shape, Taint, Toleration
 from gangsched.core.reasons import NodeReason
@@ -31,18 +32,47 @@ def refusal(shape: Shape, node: Node) -> NodeReason | None:
 
 def open_for(shape: Shape, node: Node) -> bool:
     """Whether the node is not cordoned, or the pod tolerates the taint that stands for a cordon."""
-    return not node.unschedulable or any(tolerates(toleration, _CORDON) for toleration in shape.tolerations)
+    return not node.unschedulable or tolerates_cordon(shape)
+
+
+def tolerates_cordon(shape: Shape) -> bool:
+    """Whether the pod tolerates the taint that stands for a cordon."""
+    return any(tolerates(toleration, _CORDON) for toleration in shape.tolerations)
 
 
 def first_untolerated(
     tolerations: Iterable[Toleration], taints: Iterable[Taint], *, effects: Container[str] = KEEPING_OUT
 ) -> Taint | None:
     """The first taint with one of the effects that no toleration covers."""
-    tolerations = tuple(tolerations)
+    accepted = _accepted(tuple(tolerations))
     for taint in taints:
-        if taint.effect in effects and not any(tolerates(toleration, taint) for toleration in tolerations):
+        if taint.effect in effects and not any(pattern in accepted for pattern in _patterns(taint)):
             return taint
     return None
+
+
+Pattern = tuple[str, str, str | None]
+"""Key (empty: every one), effect (empty: every one) and value (None: every one)."""
+
+
+@lru_cache(maxsize=256)
+def _accepted(tolerations: tuple[Toleration, ...]) -> frozenset[Pattern]:
+    """The patterns that the tolerations cover, so that a taint is looked up however many there are."""
+    return frozenset(
+        (toleration.key, toleration.effect, None if toleration.operator == "Exists" else toleration.value)
+        for toleration in tolerations
+        if toleration.operator in ("", "Equal", "Exists")
+    )
+
+
+def _patterns(taint: Taint) -> Iterator[Pattern]:
+    """The patterns of which one must be accepted for the taint to be tolerated."""
+    return (
+        (key, effect, value)
+        for key in (taint.key, "")
+        for effect in (taint.effect, "")
+        for value in (taint.value, None)
+    )
 
 
 def attracts(shape: Shape, node: Node) -> bool:

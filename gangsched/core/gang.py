@@ -7,10 +7,11 @@ Only the machine and the modules it calls change a `Gang`. Everything that can b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gangsched.core.events import EvictionRefused, OwnerSeen
 from gangsched.core.model import Group, GroupKey, GroupStatus, Pod, PodPhase
 from gangsched.core.refusal import Refusal
 from gangsched.core.states import Phase
@@ -31,7 +32,10 @@ class BindState(StrEnum):
 
 @dataclass(slots=True)
 class Binding:
-    """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was."""
+    """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was.
+
+    `withdrawn`: it was asked not to be sent; the answer is still to come.
+    """
 
     pod: Pod
     node: str
@@ -39,6 +43,39 @@ class Binding:
     tries: int = 0
     retry_at: float = 0.0
     complaint: str = ""
+    withdrawn: bool = False
+
+
+@dataclass(slots=True)
+class Eviction:
+    """A member's way off its node. `asked`: the server has been asked and has not answered."""
+
+    asked: bool = False
+    tries: int = 0
+    retry_at: float = 0.0
+    refusal: EvictionRefused | None = None
+
+
+@dataclass(slots=True)
+class Undo:
+    """Members are being evicted so that the gang starts over whole; `core.undo` explains and does it.
+
+    `restart` names the members that onDegraded Restart evicts, None for an undo, which evicts whoever is bound.
+    `evictions` and `spared` (why a member is left where it is) are by UID. `owners` is what is known of their Jobs,
+    `asked` when it was asked for, all of which is forgotten at `review_at` and
+    found out anew. `note` says what has happened, for a person. `retried`: places were found for the
+    rest after all, and nothing more is evicted unless they fail too.
+    """
+
+    since: float
+    note: str
+    restart: frozenset[str] | None = None
+    evictions: dict[str, Eviction] = field(default_factory=dict)
+    spared: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, OwnerSeen] = field(default_factory=dict)
+    asked: dict[str, float] = field(default_factory=dict)
+    review_at: float = float("inf")
+    retried: bool = False
 
 
 @dataclass(slots=True)
@@ -88,7 +125,8 @@ class Run:
 class Told:
     """What people were told last, so that nothing is said twice.
 
-    `unwritten`: the last status was not accepted and is owed again at `retry_at`. `message_at` says when a
+    `unwritten`: the last status was not accepted and is owed again at `retry_at`. `awaited` are the pods
+    in a reservation whose writing has not been answered; nothing else is told until then. `message_at` says when a
     message was last written, `basis` what the messages were made of; `behind`: one of them has changed only
     in numbers and is not written yet. `hindered` is the reason of the last Event about members that are kept from a
     scheduled group. `members` are the reasons on members' conditions, each with the time at which it was written.
@@ -96,6 +134,7 @@ class Told:
 
     status: GroupStatus | None = None
     unwritten: bool = False
+    awaited: frozenset[str] | None = None
     retry_at: float = 0.0
     message_at: float = float("-inf")
     basis: tuple[object, ...] = ()
@@ -108,7 +147,15 @@ class Told:
 
 @dataclass(slots=True)
 class Gang:
-    """A group of pods that are bound together: declared by a PodGroup, by annotations, or one plain pod."""
+    """A group of pods that are bound together: declared by a PodGroup, by annotations, or one plain pod.
+
+    `inherited` are members (by UID) bound by a former leader, by a rival or after we had given them up, so that a
+    quorum may have been begun with them. `leaving` are members whose eviction was accepted.
+    `emptied`: since the gang was last brought up to date, its last live member went and then another came.
+    `partial_since` is when a part of the quorum was first bound and the rest not (contract rule 1), 0.0 if none is.
+    `undone` is what happened to the last quorum that was undone, until another one is decided.
+    `avoided` are nodes on which a member was refused lately, each with the time until which it is left alone.
+    """
 
     key: GroupKey
     group: Group | None = None
@@ -118,7 +165,14 @@ class Gang:
     run: Run = field(default_factory=Run)
     bindings: dict[str, Binding] = field(default_factory=dict)
     transaction: Transaction | None = None
-    durable: bool = False
+    inherited: set[str] = field(default_factory=set)
+    partial_since: float = 0.0
+    undo: Undo | None = None
+    undone: str = ""
+    leaving: set[str] = field(default_factory=set)
+    emptied: bool = False
+    avoided: dict[str, float] = field(default_factory=dict)
+    durable: frozenset[str] = frozenset()
     durable_asked_at: float = 0.0
     resource_version: str = ""
     short_since: float = 0.0
@@ -142,12 +196,23 @@ class Gang:
 
     def live(self) -> list[Pod]:
         """The members that exist for this run's purpose: not ended, not terminating, not gated, not of the past."""
-        past = self.run.past
-        return [
+        return list(self._each_live())
+
+    def deserted(self) -> bool:
+        """Whether the run is under way and nobody of it is left alive."""
+        return self.run.began and not self.run.ended and next(self._each_live(), None) is None
+
+    def _each_live(self) -> Iterator[Pod]:
+        gone = self.run.past | self.leaving if self.leaving else self.run.past
+        return (
             pod
             for pod in self.pods.values()
-            if not (pod.terminating or pod.gated or pod.phase in ENDED or pod.uid in past)
-        ]
+            if not (pod.terminating or pod.gated or pod.phase in ENDED or pod.uid in gone)
+        )
+
+    def begun(self) -> set[str]:
+        """The members, by UID, with which a quorum was begun."""
+        return self.inherited | self.transaction.pods if self.transaction is not None else self.inherited
 
     def flying(self) -> list[Binding]:
         """Bindings that are not confirmed by the server yet."""

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gangsched.core import undo
+from gangsched.core.bindings import AVOIDED_S
 from gangsched.core.clock import NEVER, keep_clock, runs_out
 from gangsched.core.declaration import Hindrance, Terms
-from gangsched.core.demand import Need, Want, later_need, quorum_need, role_minima, want_of, within_maximum
+from gangsched.core.demand import Need, Want, first, later_need, quorum_need, role_minima, want_of, within_maximum
 from gangsched.core.gang import BindState, Census, Gang, Run, role_of, take_census
 from gangsched.core.model import Pod, PodPhase
 from gangsched.core.policy import Policy
@@ -49,17 +51,30 @@ class Assessment:
 
 def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float, policy: Policy) -> Assessment:
     """Bring the gang up to date and say what it wants."""
-    _go_on(gang)
+    undo.end_restart(gang)
+    _go_on(gang, now)
+    if gang.emptied:
+        gang.emptied = False
+        _end_run(gang)
+        _go_on(gang, now)
     census = take_census(gang)
     newly_scheduled = _note_scheduled(gang, census, terms, hindrance, now)
     if not census.live:
         _end_run(gang)
         census = take_census(gang)
     _note_shortness(gang, census, terms, now)
-    need = (later_need if gang.run.scheduled_at else quorum_need)(gang, census, terms)
+    known = _known(hindrance)
+    scheduled = bool(gang.run.scheduled_at)
+    need = later_need(gang, census, terms) if scheduled else quorum_need(gang, census, terms, known=known)
+    undo.drop_restart(gang, terms, known=known)
+    undo.note_partial(gang, census, need, known=known, now=now)
+    undo.begin_due(gang, census, need, terms, now=now, policy=policy)
     eligible, surplus = within_maximum(gang, census, terms)
     eligible = _not_barred(gang, eligible, now)
-    complete = hindrance is None and _complete(gang, need, eligible)
+    gang.avoided = {node: until for node, until in gang.avoided.items() if until > now}
+    if _finishes(gang, hindrance):
+        eligible = first(eligible, need)
+    complete = (hindrance is None or _finishes(gang, hindrance)) and _complete(gang, need, eligible)
     _unpark_if_changed(gang, census, terms, hindrance)
     timed_out = keep_clock(gang, census, terms, complete=complete, now=now, policy=policy)
     facts = _facts(gang, census, complete=complete, now=now, policy=policy)
@@ -69,7 +84,7 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
         terms=terms,
         hindrance=hindrance,
         facts=facts,
-        want=want_of(gang, census, terms, need, eligible) if complete else Want(),
+        want=want_of(gang, census, terms, need, eligible) if complete and undo.may_plan(gang, now) else Want(),
         minimum=gang.run.minimum if gang.run.scheduled_at else terms.spec.minimum,
         missing=max(0, terms.spec.minimum - len(census.live)),
         missing_roles=_roles_to_come(terms, census),
@@ -81,7 +96,17 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     )
 
 
-def _go_on(gang: Gang) -> None:
+def _known(hindrance: Hindrance | None) -> bool:
+    return hindrance is None or hindrance.reason not in UNKNOWN_MINIMUM
+
+
+def _finishes(gang: Gang, hindrance: Hindrance | None) -> bool:
+    """Whether the PodGroup is gone and a transaction of it is still to be finished (rule 10)."""
+    gone = hindrance is not None and hindrance.reason is Reason.POD_GROUP_NOT_FOUND
+    return gone and bool(gang.partial_since)
+
+
+def _go_on(gang: Gang, now: float) -> None:
     """Begin a run with the first live member and note who has ended since (rule 3)."""
     run = gang.run
     if gang.live():
@@ -94,16 +119,18 @@ def _go_on(gang: Gang) -> None:
     for pod in gang.pods.values():
         if pod.phase is PodPhase.SUCCEEDED and pod.uid not in run.past:
             run.succeeded[pod.uid] = role_of(pod)
-        elif pod.phase is PodPhase.FAILED and pod.uid not in run.past:
+        elif pod.phase is PodPhase.FAILED and pod.uid not in run.past | run.failed:
             run.failed.add(pod.uid)
+            if pod.rejected:
+                gang.avoided[pod.node] = now + AVOIDED_S
 
 
 def _end_run(gang: Gang) -> None:
-    """End the run now that no live member is left (rule 3)."""
+    """End the run now that none of its members is left alive; who lives already begins the next one (rule 3)."""
     run = gang.run
     if not run.began or run.ended:
         return
-    past = run.past | gang.pods.keys()
+    past = run.past | (gang.pods.keys() - {pod.uid for pod in gang.live()})
     if run.scheduled_at:
         run.ended = True
         run.ended_well = len(run.succeeded) >= run.minimum
@@ -111,7 +138,10 @@ def _end_run(gang: Gang) -> None:
     else:
         gang.run = Run(past=past)
         gang.told.event = ""
-    gang.transaction = None
+        if gang.undone:
+            # It was we who evicted them: those made again go on where they were, and wait out the back-off.
+            gang.run.backoff_until, gang.run.timeouts, gang.run.level = run.backoff_until, run.timeouts, run.level
+    gang.transaction = gang.undo = None
     gang.refusal = None
 
 
@@ -120,8 +150,9 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
     run = gang.run
     if not run.began or run.ended:
         return False
-    if hindrance is not None and hindrance.reason in UNKNOWN_MINIMUM:
-        if hindrance.reason is Reason.POD_GROUP_NOT_FOUND and not gang.flying():
+    if not _known(hindrance):
+        begun = gang.transaction is not None and bool(census.bound)
+        if not gang.flying() and not (begun and quorum_need(gang, census, terms, known=False)):
             gang.transaction = None
         return False
     spec = terms.spec
@@ -146,9 +177,9 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
     )
     run.clock_start = run.backoff_until = 0.0
     run.failed_for_good = False
-    gang.transaction = None
+    gang.transaction = gang.undo = None
     gang.refusal = None
-    gang.complaint = ""
+    gang.complaint = gang.undone = ""
     return True
 
 
@@ -204,13 +235,15 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     scheduled = bool(run.scheduled_at) and not run.ended
     flying = [] if scheduled else gang.flying()
     sent = any(binding.state is BindState.SENT for binding in flying)
+    short = bool(gang.short_since) and now >= gang.short_since + policy.degraded_after_s
+    undoing = gang.undo is not None and now >= gang.undo.since + policy.degraded_after_s
     return Facts(
         complete=complete,
         held=bool(flying) and not sent,
-        binding=sent,
+        binding=sent or (gang.undo is not None and not undoing and not scheduled),
         quorum_running=scheduled and census.running + census.done >= run.minimum,
         was_scheduled=scheduled,
-        short=bool(gang.short_since) and now >= gang.short_since + policy.degraded_after_s,
+        degraded=short or undoing,
         backing_off=now < run.backoff_until,
         failed_for_good=run.failed_for_good,
         ended_well=run.ended and run.ended_well,
@@ -231,8 +264,16 @@ def _hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> bool
 
 def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy) -> float:
     run = gang.run
+    due = [NEVER]
+    if gang.undo is not None and not facts.degraded:
+        due.append(gang.undo.since + policy.degraded_after_s)
     if run.scheduled_at:
-        bars = [barred.until for barred in gang.barred.values() if barred.until]
-        degraded = gang.short_since + policy.degraded_after_s if gang.short_since and not facts.short else NEVER
-        return min([degraded, *bars])
-    return run.backoff_until or runs_out(gang, census, terms)
+        due += [barred.until for barred in gang.barred.values() if barred.until]
+        if gang.short_since and not facts.degraded:
+            due.append(gang.short_since + policy.degraded_after_s)
+        return min(due)
+    if gang.partial_since and (gang.undo is None or gang.undo.retried):
+        due.append(undo.due_at(gang, policy))
+    if not run.failed_for_good:
+        due.append(run.backoff_until or runs_out(gang, census, terms))
+    return min(due)

@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gangsched.core import bindings, clock, explain, life
+from gangsched.core import bindings, clock, explain, life, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
 from gangsched.core.declaration import resolve
-from gangsched.core.effects import Effect
+from gangsched.core.effects import BindPod, Effect
 from gangsched.core.events import (
     BindRefused,
     Event,
+    EvictionRefused,
     GroupGone,
     GroupSeen,
     GroupsReplaced,
@@ -28,7 +29,9 @@ from gangsched.core.events import (
     NodeGone,
     NodeSeen,
     NodesReplaced,
+    OwnerSeen,
     PodBound,
+    PodEvicted,
     PodGone,
     PodSeen,
     PodsReplaced,
@@ -55,6 +58,8 @@ STALE_RETRY_S = 0.25
 """A status write that lost a race is tried again once the newer object has had time to arrive."""
 FAILED_RETRY_S = 5.0
 """A status write that failed for another reason is tried again after this."""
+FORMER_LEADER_S = 15.0
+"""For so long after it begins to decide, bindings by somebody else may be a former leader's last ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +88,7 @@ class Machine:
         self._priority_classes: dict[str, int] = {}
         self._deadlines = Deadlines()
         self._synced = False
+        self._alone_from = float("inf")
         self._holders = explain.Holders(self.cluster)
         self._teller = Teller(policy, self._holders, self._ahead)
         self._timeouts = 0
@@ -93,10 +99,14 @@ class Machine:
         """Apply what has happened and decide; `now` is in epoch seconds and never goes back."""
         for event in events:
             self._apply(event, now)
+        if now < self._alone_from:
+            self._members.rivals.clear()
         if not self._synced:
+            self._forget_finished()
             return []
         self._holders.renew()
         effects: list[Effect] = []
+        self._recheck(effects)
         self._members.dirty.update(dict.fromkeys(self._deadlines.take_due(now)))
         touched = self._advance_dirty(effects, now)
         self._queue.wake(self.gangs, self.cluster)
@@ -108,6 +118,9 @@ class Machine:
         touched.update(self._advance_dirty(effects, now))
         for key in touched:
             effects += self._tell(key, now)
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                self._members.sent.setdefault(effect.uid, set()).add(effect.node)
         return effects
 
     def next_deadline(self) -> float | None:
@@ -131,6 +144,11 @@ class Machine:
         """Seconds from complete to bound of the gangs scheduled since the last call."""
         waits, self._waits = self._waits, []
         return waits
+
+    def take_rivals(self) -> list[tuple[str, str]]:
+        """("NAMESPACE/POD", node) of pods of ours that somebody else has bound since the last call."""
+        rivals, self._members.rivals = self._members.rivals, []
+        return [(f"{pod.namespace}/{pod.name}", pod.node) for pod in rivals]
 
     def validate(self) -> list[str]:
         """Contradictions in the state; empty when all is well (checked after every test)."""
@@ -159,11 +177,16 @@ class Machine:
                 self._members.group_gone(key)
             case GroupsReplaced(groups):
                 self._members.groups_replaced(groups, now=now, synced=self._synced)
-            case PodBound() | BindRefused() | StatusWritten() | StatusRefused():
-                self._result(event, now)
+            case PodBound() | BindRefused():
+                self._bound(event, now)
+            case StatusWritten() | StatusRefused():
+                self._written(event, now)
+            case PodEvicted() | EvictionRefused() | OwnerSeen():
+                self._undo_answered(event, now)
             case Synced():
                 self._synced = True
                 self._members.adopt_all(now)
+                self._alone_from = now + FORMER_LEADER_S
             case TimePassed():
                 pass
             case _:
@@ -177,7 +200,7 @@ class Machine:
             case NodeGone(name):
                 self._node_gone(name)
             case NodesReplaced(nodes):
-                for name in cluster.nodes.keys() - {node.name for node in nodes}:
+                for name in sorted(cluster.nodes.keys() - {node.name for node in nodes}):
                     self._node_gone(name)
                 for node in nodes:
                     cluster.set_node(node)
@@ -186,7 +209,7 @@ class Machine:
             case NamespaceGone(name):
                 cluster.remove_namespace(name)
             case NamespacesReplaced(namespaces):
-                for name in cluster.namespaces.keys() - {name for name, _ in namespaces}:
+                for name in sorted(cluster.namespaces.keys() - {name for name, _ in namespaces}):
                     cluster.remove_namespace(name)
                 for name, labels in namespaces:
                     cluster.set_namespace(name, labels)
@@ -200,7 +223,7 @@ class Machine:
 
     def _node_gone(self, name: str) -> None:
         """Held places on the node are worth nothing any more; their gangs are looked at anew."""
-        for uid in self.cluster.on_node.get(name, ()):
+        for uid in sorted(self.cluster.on_node.get(name, ())):
             self._members.touch(uid)
         self.cluster.remove_node(name)
 
@@ -212,25 +235,38 @@ class Machine:
             if gang.group is not None and gang.group.spec is not None and gang.group.spec.priority_class in changed:
                 self._members.dirty[key] = None
 
-    def _result(self, event: PodBound | BindRefused | StatusWritten | StatusRefused, now: float) -> None:
-        if isinstance(event, StatusWritten | StatusRefused):
-            gang = self.gangs.get(event.key)
-            if gang is None or gang.group is None:
-                return
-            self._members.dirty[event.key] = None
-            if isinstance(event, StatusRefused):
-                gang.told.unwritten = True
-                gang.told.retry_at = now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S)
-                return
-            gang.resource_version = event.resource_version
-            gang.durable = gang.durable or (event.reserved and bool(gang.durable_asked_at))
+    def _written(self, event: StatusWritten | StatusRefused, now: float) -> None:
+        gang = self.gangs.get(event.key)
+        if gang is None or gang.group is None:
             return
-        key = self._members.touch(event.uid)
-        gang = self.gangs.get(key) if key is not None else None
+        self._members.dirty[event.key] = None
+        if isinstance(event, StatusRefused):
+            gang.told.unwritten = True
+            gang.told.awaited = None
+            gang.told.retry_at = now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S)
+            return
+        gang.resource_version = event.resource_version
+        if event.reserved and gang.told.awaited is not None:
+            gang.durable = gang.told.awaited & gang.bindings.keys()
+            gang.told.awaited = None
+
+    def _undo_answered(self, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
+        if isinstance(event, OwnerSeen):
+            asking = [gang for gang in self.gangs.values() if gang.undo is not None and event.uid in gang.undo.asked]
+        else:
+            gang = self._members.gang_of(event.uid)
+            asking = [gang] if gang is not None else []
+        for gang in asking:
+            undo.note_answer(gang, event, now)
+            self._members.dirty[gang.key] = None
+
+    def _bound(self, event: PodBound | BindRefused, now: float) -> None:
+        gang = self._members.gang_of(event.uid)
         if gang is None:
             return
+        self._members.dirty[gang.key] = None
         if isinstance(event, PodBound):
-            bindings.note_bound(gang, event.uid, event.node)
+            bindings.note_bound(gang, self.cluster, event.uid, event.node)
         elif event.why in (Refused.GONE, Refused.CONFLICT):
             binding = gang.bindings.get(event.uid)
             if binding is not None and binding.node == event.node:
@@ -243,6 +279,20 @@ class Machine:
             clock.back_off(gang, now=now, policy=self._policy)
 
     # Deciding
+
+    def _recheck(self, effects: list[Effect]) -> None:
+        """See whether places that were decided are still good on nodes that have become worse."""
+        for node in sorted(self.cluster.take_worsened()):
+            mine = []
+            for uid in sorted(self.cluster.on_node.get(node, ())):
+                gang = self._members.gang_of(uid)
+                binding = gang.bindings.get(uid) if gang is not None else None
+                if gang is not None and binding is not None and binding.state is not BindState.BOUND:
+                    mine.append((gang, binding))
+            given_up = bindings.recheck(mine, self.cluster, node)
+            for gang, binding in given_up:
+                self._members.dirty[gang.key] = None
+                effects += bindings.let_go(gang, self.cluster, binding)
 
     def _advance_dirty(self, effects: list[Effect], now: float) -> dict[GroupKey, None]:
         touched = dict(self._members.dirty)
@@ -259,17 +309,32 @@ class Machine:
         gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
         assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
         self._timeouts += assessment.timed_out
-        if assessment.hopeless:
-            bindings.release_all(gang, self.cluster)
-            gang.parked = assessment.timed_out
+        undoing = gang.undo is not None and not gang.undo.retried
+        released = undoing and bindings.release_held(gang, self.cluster)
+        if assessment.hopeless or released:
+            if assessment.hopeless:
+                bindings.release_all(gang, self.cluster)
+                gang.parked = assessment.timed_out
             assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
         self.assessments[gang.key] = assessment
         if assessment.newly_scheduled and gang.complete_since:
             self._waits.append(now - gang.complete_since)
         if self._must_be_durable(gang):
             gang.durable_asked_at = now
+        effects += undo.go_on(gang, now) or self._withdraw_hopeless(gang, assessment)
         effects += bindings.resend_due(gang, now)
         self._queue.file(gang, assessment)
+
+    def _withdraw_hopeless(self, gang: Gang, assessment: Assessment) -> list[Effect]:
+        """Send no more of a quorum whose members disagree (rule 15), or that cannot become whole while none is bound.
+
+        It cannot once a member has lost its place and found no other, nor once its PodGroup is gone (rule 10).
+        """
+        if gang.contradicted:
+            return undo.withdraw(gang)
+        gone = assessment.hindrance is not None and assessment.hindrance.reason is Reason.POD_GROUP_NOT_FOUND
+        lost = (gang.refusal is not None or gone) and not gang.run.scheduled_at and not assessment.census.bound
+        return undo.withdraw(gang) if lost else []
 
     def _must_be_durable(self, gang: Gang) -> bool:
         """Places of a quorum that outlive the pass are written down before anything relies on them (design rule 4)."""
@@ -294,8 +359,17 @@ class Machine:
         if self._members.finished(gang):
             self._forget(key)
         else:
-            self._deadlines.set(key, min(assessment.due, gang.tell_at, bindings.next_retry(gang)))
+            self._deadlines.set(key, min(assessment.due, gang.tell_at, bindings.next_retry(gang), undo.next_due(gang)))
         return effects
+
+    def _forget_finished(self) -> None:
+        """Drop what nothing speaks of any more while nothing is decided yet, as on a standby."""
+        for key in self._members.dirty:
+            gang = self.gangs.get(key)
+            if gang is None or self._members.finished(gang):
+                self._forget(key)
+        self._members.dirty.clear()
+        self.cluster.worsened.clear()
 
     def _forget(self, key: GroupKey) -> None:
         self._members.drop(key)
@@ -304,4 +378,5 @@ class Machine:
         self._deadlines.drop(key)
 
     def _ahead(self, gang: Gang) -> str:
-        return explain.ahead_of(gang.key, self._queue.before(gang.key))
+        own, number = self._queue.ahead(gang.key, most=explain.NAMED)
+        return explain.ahead_of(gang.key, own, others=number - len(own))

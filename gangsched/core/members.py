@@ -5,28 +5,28 @@ Membership is what the pod says now (contract rule 10). A pod without a group is
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from gangsched.core import bindings, clock
+from gangsched.core import adoption, bindings, clock
 from gangsched.core.cluster import Cluster
-from gangsched.core.demand import role_minima
-from gangsched.core.gang import Binding, BindState, Gang, Run, Told, Transaction, role_of
-from gangsched.core.model import Group, GroupKey, GroupStatus, Pod, PodPhase, Reservation
-from gangsched.core.placement import classify
+from gangsched.core.gang import Binding, BindState, Gang, Run, Told
+from gangsched.core.model import Group, GroupKey, Pod
 from gangsched.core.policy import Policy
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.states import Phase
 
 
 class Members:
-    """Gangs by key and the key of every pod that is of interest; `dirty` names gangs to be brought up to date."""
+    """Gangs by key and the key of every pod that is of interest; `dirty` names gangs to be brought up to date.
+
+    `sent` are the nodes that a waiting pod's bindings named; `rivals` are pods of ours that somebody else has bound.
+    """
 
     def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], policy: Policy) -> None:
         self.dirty: dict[GroupKey, None] = {}
         self._cluster = cluster
         self._gangs = gangs
         self._policy = policy
+        self.sent: dict[str, set[str]] = {}
+        self.rivals: list[Pod] = []
         self._key_of: dict[str, GroupKey] = {}
 
     def touch(self, uid: str) -> GroupKey | None:
@@ -36,18 +36,25 @@ class Members:
             self.dirty[key] = None
         return key
 
+    def gang_of(self, uid: str) -> Gang | None:
+        """The pod's gang; None if it is in none."""
+        key = self._key_of.get(uid)
+        return self._gangs.get(key) if key is not None else None
+
     # Pods
 
     def pods_replaced(self, pods: Sequence[Pod]) -> None:
         """These are all the pods there are."""
-        for uid in (self._cluster.pods.keys() | self._key_of.keys()) - {pod.uid for pod in pods}:
+        for uid in sorted((self._cluster.pods.keys() | self._key_of.keys()) - {pod.uid for pod in pods}):
             self.pod_gone(uid)
         for pod in pods:
             self.pod_seen(pod)
 
     def pod_seen(self, pod: Pod) -> None:
         """A pod exists in this form."""
-        self._cluster.set_pod(pod)
+        old = self._cluster.set_pod(pod)
+        if not self._ours(pod):
+            self._cluster.nominate(pod)
         key = self._key(pod)
         before = self._key_of.get(pod.uid)
         on_its_way = self._leave(pod.uid, before) if before is not None and before != key else None
@@ -58,14 +65,29 @@ class Members:
         gang = self._gang(key)
         self._key_of[pod.uid] = key
         ours, others = (gang.pods, gang.strangers) if self._ours(pod) else (gang.strangers, gang.pods)
+        if ours is gang.pods and pod.uid not in ours and not (pod.terminating or pod.gated or pod.terminal):
+            gang.emptied = gang.emptied or gang.deserted()
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
         if on_its_way is not None:
             gang.bindings[pod.uid] = on_its_way
+            gang.inherited.add(pod.uid)
+        if pod.node and old is not None and not old.node and ours is gang.pods:
+            self._note_bound(pod, gang)
         self.dirty[key] = None
+
+    def _note_bound(self, pod: Pod, gang: Gang) -> None:
+        """See who bound the pod. A group of which members are bound without our asking may be partly bound."""
+        if pod.node not in self.sent.pop(pod.uid, ()):
+            self.rivals.append(pod)
+        if pod.uid in gang.bindings:
+            bindings.note_bound(gang, self._cluster, pod.uid, pod.node)
+        else:
+            gang.inherited.add(pod.uid)
 
     def pod_gone(self, uid: str) -> None:
         """A pod exists no longer."""
+        self.sent.pop(uid, None)
         key = self._key_of.get(uid)
         if key is not None:
             self._leave(uid, key)
@@ -130,7 +152,7 @@ class Members:
         if old is None:
             _forget_what_was_told(gang)
             if synced:
-                self._adopt(gang, now)
+                adoption.adopt(gang, self._cluster, policy=self._policy, now=now)
         elif (old.spec, old.error) != (group.spec, group.error):
             clock.begin_anew(gang)
 
@@ -141,7 +163,9 @@ class Members:
             return
         gang.group = None
         gang.run = Run(past=gang.run.past)
-        gang.durable = False
+        if gang.undo is not None and gang.undo.restart is not None:
+            gang.undo = None
+        gang.durable = frozenset()
         gang.durable_asked_at = 0.0
         _forget_what_was_told(gang)
         self.dirty[key] = None
@@ -151,65 +175,10 @@ class Members:
     def adopt_all(self, now: float) -> None:
         """Everything has been listed once: take over what the PodGroups' status remembers."""
         for gang in self._gangs.values():
-            if gang.group is not None:
-                self._adopt(gang, now)
-
-    def _adopt(self, gang: Gang, now: float) -> None:
-        if gang.group is None or not gang.group.status.phase:
-            return
-        group, status = gang.group, gang.group.status
-        scheduled = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
-        gang.told.status = status
-        gang.told.event = scheduled.reason if scheduled is not None else ""
-        gang.phase = Phase(status.phase) if status.phase in {phase.value for phase in Phase} else Phase.PENDING
-        ended = gang.phase in (Phase.SUCCEEDED, Phase.FAILED) and bool(status.scheduled_time)
-        same_spec = scheduled is None or scheduled.generation == group.generation
-        trying = bool(status.schedule_start_time or status.scheduled_time or status.reservation)
-        timeouts = max(0, status.attempts - trying)
-        asked_as_before = group.spec is not None and group.spec.minimum <= status.minimum
-        gang.run = Run(
-            began=True,
-            scheduled_at=status.scheduled_time,
-            clock_start=status.schedule_start_time,
-            minimum=status.minimum,
-            role_minima=role_minima(group.spec) if group.spec is not None and asked_as_before else {},
-            timeouts=timeouts,
-            level=timeouts if same_spec else 0,
-            failed_for_good=gang.phase is Phase.FAILED and not status.scheduled_time and same_spec,
-            ended=ended,
-            ended_well=gang.phase is Phase.SUCCEEDED,
-            past={pod.uid for pod in gang.pods.values() if pod.terminal} if ended else set(),
-        )
-        live = gang.live()
-        if status.scheduled_time and not status.succeeded and live and not any(pod.node for pod in live):
-            # Nobody of that run is left: those who wait now began another one while nobody looked.
-            gang.run = Run(past={pod.uid for pod in gang.pods.values() if pod.terminal})
-            return
-        _count_those_gone(gang, status)
-        if status.reservation is not None and status.reservation.expires > now:
-            self._hold_again(gang, status.reservation)
-
-    def _hold_again(self, gang: Gang, reservation: Reservation) -> None:
-        """Assume the places that were held before the restart, for pods that still wait and still fit there."""
-        waiting = {pod.name: pod for pod in gang.live() if not pod.node}
-        snapshot = Snapshot(self._cluster)
-        for place in reservation.placements:
-            row = self._cluster.capacity.rows.get(place.node)
-            for name in place.pods:
-                pod = waiting.pop(name, None)
-                if pod is None or row is None:
-                    continue
-                member = classify(snapshot, [pod])[pod.uid]
-                if snapshot.fits(member, row):
-                    snapshot.take(row, member, 1)
-                    self._cluster.assume(pod.uid, place.node)
-                    gang.bindings[pod.uid] = Binding(pod, place.node)
-        if gang.bindings and gang.group is not None and gang.group.spec is not None:
-            spec = gang.group.spec
-            there = {pod.uid for pod in gang.live() if pod.node} | gang.bindings.keys()
-            gang.transaction = Transaction(spec.minimum, role_minima(spec), there)
-            gang.durable = True
-            gang.durable_asked_at = reservation.expires - self._policy.repair_deadline_s
+            self.dirty[gang.key] = None
+            adoption.adopt(gang, self._cluster, policy=self._policy, now=now)
+            adoption.find_begun(gang, policy=self._policy, now=now)
+        self.rivals.clear()
 
     # The gangs themselves
 
@@ -223,7 +192,7 @@ class Members:
         """Whether nothing speaks of the gang any more, or it was a plain pod that is bound."""
         if gang.group is not None or gang.bindings:
             return False
-        return not (gang.pods or gang.strangers) or (gang.plain and bool(gang.run.scheduled_at))
+        return not (gang.pods or gang.strangers) or (gang.plain and all(pod.node for pod in gang.pods.values()))
 
     def drop(self, key: GroupKey) -> None:
         """Forget a finished gang."""
@@ -236,18 +205,3 @@ class Members:
 def _forget_what_was_told(gang: Gang) -> None:
     """A PodGroup that came or went is told of anew; what pods were told stays told."""
     gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)
-
-
-def _count_those_gone(gang: Gang, status: GroupStatus) -> None:
-    """Let members of this run that ended and no longer exist count on.
-
-    Which roles they had is not known any more; they are taken for those that are missing.
-    """
-    there = [pod for pod in gang.pods.values() if pod.uid not in gang.run.past]
-    succeeded = sum(pod.phase is PodPhase.SUCCEEDED for pod in there)
-    failed = sum(pod.phase is PodPhase.FAILED for pod in there)
-    present = Counter(role_of(pod) for pod in there if pod.node and pod.phase is not PodPhase.FAILED)
-    missing = [role for role, number in gang.run.role_minima.items() for _ in range(number - present[role])]
-    gone = range(status.succeeded - succeeded)
-    gang.run.succeeded = {f"gone/{number}": missing[number] if number < len(missing) else "" for number in gone}
-    gang.run.failed = {f"gone/{number}" for number in range(status.failed - failed)}

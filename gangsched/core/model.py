@@ -132,18 +132,20 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Owner(Struct, frozen=True, gc=False, cache_hash=True):
-    """The controller that made a pod and would make it again."""
+    """The controller that made a pod and would make it again; `api_group` is empty for kinds of the core API."""
 
     kind: str
     name: str
     uid: str
+    api_group: str = ""
 
 
 class Pod(Struct, frozen=True, gc=False):
     """A pod as the scheduler sees it. `node` is empty while unbound; `declaration` None means a plain pod.
 
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, empty without one:
-    what need not be written again.
+    what need not be written again. `rejected`: it failed because the kubelet would not admit it to its node. `bound_at`
+    is when it was bound, 0.0 if that is not known.
     """
 
     uid: str
@@ -164,6 +166,8 @@ class Pod(Struct, frozen=True, gc=False):
     owner: Owner | None = None
     told_reason: str = ""
     told_message: str = ""
+    rejected: bool = False
+    bound_at: float = 0.0
 
     @property
     def terminal(self) -> bool:

@@ -51,7 +51,7 @@ class _Pass:
         self._gangs = gangs
         self._assessments = assessments
         self._snapshot = Snapshot(cluster)
-        self._refused: dict[tuple[MemberClass, int, int], tuple[int, Refusal]] = {}
+        self._refused: dict[tuple[MemberClass, int, int, frozenset[str]], tuple[int, Refusal]] = {}
         self._decided = Decided()
 
     def run(self, order: Sequence[GroupKey]) -> Decided:
@@ -72,6 +72,7 @@ class _Pass:
         return self._decided
 
     def _quorum(self, gang: Gang, ask: Ask) -> None:
+        self._snapshot.heed_nominated(self._assessments[gang.key].terms.priority)
         found = self._place(ask)
         gang.complaint = ""
         if isinstance(found, Refusal):
@@ -80,19 +81,25 @@ class _Pass:
             self._count(found)
             return
         gang.refusal = None
+        gang.undone = ""
+        if gang.undo is not None:
+            gang.undo.retried = True
+            gang.partial_since = 0.0
         if not gang.run.scheduled_at:
             spec = self._assessments[gang.key].terms.spec
             gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
-            gang.transaction.pods.update(pod.uid for pod, _ in found.assignments)
         self._bind(gang, found)
 
     def _singles(self, gang: Gang, members: Sequence[Pod]) -> None:
         if not members:
             return
-        strategy = self._assessments[gang.key].terms.spec.strategy
+        terms = self._assessments[gang.key].terms
+        self._snapshot.heed_nominated(terms.priority)
+        avoided = frozenset(gang.avoided)
         own = Counter(self._cluster.node_of(uid) for uid in gang.pods)
         for pod in members:
-            found = self._place(Ask(members=(pod,), need=1, strategy=strategy, own=own))
+            ask = Ask(members=(pod,), need=1, strategy=terms.spec.strategy, own=own, avoided=avoided)
+            found = self._place(ask)
             if isinstance(found, Refusal):
                 gang.refused_members[pod.uid] = found
                 gang.parked = True
@@ -102,12 +109,14 @@ class _Pass:
                 self._bind(gang, found)
 
     def _bind(self, gang: Gang, found: Placement) -> None:
+        if gang.transaction is not None:
+            gang.transaction.pods.update(pod.uid for pod, _ in found.assignments)
         self._decided.effects += bindings.begin(gang, self._cluster, found.assignments)
 
     def _place(self, ask: Ask) -> Placement | Refusal:
         """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
-        classes = set(classify(self._snapshot, ask.members).values())
-        key = (next(iter(classes)), ask.need, len(ask.members))
+        classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
+        key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.heeded)
         alike = len(classes) == 1 and not any(ask.role_needs.values())
         taken, refusal = self._refused.get(key, (-1, None))
         if alike and refusal is not None and taken == self._snapshot.mark():

@@ -6,7 +6,7 @@ How places are found is in `quorum`; here a gang's request is put to it, and wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gangsched.core.model import Pod
 from gangsched.core.quorum import Quorum
@@ -21,7 +21,7 @@ class Ask:
     """What a gang asks for: of `members`, in the order in which they are to be tried, `need` must be placed.
 
     `role_needs` are minima among them by role; at least so many members must name the role, and at least `need` exist.
-    `own` counts members that are bound already, by node.
+    `own` counts members that are bound already, by node; `avoided` are nodes to be taken only if it fits nowhere else.
     """
 
     members: Sequence[Pod]
@@ -29,6 +29,7 @@ class Ask:
     role_needs: Mapping[str, int] = field(default_factory=dict)
     strategy: str = "Pack"
     own: Mapping[str, int] = field(default_factory=dict)
+    avoided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal:
 
     Members that fit nowhere are passed over while the minimum and each role's can still be reached (contract rule 8).
     """
+    if ask.avoided:
+        elsewhere = _found(snapshot, ask)
+        if elsewhere is not None:
+            return elsewhere
+        ask = replace(ask, avoided=frozenset())
     mark = snapshot.mark()
     snapshot.begin(ask.own)
     quorum = _quorum(snapshot, ask)
@@ -68,22 +74,38 @@ def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal:
     return refusal
 
 
+def _found(snapshot: Snapshot, ask: Ask) -> Placement | None:
+    mark = snapshot.mark()
+    snapshot.begin(ask.own)
+    found = _quorum(snapshot, ask).find()
+    if found is None:
+        snapshot.undo(mark)
+        return None
+    return Placement(tuple(found))
+
+
 def _quorum(snapshot: Snapshot, ask: Ask) -> Quorum:
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
     return Quorum(
         snapshot,
-        classify(snapshot, ask.members),
+        classify(snapshot, ask.members, ask.avoided),
         members=ask.members,
         slots=Slots(owed, max(0, ask.need - sum(owed.values()))),
         strategy=STRATEGIES[ask.strategy],
     )
 
 
-def classify(snapshot: Snapshot, members: Iterable[Pod]) -> dict[str, MemberClass]:
-    """Each member's class, by UID; equal classes are one object."""
+def classify(
+    snapshot: Snapshot, members: Iterable[Pod], avoided: frozenset[str] = frozenset()
+) -> dict[str, MemberClass]:
+    """Each member's class, by UID; equal classes are one object. An emptied snapshot knows no pods and no refusals."""
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
     for pod in members:
-        member = MemberClass(pod.shape, snapshot.cluster.forbidden(pod) if snapshot.heeds_pods else frozenset())
+        member = (
+            MemberClass(pod.shape, snapshot.cluster.forbidden(pod), avoided)
+            if snapshot.heeds_pods
+            else MemberClass(pod.shape)
+        )
         classes[pod.uid] = known.setdefault(member, member)
     return classes

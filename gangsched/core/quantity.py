@@ -32,7 +32,7 @@ _EXACT_DECIMALS = 70
 _INT64_DIGITS = 19
 # Kubernetes takes a text without any digit for zero, but only in this range of suffixes.
 _DIGITLESS_BINARY = 40
-_CACHED = 8192
+_CACHED = 1024
 _SHOWN = 64
 
 

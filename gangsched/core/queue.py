@@ -33,6 +33,7 @@ class Queue:
         self.parked: dict[GroupKey, OrderKey] = {}
         self._first: dict[GroupKey, OrderKey] = {}
         self._sorted: list[tuple[OrderKey, GroupKey]] | None = None
+        self._ranked_in: dict[str, list[tuple[OrderKey, GroupKey]]] = {}
 
     def file(self, gang: Gang, assessment: Assessment) -> None:
         """Put the gang where it belongs."""
@@ -44,13 +45,14 @@ class Queue:
         (self.parked if gang.parked else self.active)[gang.key] = order
         if want.quorum is not None or want.repairs:
             self._first[gang.key] = order
+            self._sorted = None
 
     def drop(self, key: GroupKey) -> None:
         """The gang wants nothing any more."""
         self.active.pop(key, None)
         self.parked.pop(key, None)
-        self._first.pop(key, None)
-        self._sorted = None
+        if self._first.pop(key, None) is not None:
+            self._sorted = None
 
     def in_order(self) -> list[GroupKey]:
         """The active gangs in the order in which they are tried."""
@@ -59,11 +61,26 @@ class Queue:
     def before(self, key: GroupKey) -> list[GroupKey]:
         """The gangs whose quorum or repair is tried before this one's, in order."""
         mine = self._first.get(key)
+        return [] if mine is None else [other for _, other in self._ranked[: bisect_left(self._ranked, (mine, key))]]
+
+    def ahead(self, key: GroupKey, *, most: int) -> tuple[list[GroupKey], int]:
+        """As `before`, but only the first groups of its own namespace and how many gangs there are in all."""
+        mine = self._first.get(key)
         if mine is None:
-            return []
+            return [], 0
+        number = bisect_left(self._ranked, (mine, key))
+        own = self._ranked_in.get(key.namespace, [])
+        return [other for _, other in own[: min(most, bisect_left(own, (mine, key)))]], number
+
+    @property
+    def _ranked(self) -> list[tuple[OrderKey, GroupKey]]:
         if self._sorted is None:
             self._sorted = sorted((order, other) for other, order in self._first.items())
-        return [other for _, other in self._sorted[: bisect_left(self._sorted, (mine, key))]]
+            self._ranked_in = {}
+            for entry in self._sorted:
+                if not entry[1].pod_uid:
+                    self._ranked_in.setdefault(entry[1].namespace, []).append(entry)
+        return self._sorted
 
     def wake(self, gangs: dict[GroupKey, Gang], cluster: Cluster) -> None:
         """Move parked gangs that what has just become better could help to the active ones."""

@@ -229,8 +229,10 @@ class Quorum:
         classes = [member for member in self._largest if self.room[member]]
         if len(kinds) > search.MOST_KINDS:
             budget.ended = True
+            return None
         attempt = Search(self._snapshot, classes, budget)
-        for selection in selections(kinds, self.slots, number):
+        # Even the first selection costs work, and one call on the stack for each kind.
+        for selection in () if budget.ended else selections(kinds, self.slots, number):
             if budget.ended:
                 return None
             shares = attempt.find(selection)

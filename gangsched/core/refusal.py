@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangsched.core.capacity import PODS
-from gangsched.core.cluster import ACCEPTED, STATIC_REASONS
+from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS
 from gangsched.core.model import Amounts
 from gangsched.core.reasons import NodeReason
 from gangsched.core.snapshot import Mask, MemberClass, Snapshot
@@ -60,7 +60,7 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
             asked[resource] += count * amount
     short = []
     for resource, amount in sorted(asked.items()):
-        column = snapshot.cluster.capacity.column(resource)
+        column = snapshot.column(resource)
         # Summed as Python integers, which do not overflow.
         free = 0 if column is None else sum(np.maximum(snapshot.free[accepting, column], 0).tolist())
         if amount > free:
@@ -97,7 +97,7 @@ def fragmented(snapshot: Snapshot, member: MemberClass) -> bool:
 
 
 def _lacking(snapshot: Snapshot, resource: str, amount: int) -> Mask:
-    column = snapshot.cluster.capacity.column(resource)
+    column = snapshot.column(resource)
     if column is None:
         return np.ones(snapshot.size, dtype=np.bool_)
     lacking: Mask = snapshot.free[:, column] < amount

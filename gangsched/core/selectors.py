@@ -9,7 +9,7 @@ from functools import lru_cache
 from gangsched.core.model import Labels, NodeTerm, Requirement
 
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _INT64 = 2**63
 
 
@@ -19,7 +19,7 @@ def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> b
     NotIn and DoesNotExist hold where the key is missing. A malformed requirement (unknown operator, wrong number of
     values, a value that no label can have) makes the whole selector match nothing.
     """
-    return all(_well_formed(requirement) and _holds(requirement, labels) for requirement in requirements)
+    return all(well_formed(requirement) and holds(requirement, labels) for requirement in requirements)
 
 
 def node_matches(
@@ -38,10 +38,11 @@ def node_matches(
 def _term_matches(term: NodeTerm, labels: Mapping[str, str], name: str) -> bool:
     if not term.expressions and not term.fields:
         return False
-    return matches(term.expressions, labels) and all(_field_holds(field, name) for field in term.fields)
+    return matches(term.expressions, labels) and all(field_holds(field, name) for field in term.fields)
 
 
-def _field_holds(field: Requirement, name: str) -> bool:
+def field_holds(field: Requirement, name: str) -> bool:
+    """Whether a requirement on fields holds for the node of this name."""
     if field.key != "metadata.name" or len(field.values) != 1:
         return False
     match field.operator:
@@ -53,7 +54,8 @@ def _field_holds(field: Requirement, name: str) -> bool:
             return False
 
 
-def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether a well-formed requirement holds for these labels."""
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
@@ -78,14 +80,16 @@ def _compares(operator: str, text: str | None, bound_text: str) -> bool:
 
 def _int64(text: str) -> int | None:
     """The integer that the text writes in decimal, None if it writes none or one beyond 64 bits."""
-    if _INTEGER.fullmatch(text) is None:
+    found = _INTEGER.fullmatch(text)
+    if found is None:
         return None
-    value = int(text)
+    value = int("".join(found.groups()))
     return value if -_INT64 <= value < _INT64 else None
 
 
-@lru_cache(maxsize=4096)
-def _well_formed(requirement: Requirement) -> bool:
+@lru_cache(maxsize=1024)
+def well_formed(requirement: Requirement) -> bool:
+    """Whether the requirement can hold at all: a known operator, its number of values, values that labels can have."""
     match requirement.operator:
         case "In" | "NotIn":
             counts = bool(requirement.values)

@@ -11,23 +11,32 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from gangsched.core.capacity import LIMIT, PODS, IntArray
-from gangsched.core.cluster import ACCEPTED, Cluster, Forbidden
+from gangsched.core.cluster import Cluster, Forbidden
+from gangsched.core.feasibility import ACCEPTED
 from gangsched.core.model import HostPort, Shape
 from gangsched.core.ports import PortsInUse, self_conflicting
 
 Mask = npt.NDArray[np.bool_]
+MOST_HEEDED = 1 << 52
+"""A nominated pod counts with no more of a resource: nobody looks whether its node has that much, and sums of absurd
+amounts would overflow."""
 MOST = 1 << 31
 """No row is said to take more members than this, so that sums over all rows stay far from overflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberClass:
-    """Members that no node can tell apart: one shape, closed out by the same existing pods."""
+    """Members that no node can tell apart: one shape, closed out by the same existing pods.
+
+    `avoided` names nodes that the gang leaves alone for now.
+    """
 
     shape: Shape
     forbidden: Forbidden = frozenset()
+    avoided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +66,19 @@ class Snapshot:
     def __init__(self, cluster: Cluster, *, emptied: bool = False) -> None:
         self._cluster = cluster
         self._emptied = emptied
-        source = cluster.capacity.allocatable if emptied else cluster.capacity.free
         self.size = len(cluster.capacity.names)
-        self.free: IntArray = source[: self.size].copy()
+        self.free: IntArray = self._source()[: self.size, : len(cluster.capacity.columns)].copy()
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self._ports: dict[int, PortsInUse] = {}
+        self._heeded: dict[str, _Taken] = {}
         self._log: list[_Taken | IntArray] = []
         self._masks: dict[MemberClass, Mask] = {}
         self._vectors: dict[Shape, _Vector | None] = {}
         self._ports_closed: dict[tuple[HostPort, ...], Mask] = {}
+
+    def _source(self) -> IntArray:
+        capacity = self._cluster.capacity
+        return capacity.allocatable if self._emptied else capacity.free
 
     @property
     def cluster(self) -> Cluster:
@@ -109,6 +122,30 @@ class Snapshot:
             if node in rows:
                 self.own[rows[node]] = count
 
+    @property
+    def heeded(self) -> frozenset[str]:
+        """The nominated pods, by UID, that room is left for."""
+        return frozenset(self._heeded)
+
+    def heed_nominated(self, priority: int) -> None:
+        """Leave room for pods that others have nominated to nodes, if their priority is at least this, for no others.
+
+        As in kube-scheduler, which counts nominated pods of equal or higher priority when it filters. Not undone by
+        `undo`: it holds until it is called again.
+        """
+        wanted = {uid: pod for uid, pod in self._cluster.nominated.items() if pod.priority >= priority}
+        for uid in self._heeded.keys() - wanted.keys():
+            self._change(self._heeded.pop(uid), 1, of_gang=False)
+        for uid in wanted.keys() - self._heeded.keys():
+            pod = wanted[uid]
+            row = self._cluster.capacity.rows.get(pod.nominated_node)
+            asked = tuple((resource, min(amount, MOST_HEEDED)) for resource, amount in pod.shape.requests)
+            shape = pod.shape if asked == pod.shape.requests else replace(pod.shape, requests=asked)
+            if row is not None and self._vector(shape) is not None:
+                one = np.array([row], dtype=np.int64)
+                self._heeded[uid] = _Taken(MemberClass(shape), one, np.ones(1, dtype=np.int64))
+                self._change(self._heeded[uid], -1, of_gang=False)
+
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Let so many members of the class take their share of a node that has room for them."""
         self.take_all(member, [(row, count)])
@@ -126,12 +163,22 @@ class Snapshot:
 
     # Questions
 
+    def column(self, resource: str) -> int | None:
+        """The resource's column in `free`; None where no node has any of it."""
+        column = self._cluster.capacity.column(resource)
+        if column is not None and column >= self.free.shape[1]:
+            # Nobody has asked for it before, so nothing of it was taken here.
+            new = self._source()[: self.size, self.free.shape[1] : column + 1]
+            self.free = np.concatenate([self.free, new], axis=1)
+        return column
+
     def accepts(self, member: MemberClass) -> Mask:
         """The rows that would take the class if they had room: neither the node nor a pod's anti-affinity objects."""
         mask = self._masks.get(member)
         if mask is None:
             mask = self._cluster.verdicts(member.shape)[: self.size] == ACCEPTED
             mask[self.closed_by_anti_affinity(member)] = False
+            mask[self.avoided(member)] = False
             self._masks[member] = mask
         return mask
 
@@ -151,12 +198,20 @@ class Snapshot:
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""
-        if not self.accepts(member)[row]:
-            return False
         vector = self._vector(member.shape)
         if vector is None or bool((self.free[row, vector.columns] < vector.amounts).any()):
             return False
+        if not self._row_accepts(member, row):
+            return False
         return not (member.shape.host_ports and self._closed_by_ports(member.shape.host_ports)[row])
+
+    def _row_accepts(self, member: MemberClass, row: int) -> bool:
+        """One row of `accepts`, without judging the others."""
+        mask = self._masks.get(member)
+        if mask is not None:
+            return bool(mask[row])
+        closed = member.forbidden and not self._emptied and self._cluster.closes(member.forbidden, row)
+        return not closed and self.name(row) not in member.avoided and self._cluster.accepts(member.shape, row)
 
     def fullness(self, shape: Shape, rows: IntArray) -> npt.NDArray[np.float64]:
         """The largest share in use of any resource that the shape requests (the pod count if it requests none)."""
@@ -178,6 +233,11 @@ class Snapshot:
         """Rows closed to the class by existing pods' required anti-affinity."""
         return [] if self._emptied or not member.forbidden else self._cluster.closed_rows(member.forbidden)
 
+    def avoided(self, member: MemberClass) -> list[int]:
+        """Rows that the class leaves alone for now."""
+        rows = self._cluster.capacity.rows
+        return [rows[node] for node in member.avoided if node in rows]
+
     def closed_by_ports(self, member: MemberClass) -> list[int]:
         """Rows on which a host port of the class is taken."""
         ports = member.shape.host_ports
@@ -188,8 +248,7 @@ class Snapshot:
     def _vector(self, shape: Shape) -> _Vector | None:
         if shape in self._vectors:
             return self._vectors[shape]
-        capacity = self._cluster.capacity
-        wanted = [(capacity.column(resource), min(amount, LIMIT)) for resource, amount in (*shape.requests, (PODS, 1))]
+        wanted = [(self.column(resource), min(amount, LIMIT)) for resource, amount in (*shape.requests, (PODS, 1))]
         columns = [column for column, _ in wanted if column is not None]
         vector = None
         if len(columns) == len(wanted):
@@ -212,13 +271,14 @@ class Snapshot:
         closed[[row for row, mine in self._ports.items() if mine.conflicts(ports)]] = True
         return closed
 
-    def _change(self, taken: _Taken, sign: int) -> None:
+    def _change(self, taken: _Taken, sign: int, *, of_gang: bool = True) -> None:
         shape = taken.member.shape
         vector = self._vector(shape)
         if vector is None:
             raise ValueError(f"no node has ever had all of {shape.requests}")
         self.free[taken.rows[:, None], vector.columns] += sign * taken.counts[:, None] * vector.amounts
-        self.own[taken.rows] -= sign * taken.counts
+        if of_gang:
+            self.own[taken.rows] -= sign * taken.counts
         if shape.host_ports:
             for row in taken.rows.tolist():
                 mine = self._ports.setdefault(row, PortsInUse())

@@ -36,7 +36,7 @@ class Phase(StrEnum):
     RUNNING = "Running"
     """The minimum is running."""
     DEGRADED = "Degraded"
-    """Was scheduled and has fewer members bound than its minimum."""
+    """Fewer members are bound than the minimum, of a scheduled group or after a quorum that could not be completed."""
     TIMED_OUT = "TimedOut"
     """maxScheduleTime passed; waits out a back-off, or until something could help."""
     SUCCEEDED = "Succeeded"
@@ -59,8 +59,8 @@ class Facts:
     """The minimum is running or has succeeded."""
     was_scheduled: bool
     """The quorum was bound in this run."""
-    short: bool
-    """Scheduled in this run, and below the minimum for as long as Degraded needs to be told."""
+    degraded: bool
+    """Below the minimum it was scheduled with, or with members bound that are to be evicted, for as long as is told."""
     backing_off: bool
     """Timed out, and the back-off has not ended."""
     failed_for_good: bool
@@ -98,9 +98,9 @@ TABLE: tuple[Step, ...] = (
     Step(WAITING, "failed_for_good", _P.FAILED),
     # The quorum is bound, whoever bound it.
     Step(WAITING, "was_scheduled", _P.SCHEDULED),
-    # A scheduled group runs, falls below its minimum, and recovers.
-    Step((_P.SCHEDULED, _P.RUNNING), "short", _P.DEGRADED),
-    Step((_P.DEGRADED,), "short", _P.SCHEDULED, unless=True),
+    # A scheduled group runs, falls below its minimum, and recovers. A quorum that cannot be completed is undone.
+    Step((*WAITING, _P.SCHEDULED, _P.RUNNING), "degraded", _P.DEGRADED),
+    Step((_P.DEGRADED,), "degraded", _P.SCHEDULED, unless=True),
     Step((_P.SCHEDULED,), "quorum_running", _P.RUNNING),
     Step((_P.RUNNING,), "quorum_running", _P.SCHEDULED, unless=True),
     # On the way to being scheduled.
@@ -114,7 +114,7 @@ TABLE: tuple[Step, ...] = (
     Step((_P.BINDING,), "binding", _P.QUEUED, unless=True),
     Step((_P.RESERVED,), "held", _P.QUEUED, unless=True),
     # A new run begins, or a failed one is given another chance by a change of its spec.
-    Step(PLACED, "was_scheduled", _P.QUEUED, unless=True),
+    Step((_P.SCHEDULED, _P.RUNNING), "was_scheduled", _P.QUEUED, unless=True),
     Step((_P.SUCCEEDED,), "ended_well", _P.PENDING, unless=True),
 )
 """Rows in order of precedence. `Failed` is left by `leave_failed`, which needs two facts at once."""

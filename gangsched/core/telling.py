@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from gangsched.core import explain
-from gangsched.core.demand import raised
+from gangsched.core import bindings, explain, undo
 from gangsched.core.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
 from gangsched.core.gang import BindState, Gang, role_of
 from gangsched.core.life import Assessment
@@ -24,6 +23,7 @@ from gangsched.core.verdict import (
     UNTOLD_REASONS,
     complaint,
     degraded_message,
+    degraded_reason,
     member_message,
     member_verdicts,
     message_of,
@@ -56,10 +56,11 @@ class Teller:
         old = told.status or GroupStatus()
         new = self._build(gang, assessment, reason)
         changed = _without_messages(old) != new
-        places_owed = bool(gang.durable_asked_at) and not gang.durable and old.reservation != new.reservation
         decided = gang.phase in AT_ONCE and old.phase != gang.phase
         newly_scheduled = bool(gang.run.scheduled_at) and not old.scheduled_time
-        if places_owed or decided or newly_scheduled:
+        if told.awaited is not None:
+            due = float("inf")
+        elif bindings.unsecured(gang) or decided or newly_scheduled:
             due = now
         elif changed or self._owed(gang, assessment, now) or _strangers(gang):
             due = max(min(gang.tell_at, now + self._policy.fold_s), gang.reason_since + self._policy.fold_s)
@@ -79,9 +80,11 @@ class Teller:
         told = gang.told
         if gang.group is not None:
             status = self._status(gang, assessment, now, reason=reason, message=message)
-            if status != told.status or told.unwritten:
-                condition_on = gang.resource_version if gang.durable_asked_at and not gang.durable else ""
-                effects.append(PatchStatus(gang.key, gang.group.uid, status, condition_on))
+            owed = bindings.unsecured(gang)
+            if status != told.status or told.unwritten or owed:
+                effects.append(PatchStatus(gang.key, gang.group.uid, status, gang.resource_version if owed else ""))
+                if status.reservation is not None:
+                    told.awaited = frozenset(binding.pod.uid for binding in gang.flying())
                 told.status = status
                 told.unwritten = False
         else:
@@ -131,11 +134,9 @@ class Teller:
         scheduled = bool(run.scheduled_at)
         good = scheduled and not (run.ended and not run.ended_well)
         conditions = [Condition("Scheduled", good, reason, "", 0.0)]
-        if scheduled and not run.ended:
-            short = gang.phase is Phase.DEGRADED
-            more = raised(gang, assessment.terms.spec)
-            why = Reason.MEMBERS_MISSING if short else Reason.MINIMUM_RAISED if more else Reason.HEALTHY
-            conditions.append(Condition("Degraded", short, why, "", 0.0))
+        why = degraded_reason(gang, assessment)
+        if why is not None:
+            conditions.append(Condition("Degraded", gang.phase is Phase.DEGRADED, why, "", 0.0))
         trying = bool(run.clock_start) or bool(gang.bindings)
         return GroupStatus(
             phase=gang.phase,
@@ -247,7 +248,9 @@ def _heard(assessment: Assessment, reason: Reason) -> bool:
 
 def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     """What the messages are made of, beside what the status counts."""
-    return (gang.refusal, assessment.hindrance, complaint(gang))
+    refused = next(undo.refusals(gang), None)
+    spared = len(gang.undo.spared) if gang.undo is not None else 0
+    return (gang.refusal, assessment.hindrance, complaint(gang), gang.undone, spared, refused.why if refused else None)
 
 
 def _basis_changed(gang: Gang, assessment: Assessment) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gangsched.core import explain
+from gangsched.core import explain, undo
 from gangsched.core.demand import raised
-from gangsched.core.gang import Gang
+from gangsched.core.gang import Gang, Undo
 from gangsched.core.life import Assessment
 from gangsched.core.model import Pod
 from gangsched.core.reasons import Reason
@@ -77,8 +77,8 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return Reason.SUCCEEDED
     if gang.phase is Phase.FAILED:
         return Reason.GANG_FAILED
-    if gang.run.scheduled_at:
-        return Reason.SCHEDULED
+    if gang.run.scheduled_at or gang.undo is not None:
+        return Reason.SCHEDULED if gang.run.scheduled_at else Reason.BINDING_UNDONE
     if assessment.hindrance is not None and (
         gang.pods or assessment.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
     ):
@@ -88,7 +88,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     if gang.flying():
         return Reason.BINDING
     if gang.phase is Phase.TIMED_OUT:
-        return Reason.TIMED_OUT
+        return Reason.BINDING_UNDONE if gang.undone else Reason.TIMED_OUT
     if not assessment.facts.complete:
         return Reason.GANG_INCOMPLETE if gang.pods else Reason.NO_MEMBERS
     if gang.refusal is not None and gang.refusal.never:
@@ -130,6 +130,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.SUCCEEDED: f"The run ended with {succeeded} members succeeded.",
         Reason.SCHEDULED: f"{len(census.bound) + census.done} members are bound or done, of {gang.run.minimum} needed.",
         Reason.BINDING: f"{len(gang.flying())} bindings are on their way.",
+        Reason.BINDING_UNDONE: _undone(gang),
         Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {complaint(gang)}",
         Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang),
         Reason.NO_MEMBERS: _nobody(gang),
@@ -141,6 +142,16 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
             f"to begin anew. {refusal}"
         )
     return said[reason].rstrip()
+
+
+def _undone(gang: Gang) -> str:
+    if gang.undo is not None and gang.undo.retried:
+        return f"{gang.undo.note}; the rest is being tried again."
+    if gang.undo is not None and any(pod.uid not in gang.undo.spared for pod in undo.targets(gang)):
+        return f"{gang.undo.note}: the bound members are evicted, so that the group starts over whole."
+    if gang.undo is not None:
+        return f"{gang.undo.note}; the condition Degraded says why the bound members are left."
+    return f"{gang.undone}: those were evicted; the group is planned anew after a back-off, or when something helps."
 
 
 def complaint(gang: Gang) -> str:
@@ -160,8 +171,26 @@ def scheduled_note(gang: Gang, assessment: Assessment) -> str:
     return f"Bound {number} {'member' if number == 1 else 'members'} to {shown}{more}."
 
 
+def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
+    """The reason of the Degraded condition, whatever its status; None for a group that has no such condition."""
+    if gang.undo is not None:
+        if any(undo.refusals(gang)):
+            return Reason.EVICTION_REFUSED
+        if gang.undo.restart is not None:
+            return Reason.RESTARTING
+        left = any(pod.uid in gang.undo.spared for pod in undo.targets(gang))
+        return Reason.PARTLY_BOUND if left else Reason.BINDING_UNDONE
+    if not gang.run.scheduled_at or gang.run.ended:
+        return None
+    if gang.phase is Phase.DEGRADED:
+        return Reason.MEMBERS_MISSING
+    return Reason.MINIMUM_RAISED if raised(gang, assessment.terms.spec) else Reason.HEALTHY
+
+
 def degraded_message(gang: Gang, assessment: Assessment) -> str:
     """The message of the Degraded condition, whatever its status."""
+    if gang.undo is not None:
+        return _evicting(gang, gang.undo)
     there = len(assessment.census.bound) + assessment.census.done
     minimum = assessment.terms.spec.minimum
     if gang.phase is Phase.DEGRADED:
@@ -171,3 +200,27 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     if minimum > gang.run.minimum:
         return f"minMember was raised from {gang.run.minimum} to {minimum}; {there} are bound."
     return "The minimum is bound."
+
+
+def _evicting(gang: Gang, doing: Undo) -> str:
+    left = undo.targets(gang)
+    spared = [pod for pod in left if pod.uid in doing.spared]
+    refusal = next(undo.refusals(gang), None)
+    parts = [doing.note]
+    if doing.retried:
+        parts.append("the rest is being tried again")
+    elif len(left) > len(spared):
+        parts.append(f"{_number(len(left) - len(spared), 'member')} still to be evicted")
+    if refusal is not None and not doing.retried:
+        parts.append(f"the API server refuses it, which is tried again: {refusal.message}")
+    if spared:
+        why = doing.spared[spared[0].uid]
+        parts.append(
+            f"{_number(len(spared), 'member')} left in place ({spared[0].name}: {why}): delete them to free their "
+            "nodes, or make room so that the rest can be bound"
+        )
+    return "; ".join(parts) + "."
+
+
+def _number(count: int, thing: str) -> str:
+    return f"{count} {thing} is" if count == 1 else f"{count} {thing}s are"

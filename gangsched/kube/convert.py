@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from gangsched.api.times import parse_time
 from gangsched.core.model import (
     Amounts,
     HostPort,
@@ -34,7 +35,20 @@ from gangsched.kube.errors import printable
 from gangsched.kube.unsupported import unsupported_fields
 
 _PHASES = {phase.value: phase for phase in PodPhase}
-_KEPT = 8192
+_KEPT = 1024
+_REJECTIONS = frozenset(
+    {
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "NodeShutdown",
+        "NodeUnschedulable",
+        "SMTAlignmentError",
+        "TaintToleration",
+        "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+    }
+)
 _NOTHING: dict[str, str] = {}
 
 
@@ -44,6 +58,7 @@ class _Said(NamedTuple):
     reason: str = ""
     message: str = ""
     resize_infeasible: bool = False
+    bound_at: float = 0.0
 
 
 _SAID_NOTHING = _Said()
@@ -75,6 +90,8 @@ def pod(found: wire.Pod) -> Pod:
         owner=_owner(meta.owner_references) if meta.owner_references else None,
         told_reason=said.reason,
         told_message=said.message,
+        rejected=status.phase == "Failed" and _is_rejection(status.reason or ""),
+        bound_at=said.bound_at,
     )
 
 
@@ -273,16 +290,32 @@ def _selector(found: wire.LabelSelector | None) -> tuple[Requirement, ...] | Non
 def _owner(references: Iterable[wire.Owner]) -> Owner | None:
     for reference in references:
         if reference.controller:
-            return Owner(kind=reference.kind, name=reference.name, uid=reference.uid)
+            group, _, _ = reference.api_version.rpartition("/")
+            return Owner(kind=reference.kind, name=reference.name, uid=reference.uid, api_group=group)
     return None
 
 
 def _said(conditions: Iterable[wire.Condition]) -> _Said:
     reason = message = ""
     infeasible = False
+    bound_at = 0.0
     for condition in conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
             reason, message = condition.reason or "", condition.message or ""
+        elif condition.type == "PodScheduled":
+            bound_at = _moment(condition.last_transition_time or "")
         elif condition.type == "PodResizePending":
             infeasible = condition.reason == "Infeasible"
-    return _Said(reason, message, infeasible)
+    return _Said(reason, message, infeasible, bound_at)
+
+
+def _moment(text: str) -> float:
+    try:
+        return parse_time(text)
+    except ValueError:
+        return 0.0
+
+
+def _is_rejection(reason: str) -> bool:
+    """Whether a pod failed because the kubelet would not admit it: pkg/kubelet/lifecycle/predicate.go, cm/admission."""
+    return reason.startswith("OutOf") or reason in _REJECTIONS

@@ -33,7 +33,7 @@ def declaration(labels: Mapping[str, str], annotations: Mapping[str, str]) -> De
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _declaration(group: str, role: str, members: str | None, time: str | None) -> Declaration:
     if not group:
         return Declaration(group="", role=role, error=f"The label {GROUP_LABEL} is empty: give it the group's name.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 
 def printable(text: str, *, limit: int = 1000) -> str:
     """The text as it may stand in a log line: control characters escaped, cut at `limit` characters."""
@@ -44,6 +46,14 @@ class ApiError(KubeError):
         self.reason = reason
         self.message = message
         self.retry_after_s = retry_after_s
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed later. Credentials that expired are renewed or end the process."""
+        return (
+            self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+            or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        )
 
 
 class AccessDenied(KubeError):  # noqa: N818 - a state of affairs

@@ -40,6 +40,8 @@ _PAGE = msgspec.json.Decoder(wire.Page)
 _EVENT = msgspec.json.Decoder(wire.WatchEvent)
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
 _STATUS = msgspec.json.Decoder(wire.Status)
+_UNREADABLE = (msgspec.DecodeError, RecursionError)
+"""What decoding raises: the second for what is nested more deeply than any object of an API server."""
 
 
 class Observer(Protocol):
@@ -160,7 +162,7 @@ class Reflector(Generic[Value]):
                 for start in range(0, len(items), _BATCH):
                     values += [self.resource.read(item)[1] for item in items[start : start + _BATCH]]
                     await asyncio.sleep(0)
-            except msgspec.DecodeError as error:
+            except _UNREADABLE as error:
                 raise Garbled(f"A list of {self.resource.name} cannot be read: {error}") from error
             if not page.metadata.continue_:
                 break
@@ -205,7 +207,7 @@ class Reflector(Generic[Value]):
                     event = self._read(line)
                     if event is not None:
                         events.append(event)
-            except msgspec.DecodeError as error:
+            except _UNREADABLE as error:
                 raise Garbled(f"A watch event of {self.resource.name} cannot be read: {error}") from error
             finally:
                 if events:

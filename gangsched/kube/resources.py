@@ -144,6 +144,33 @@ class _GroupPage(Struct, gc=False):
 _GROUP_PAGE = msgspec.json.Decoder(_GroupPage)
 
 
+class _Named(Struct, gc=False):
+    name: str = ""
+
+
+class _ApiGroups(Struct, gc=False):
+    groups: list[_Named] | None = None
+
+
+_API_GROUPS = msgspec.json.Decoder(_ApiGroups)
+
+
+async def check_discovery(session: ApiSession) -> None:
+    """See that the API server's discovery lists PodGroups' group: it does so a little later than it serves them.
+
+    Raises:
+        CrdMissing: it does not list it (yet).
+        ApiError, ApiUnreachable, Garbled: the answer did not come whole.
+    """
+    answer = await session.request("GET", "/apis")
+    try:
+        found = _API_GROUPS.decode(answer.checked().body)
+    except msgspec.DecodeError as error:
+        raise Garbled(f"The list of API groups cannot be read: {error}") from error
+    if GROUP not in {each.name for each in found.groups or ()}:
+        raise CrdMissing(f"The API server's discovery (/apis) does not list {GROUP} yet: wait.")
+
+
 async def list_groups(session: ApiSession) -> tuple[list[Group], str]:
     """All PodGroups of the cluster and the resourceVersion at which this was so.
 

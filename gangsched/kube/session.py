@@ -90,14 +90,15 @@ class ApiSession:
         body: bytes | None = None,
         content_type: str = JSON,
         timeout_s: float = 15.0,
+        connect_s: float = _CONNECT_TIMEOUT_S,
     ) -> Response:
         """Send one request and read its whole answer. `path` begins with a slash and is already quoted.
 
         Raises:
-            ApiUnreachable: no complete answer came within `timeout_s`.
+            ApiUnreachable: no connection was had within `connect_s`, or no complete answer came within `timeout_s`.
         """
         headers = {"Content-Type": content_type} if body is not None else None
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_TIMEOUT_S)
+        timeout = aiohttp.ClientTimeout(total=timeout_s, connect=connect_s)
         try:
             async with self._client.request(
                 method,

@@ -18,7 +18,8 @@ Strings = dict[str, str]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-class Owner(Struct, gc=False):
+class Owner(Struct, gc=False, rename="camel"):
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""
@@ -143,11 +144,12 @@ class PodSpec(Struct, gc=False, rename="camel"):
     host_users: bool | None = None
 
 
-class Condition(Struct, gc=False):
+class Condition(Struct, gc=False, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str | None = None
     message: str | None = None
+    last_transition_time: str | None = None
 
 
 class ContainerStatus(Struct, gc=False, rename="camel"):
@@ -158,6 +160,7 @@ class ContainerStatus(Struct, gc=False, rename="camel"):
 
 class PodStatus(Struct, gc=False, rename="camel"):
     phase: str | None = None
+    reason: str | None = None
     nominated_node_name: str | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from itertools import chain, repeat
 
 import kopf
+
+
+class _Backoffs:
+    """Pauses between kopf's tries of one request, in seconds, without end: an outage of the API server ends nobody."""
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((1.0, 1.0, 2.0, 3.0, 5.0, 8.0), repeat(13.0))
 
 
 def make_settings() -> kopf.OperatorSettings:
@@ -26,6 +35,7 @@ def make_settings() -> kopf.OperatorSettings:
     settings.watching.chunk_size = 500
     settings.networking.request_timeout = 15
     settings.networking.enforce_retry_after = True
+    settings.networking.error_backoffs = _Backoffs()
     settings.process.ultimate_exiting_timeout = 30
     return settings
 

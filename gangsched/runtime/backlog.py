@@ -2,24 +2,37 @@
 
 Who goes first
     A binding takes any free slot, and so does a conditional status write: it is a reservation, and bindings wait for
-    it. The other status patches, pod conditions and Events only tell people. Together they take at most a quarter of
-    the slots, so that a burst of bindings always finds slots, and none while a binding waits. So that they never starve
-    under an endless stream of bindings, one that has waited for `patience_s` may even then take one of two slots.
+    it. Next are evictions and the look-ups of owners before them: they undo gangs, which has a deadline, and take at
+    most half of the slots. The other status patches, pod conditions and Events only tell people and take at most a
+    quarter, so that a burst of bindings always finds slots. Neither takes any while a binding waits. So that they never
+    starve under an endless stream of bindings, one that has waited for `patience_s` may even then take one of two slots
+    of its sort.
 
 What is never sent
     Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in
     flight. A binding drops the condition that waits for its pod, and waits for one in flight, which is not tried again:
     written later it would call a bound pod unscheduled.
+    A binding that still waits can be withdrawn. An eviction of a pod or a look-up of an owner that waits or is in
+    flight already is not added again: its answer serves both.
     Events wait in a bounded queue that drops its oldest.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
-from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.effects import (
+    BindPod,
+    Effect,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    PatchPodCondition,
+    PatchStatus,
+    WithdrawBinding,
+)
 from gangsched.core.model import GroupKey
 
 
@@ -29,6 +42,13 @@ class Job(NamedTuple):
     effect: Effect
     since: float
     attempt: int = 0
+
+
+class Dropped(NamedTuple):
+    """How many decisions of each kind that waited were forgotten."""
+
+    bindings: int
+    evictions: int
 
 
 class _Newest:
@@ -84,13 +104,16 @@ class Backlog:
         events_limit: int,
         on_event_dropped: Callable[[], None],
     ) -> None:
+        self._undoing_slots = max(1, slots // 2)
         self._telling_slots = max(1, slots // 4)
         self._trickle_slots = min(2, self._telling_slots)
         self._patience_s = patience_s
         self._events_limit = events_limit
         self._on_event_dropped = on_event_dropped
-        self._bindings: deque[Job] = deque()
+        self._bindings: OrderedDict[tuple[str, str], Job] = OrderedDict()
         self._bindings_behind: dict[str, Job] = {}
+        self._undoing: OrderedDict[EvictPod | LookUpOwner, Job] = OrderedDict()
+        self._undoing_in_flight: set[EvictPod | LookUpOwner] = set()
         self._reservations: dict[GroupKey, None] = {}
         self._statuses = _Newest()
         self._conditions = _Newest()
@@ -107,6 +130,8 @@ class Backlog:
         """How many writes of this kind wait."""
         if kind is BindPod:
             return len(self._bindings) + len(self._bindings_behind)
+        if kind is EvictPod or kind is LookUpOwner:
+            return sum(isinstance(effect, kind) for effect in self._undoing)
         if kind is PatchStatus:
             return len(self._statuses)
         return len(self._conditions) if kind is PatchPodCondition else len(self._events)
@@ -115,18 +140,26 @@ class Backlog:
     def empty(self) -> bool:
         """Whether nothing waits; something may still be in flight."""
         return not (
-            self._bindings or self._bindings_behind or len(self._statuses) or len(self._conditions) or self._events
+            self._bindings
+            or self._bindings_behind
+            or self._undoing
+            or len(self._statuses)
+            or len(self._conditions)
+            or self._events
         )
 
     def add(self, effect: Effect, now: float) -> None:
         """A new decision; it replaces an older one about the same status or condition."""
         match effect:
-            case BindPod(uid=uid):
+            case BindPod(uid=uid, node=node):
                 self._conditions.drop(uid)
                 if self._conditions.flies(uid):
                     self._bindings_behind[uid] = Job(effect, now)
                 else:
-                    self._bindings.append(Job(effect, now))
+                    self._bindings[uid, node] = Job(effect, now)
+            case EvictPod() | LookUpOwner():
+                if effect not in self._undoing_in_flight:
+                    self._undoing.setdefault(effect, Job(effect, now))
             case PatchStatus(key=key):
                 self._statuses.add(key, Job(effect, now))
                 if effect.resource_version:
@@ -137,6 +170,14 @@ class Backlog:
                 self._conditions.add(uid, Job(effect, now))
             case EmitEvent():
                 self._append_event(Job(effect, now))
+
+    def withdraw(self, effect: WithdrawBinding) -> bool:
+        """Forget this binding if it waits; False if it does not: it has been sent, or was never decided."""
+        match self._bindings_behind.get(effect.uid):
+            case Job(effect=BindPod(node=node)) if node == effect.node:
+                del self._bindings_behind[effect.uid]
+                return True
+        return self._bindings.pop((effect.uid, effect.node), None) is not None
 
     def superseded(self, effect: Effect) -> bool:
         """Whether a newer decision about the same status or condition waits."""
@@ -152,6 +193,8 @@ class Backlog:
         """Put a job back that failed for now and has not been superseded."""
         again = job._replace(attempt=job.attempt + 1)
         match job.effect:
+            case EvictPod() | LookUpOwner() as effect:
+                self._undoing[effect] = again
             case PatchStatus(key=key):
                 self._statuses.add(key, again)
                 if job.effect.resource_version:
@@ -163,9 +206,7 @@ class Backlog:
 
     def next(self, now: float) -> Job | None:
         """Take the job to send now, or None if nothing may be sent before another one is done or added."""
-        job = self._next_binding(now)
-        if job is None:
-            job = self._next_telling()
+        job = self._next_binding(now) or self._next_undoing() or self._next_telling()
         if job is not None:
             self._in_flight += 1
         return job
@@ -176,23 +217,26 @@ class Backlog:
         match job.effect:
             case BindPod():
                 return
+            case EvictPod() | LookUpOwner() as effect:
+                self._undoing_in_flight.discard(effect)
+                return
             case PatchStatus(key=key):
                 self._statuses.done(key)
                 if job.effect.resource_version:
                     return
             case PatchPodCondition(uid=uid):
                 self._conditions.done(uid)
-                if uid in self._bindings_behind:
-                    self._bindings.append(self._bindings_behind.pop(uid))
-            case EmitEvent():
-                pass
+                match self._bindings_behind.pop(uid, None):
+                    case Job(effect=BindPod(node=node)) as behind:
+                        self._bindings[uid, node] = behind
         self._telling -= 1
 
-    def close(self) -> int:
-        """Forget all bindings and conditions that wait and return how many bindings; the rest may still be sent."""
-        dropped = len(self._bindings) + len(self._bindings_behind)
+    def close(self) -> Dropped:
+        """Forget all bindings, evictions, look-ups and conditions that wait; the rest may still be sent."""
+        dropped = Dropped(bindings=self.waiting(BindPod), evictions=self.waiting(EvictPod))
         self._bindings.clear()
         self._bindings_behind.clear()
+        self._undoing.clear()
         self._conditions.clear()
         return dropped
 
@@ -209,11 +253,28 @@ class Backlog:
                 return self._statuses.take(key)
         if not self._bindings:
             return None
+        return self._next_overdue(now - self._patience_s) or self._bindings.popitem(last=False)[1]
+
+    def _next_overdue(self, since: float) -> Job | None:
+        """What has waited since then or longer, although bindings wait."""
+        if self._undoing and len(self._undoing_in_flight) < self._trickle_slots:
+            effect, oldest = next(iter(self._undoing.items()))
+            if oldest.since <= since:
+                return self._take_undoing(effect)
         if self._telling < self._trickle_slots:
-            oldest = self._oldest_telling()
-            if oldest is not None and oldest.since <= now - self._patience_s:
-                return self._take_telling(oldest)
-        return self._bindings.popleft()
+            told = self._oldest_telling()
+            if told is not None and told.since <= since:
+                return self._take_telling(told)
+        return None
+
+    def _next_undoing(self) -> Job | None:
+        if not self._undoing or len(self._undoing_in_flight) >= self._undoing_slots:
+            return None
+        return self._take_undoing(next(iter(self._undoing)))
+
+    def _take_undoing(self, effect: EvictPod | LookUpOwner) -> Job:
+        self._undoing_in_flight.add(effect)
+        return self._undoing.pop(effect)
 
     def _next_telling(self) -> Job | None:
         if self._telling >= self._telling_slots:

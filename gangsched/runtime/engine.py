@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from gangsched.core.effects import BindPod, Effect
+from gangsched.core.effects import BindPod, Effect, EvictPod
 from gangsched.core.events import Event, TimePassed
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics
+from gangsched.runtime.rivals import Rivals
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +33,10 @@ class Machine(Protocol):
         """Seconds from complete to bound of the groups scheduled since the last call."""
         ...
 
+    def take_rivals(self) -> list[tuple[str, str]]:
+        """("NAMESPACE/POD", node) of pods of ours that somebody else has bound since the last call."""
+        ...
+
     def next_deadline(self) -> float | None:
         """When, in epoch seconds, the machine wants a `TimePassed`; None if never."""
         ...
@@ -40,8 +45,9 @@ class Machine(Protocol):
 class Engine:
     """The only caller of `Machine.handle`.
 
-    With `muted` it decides, logs and counts, but hands nothing on. A bug in the machine ends `run` with the exception:
-    the process ends, is started again and rebuilds its state from the cluster.
+    With `muted` it decides, logs and counts, but hands nothing on, and whoever binds pods meanwhile is no rival. A bug
+    in the machine ends `run` with the exception: the process ends, is started again and rebuilds its state from the
+    cluster.
     """
 
     def __init__(
@@ -63,12 +69,17 @@ class Engine:
         self._muted = muted
         self._monotonic = monotonic
         self._turned = monotonic()
+        self._rivals = Rivals(metrics, monotonic=monotonic)
         self._synced = False
 
     @property
     def synced(self) -> bool:
-        """Whether the machine has been told that everything was listed, so that it decides."""
+        """Whether the machine has been told to decide: everything is listed and, with election, this replica leads."""
         return self._synced
+
+    def rivals_problem(self) -> str:
+        """What is wrong if somebody else binds our pods; empty if nobody does."""
+        return self._rivals.problem()
 
     def silent_s(self) -> float:
         """For how many seconds the loop has not turned; it turns at least every five while it lives."""
@@ -102,9 +113,12 @@ class Engine:
         self._metrics.passed(self._monotonic() - began, inputs)
         for waited_s in self._machine.take_waits():
             self._metrics.gang_waited(waited_s)
+        rivals = self._machine.take_rivals()
+        if not self._muted:
+            self._rivals.seen(rivals)
         for effect in effects:
             self._metrics.decided(type(effect).__name__)
-        self._log_bindings(effects)
+        self._log_decisions(effects)
         if not self._muted:
             self._submit(effects)
         if not self._synced and "Synced" in inputs:
@@ -118,8 +132,11 @@ class Engine:
         gc.collect()
         gc.freeze()
 
-    def _log_bindings(self, effects: Iterable[Effect]) -> None:
-        said = "would bind (dry run)" if self._muted else "binding"
+    def _log_decisions(self, effects: Iterable[Effect]) -> None:
+        binding = "would bind (dry run)" if self._muted else "binding"
+        evicting = "would evict (dry run)" if self._muted else "evicting"
         for effect in effects:
             if isinstance(effect, BindPod):
-                _log.info(said, extra={"pod": f"{effect.namespace}/{effect.name}", "node": effect.node})
+                _log.info(binding, extra={"pod": f"{effect.namespace}/{effect.name}", "node": effect.node})
+            elif isinstance(effect, EvictPod):
+                _log.warning(evicting, extra={"pod": f"{effect.namespace}/{effect.name}"})

@@ -9,46 +9,38 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
-from typing import Protocol
 
-from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, Event, PodBound, StatusRefused, StatusWritten
+from gangsched.core.effects import (
+    BindPod,
+    Effect,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    PatchPodCondition,
+    PatchStatus,
+    WithdrawBinding,
+)
+from gangsched.core.events import (
+    BindRefused,
+    Event,
+    EvictionRefused,
+    OwnerSeen,
+    Refused,
+    StatusRefused,
+    StatusWritten,
+)
 from gangsched.core.model import GroupKey
+from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer, Outcome
 from gangsched.runtime.backlog import Backlog, Job
+from gangsched.runtime.calls import Timer, Writes
 from gangsched.runtime.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 
-_KINDS: tuple[type[Effect], ...] = (BindPod, PatchStatus, PatchPodCondition, EmitEvent)
-
-
-class Writes(Protocol):
-    """One call to the API server each; none raises for anything that the server or the network does."""
-
-    async def bind(self, effect: BindPod) -> PodBound | BindRefused:
-        """Bind the pod."""
-        ...
-
-    async def patch_status(self, effect: PatchStatus) -> Answer:
-        """Write a PodGroup's status."""
-        ...
-
-    async def patch_condition(self, effect: PatchPodCondition) -> Answer:
-        """Set a pod's `PodScheduled` condition."""
-        ...
-
-    async def emit(self, effect: EmitEvent) -> Answer:
-        """Create an Event."""
-        ...
-
-
-class Timer(Protocol):
-    """Something that will be done later unless it is cancelled."""
-
-    def cancel(self) -> None:
-        """Do not do it."""
-        ...
+_KINDS: tuple[type[Effect], ...] = (BindPod, EvictPod, LookUpOwner, PatchStatus, PatchPodCondition, EmitEvent)
+# More than any back-off needs; without a limit the factor would in the end be too large for a float.
+_MOST_DOUBLINGS = 16
 
 
 def _later(delay_s: float, action: Callable[[], None]) -> Timer:
@@ -58,8 +50,12 @@ def _later(delay_s: float, action: Callable[[], None]) -> Timer:
 class Executor:
     """A fixed set of workers that send writes in the order of `Backlog`.
 
-    A binding is sent once; its answer goes to the inbox and the machine decides. The other writes are retried here up
-    to `attempts` times with full-jitter back-off while the server is unavailable.
+    A binding or eviction is sent once; its answer goes to the inbox and the machine decides. The other writes are
+    retried here up to `attempts` times with full-jitter back-off while the server is unavailable, a look-up of an owner
+    until it is answered, because the machine waits for it.
+
+    `allowed` is asked immediately before anything is sent. Once it says no, what was decided is forgotten and nothing
+    is posted: another process may lead already.
     """
 
     def __init__(
@@ -75,6 +71,7 @@ class Executor:
         backoff_max_s: float = 30.0,
         patience_s: float = 1.0,
         events_limit: int = 1000,
+        allowed: Callable[[], bool] = lambda: True,
         monotonic: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
         later: Callable[[float, Callable[[], None]], Timer] = _later,
@@ -87,6 +84,8 @@ class Executor:
         self._attempts = attempts
         self._backoff_s = backoff_s
         self._backoff_max_s = backoff_max_s
+        self._allowed = allowed
+        self._withheld = False
         self._monotonic = monotonic
         self._jitter = jitter
         self._later = later
@@ -107,6 +106,11 @@ class Executor:
             return
         now = self._monotonic()
         for effect in effects:
+            if isinstance(effect, WithdrawBinding):
+                self._withdraw(effect)
+                continue
+            if isinstance(effect, LookUpOwner) and effect.uid in self._retries:
+                continue
             older = self._retries.pop(_subject(effect), None)
             if older is not None:
                 older.cancel()
@@ -121,15 +125,15 @@ class Executor:
                 workers.create_task(self._work(), name=f"executor-{number}")
 
     async def drain(self, timeout_s: float) -> int:
-        """Stop: drop the bindings and pod conditions that wait, let everything in flight end, send statuses and Events.
+        """Stop: let everything in flight end, send the statuses and Events that wait, and drop the rest.
 
         Returns how many writes were still in flight or waiting when `timeout_s` had passed; 0 if all ended.
         """
         self._closing = True
         dropped = self._backlog.close()
-        if dropped:
-            self._metrics.bindings_dropped(dropped)
-            _log.info("bindings not sent because of the shutdown", extra={"count": dropped})
+        if any(dropped):
+            self._metrics.dropped(bindings=dropped.bindings, evictions=dropped.evictions)
+            _log.info("bindings and evictions not sent because of the shutdown", extra=dropped._asdict())
         for timer in self._retries.values():
             timer.cancel()
         self._retries.clear()
@@ -151,7 +155,10 @@ class Executor:
                 self._idle.append(woken)
                 await woken
                 continue
-            await self._send(job)
+            if self._allowed():
+                await self._send(job)
+            else:
+                self._withhold(job)
             self._backlog.done(job)
             self._note_quiet()
 
@@ -166,16 +173,32 @@ class Executor:
         if self._closing and self._backlog.in_flight == 0 and self._backlog.empty:
             self._quiet.set()
 
+    def _withdraw(self, effect: WithdrawBinding) -> None:
+        if self._backlog.withdraw(effect):
+            self._metrics.binding_withdrawn()
+            said = "it was withdrawn before it was sent"
+            self._post((BindRefused(uid=effect.uid, node=effect.node, why=Refused.WITHDRAWN, message=said),))
+
+    def _withhold(self, job: Job) -> None:
+        self._metrics.withheld(type(job.effect).__name__)
+        if not self._withheld:
+            self._withheld = True
+            _log.warning("nothing more is sent: this process may not write any longer, for another may lead by now")
+
     async def _send(self, job: Job) -> None:
         match job.effect:
             case BindPod() as effect:
                 await self._bind(effect)
+            case EvictPod() as effect:
+                await self._evict(effect)
+            case LookUpOwner() as effect:
+                self._answered_owner(job, effect, await self._writes.look_up_owner(effect))
             case PatchStatus() as effect:
                 self._answered_status(job, effect, await self._writes.patch_status(effect))
             case PatchPodCondition() as effect:
-                self._answered(job, await self._writes.patch_condition(effect))
+                self._answered(job, effect, await self._writes.patch_condition(effect))
             case EmitEvent() as effect:
-                self._answered(job, await self._writes.emit(effect))
+                self._answered(job, effect, await self._writes.emit(effect))
 
     async def _bind(self, effect: BindPod) -> None:
         sent = self._monotonic()
@@ -194,21 +217,45 @@ class Executor:
             )
         self._post((answer,))
 
+    async def _evict(self, effect: EvictPod) -> None:
+        answer = await self._writes.evict(effect)
+        result = answer.why.value if isinstance(answer, EvictionRefused) else "Evicted"
+        self._metrics.evicted(result)
+        pod = f"{effect.namespace}/{effect.name}"
+        if isinstance(answer, EvictionRefused):
+            _log.warning("eviction refused", extra={"pod": pod, "why": result, "answer": answer.message})
+        else:
+            _log.info("evicted", extra={"pod": pod})
+        self._post((answer,))
+
+    def _answered_owner(self, job: Job, effect: LookUpOwner, answer: OwnerSeen | Unanswered) -> None:
+        kind = type(effect).__name__
+        if isinstance(answer, OwnerSeen):
+            self._metrics.written(kind, "Seen")
+            self._post((answer,))
+            return
+        self._metrics.written(kind, Outcome.UNAVAILABLE.value)
+        if job.attempt + 1 == self._attempts:
+            owner = f"{effect.namespace}/{effect.name}"
+            _log.warning("a Job could not be read yet; trying on", extra={"job": owner, "answer": answer.message})
+        if not self._closing:
+            self._retry_later(job, answer.retry_after_s)
+
     def _answered_status(self, job: Job, effect: PatchStatus, answer: Answer) -> None:
         if answer.outcome is Outcome.WRITTEN:
             reserved = effect.status.reservation is not None
             self._post((StatusWritten(effect.key, answer.resource_version, reserved=reserved),))
         elif answer.outcome is Outcome.GONE:
             self._on_group_gone(effect.key)
-        if not self._answered(job, answer) and answer.outcome is not Outcome.WRITTEN:
+        if not self._answered(job, effect, answer) and answer.outcome is not Outcome.WRITTEN:
             self._post((StatusRefused(key=effect.key, stale=answer.outcome is Outcome.STALE),))
 
-    def _answered(self, job: Job, answer: Answer) -> bool:
+    def _answered(self, job: Job, effect: PatchStatus | PatchPodCondition | EmitEvent, answer: Answer) -> bool:
         """Count the answer; True if the write, or a newer one in its place, will be tried again."""
-        kind = type(job.effect).__name__
+        kind = type(effect).__name__
         self._metrics.written(kind, answer.outcome.value)
         if answer.outcome is Outcome.UNAVAILABLE and not self._closing:
-            if self._backlog.superseded(job.effect):
+            if self._backlog.superseded(effect):
                 return True
             if job.attempt + 1 < self._attempts:
                 self._retry_later(job, answer.retry_after_s)
@@ -218,7 +265,7 @@ class Executor:
                 "write given up",
                 extra={
                     "kind": kind,
-                    "object": _object_of(job.effect),
+                    "object": _object_of(effect),
                     "outcome": answer.outcome.value,
                     "attempts": job.attempt + 1,
                     "answer": answer.message,
@@ -227,7 +274,7 @@ class Executor:
         return False
 
     def _retry_later(self, job: Job, retry_after_s: float) -> None:
-        longest = min(self._backoff_s * 2**job.attempt, self._backoff_max_s)
+        longest = min(self._backoff_s * 2 ** min(job.attempt, _MOST_DOUBLINGS), self._backoff_max_s)
         delay = retry_after_s or longest * self._jitter()
         subject = _subject(job.effect)
 
@@ -247,13 +294,11 @@ def _subject(effect: Effect) -> Hashable:
     match effect:
         case PatchStatus(key=key):
             return key
-        case PatchPodCondition(uid=uid) | BindPod(uid=uid):
+        case PatchPodCondition(uid=uid) | BindPod(uid=uid) | LookUpOwner(uid=uid):
             return uid
         case _:
             return object()
 
 
-def _object_of(effect: Effect) -> str:
-    if isinstance(effect, PatchStatus):
-        return str(effect.key)
-    return f"{effect.namespace}/{effect.name}"
+def _object_of(effect: PatchStatus | PatchPodCondition | EmitEvent) -> str:
+    return str(effect.key) if isinstance(effect, PatchStatus) else f"{effect.namespace}/{effect.name}"

@@ -61,6 +61,7 @@ class GroupFeed:
         self._sleep = sleep
         self._jitter = jitter
         self._wanted = asyncio.Event()
+        self._awaited: list[asyncio.Future[None]] = []
         self._known: dict[GroupKey, Group] = {}
         self._meanwhile: list[_News] | None = None
         self.synced = asyncio.Event()
@@ -78,6 +79,13 @@ class GroupFeed:
         self._metrics.relisted(RESOURCE, cause)
         self._wanted.set()
 
+    async def renew(self, cause: str) -> None:
+        """List anew and wait until a list that was begun after this call has been posted."""
+        posted = asyncio.get_running_loop().create_future()
+        self._awaited.append(posted)
+        self.relist(cause)
+        await posted
+
     async def run(self) -> None:
         """List at once and then whenever asked to, for ever."""
         await self._list_until_done()
@@ -86,7 +94,11 @@ class GroupFeed:
             await self._wanted.wait()
             await self._sleep(self._debounce_s)
             self._wanted.clear()
+            awaited, self._awaited = self._awaited, []
             await self._list_until_done()
+            for posted in awaited:
+                if not posted.done():
+                    posted.set_result(None)
 
     def _take(self, news: _News) -> None:
         if self._meanwhile is not None:

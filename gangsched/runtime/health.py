@@ -17,17 +17,22 @@ Problems = Callable[[], Sequence[str]]
 """Says what is wrong, one sentence each; nothing if all is well."""
 
 
+Role = Callable[[], str]
+"""Says what this replica does, such as "leading", for whoever looks at /readyz."""
+
+
 class ListenError(Exception):
     """The address cannot be listened on; the message says why."""
 
 
 class Health:
-    """The HTTP server. `alive` and `ready` are asked at each request."""
+    """The HTTP server. `alive`, `ready` and `role` are asked at each request."""
 
-    def __init__(self, metrics: Metrics, *, alive: Problems, ready: Problems) -> None:
+    def __init__(self, metrics: Metrics, *, alive: Problems, ready: Problems, role: Role) -> None:
         self._metrics = metrics
         self._alive = alive
         self._ready = ready
+        self._role = role
         app = web.Application()
         app.router.add_get("/metrics", self._render)
         app.router.add_get("/livez", self._livez)
@@ -60,13 +65,13 @@ class Health:
         return web.Response(body=self._metrics.render(), headers={"Content-Type": _METRICS_TYPE})
 
     async def _livez(self, _: web.Request) -> web.Response:
-        return _answer(self._alive())
+        return _answer(self._alive(), well="ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        return _answer(self._ready())
+        return _answer(self._ready(), well=f"ok: {self._role()}")
 
 
-def _answer(problems: Sequence[str]) -> web.Response:
+def _answer(problems: Sequence[str], *, well: str) -> web.Response:
     if not problems:
-        return web.Response(text="ok\n")
+        return web.Response(text=f"{well}\n")
     return web.Response(status=503, text="".join(f"{problem}\n" for problem in problems))

@@ -134,7 +134,14 @@ class Metrics:
         registry.register(self._known)
         self._bindings = Counter(
             "gangsched_bindings",
-            "Bindings sent, by result: Bound, or why not; Dropped were decided but never sent because of a shutdown.",
+            "Bindings sent, by result: Bound, or why not. Withdrawn and Dropped were never sent: the scheduler thought"
+            " better of them, or was shut down.",
+            ["result"],
+            registry=registry,
+        )
+        self._evictions = Counter(
+            "gangsched_evictions",
+            "Evictions sent, by result: Evicted, or why not; Dropped were never sent because of a shutdown.",
             ["result"],
             registry=registry,
         )
@@ -146,8 +153,14 @@ class Metrics:
         )
         self._writes = Counter(
             "gangsched_writes",
-            "Status patches, pod conditions and Events sent, by kind and result.",
+            "Status patches, pod conditions, Events and look-ups of owners sent, by kind and result.",
             ["kind", "result"],
+            registry=registry,
+        )
+        self._withheld = Counter(
+            "gangsched_writes_withheld",
+            "Writes never sent because this process was no longer allowed to write, by kind.",
+            ["kind"],
             registry=registry,
         )
         self._queued = Gauge(
@@ -192,6 +205,26 @@ class Metrics:
         self._synced = Gauge(
             "gangsched_synced", "1 once every kind of object has been listed and decisions began.", registry=registry
         )
+        self._leader = Gauge(
+            "gangsched_leader",
+            "1 while this replica may write: it holds the lease, or runs without leader election and no dry run.",
+            registry=registry,
+        )
+        self._lease_transitions = Gauge(
+            "gangsched_lease_transitions",
+            "How often the lease has changed hands, as the Lease itself says; 0 without leader election.",
+            registry=registry,
+        )
+        self._renewal_failures = Counter(
+            "gangsched_lease_renewal_failures",
+            "Attempts of this leader to renew the lease that failed.",
+            registry=registry,
+        )
+        self._rival_bindings = Counter(
+            "gangsched_rival_bindings",
+            "Pods of our schedulerNames that somebody else has bound while this replica led.",
+            registry=registry,
+        )
         Gauge(
             "gangsched_build_info", "Always 1; the labels tell the version.", ["version", "python"], registry=registry
         ).labels(version("gangsched"), platform.python_version()).set(1)
@@ -205,13 +238,26 @@ class Metrics:
         self._bindings.labels(result).inc()
         self._binding_duration.observe(duration_s)
 
-    def bindings_dropped(self, count: int) -> None:
-        """So many decided bindings were not sent because of a shutdown."""
-        self._bindings.labels("Dropped").inc(count)
+    def binding_withdrawn(self) -> None:
+        """A decided binding was withdrawn before it was sent."""
+        self._bindings.labels("Withdrawn").inc()
+
+    def evicted(self, result: str) -> None:
+        """An eviction was answered with this result."""
+        self._evictions.labels(result).inc()
+
+    def dropped(self, *, bindings: int, evictions: int) -> None:
+        """So many decided bindings and evictions were not sent because of a shutdown."""
+        self._bindings.labels("Dropped").inc(bindings)
+        self._evictions.labels("Dropped").inc(evictions)
 
     def written(self, kind: str, result: str) -> None:
-        """A status patch, pod condition or Event was answered with this result."""
+        """A status patch, pod condition, Event or look-up was answered with this result."""
         self._writes.labels(kind, result).inc()
+
+    def withheld(self, kind: str) -> None:
+        """A decided write of this kind was not sent because this process was no longer allowed to."""
+        self._withheld.labels(kind).inc()
 
     def read_queue_from(self, kind: str, waiting: Callable[[], int]) -> None:
         """Take the number of waiting writes of this kind from this function at every scrape."""
@@ -250,6 +296,22 @@ class Metrics:
     def synced(self) -> None:
         """Every kind of object has been listed."""
         self._synced.set(1)
+
+    def read_leader_from(self, held: Callable[[], bool]) -> None:
+        """Ask this function at every scrape whether this replica may write."""
+        self._leader.set_function(held)
+
+    def lease_transitions(self, count: int) -> None:
+        """The Lease says that it has changed hands so often."""
+        self._lease_transitions.set(count)
+
+    def renewal_failed(self) -> None:
+        """An attempt to renew the lease that we hold failed."""
+        self._renewal_failures.inc()
+
+    def rivals_bound(self, count: int) -> None:
+        """Somebody else has bound so many pods that are ours to bind."""
+        self._rival_bindings.inc(count)
 
     def render(self) -> bytes:
         """All metrics in the Prometheus text format."""

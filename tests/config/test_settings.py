@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gangsched.config.settings import Backoff, InvalidConfig, Settings, load
+from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
 from gangsched.core.policy import Policy
 
 
@@ -33,6 +33,8 @@ def test_every_key_is_read(tmp_path):
         backoff: {initial: 1s, max: 1h}
         repairDeadline: 45s
         bindConcurrency: 8
+        leaderElection:
+          {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s, resourceName: mine, resourceNamespace: sys}
         listen: 127.0.0.1:0
         logFormat: json
     """
@@ -49,6 +51,13 @@ def test_every_key_is_read(tmp_path):
         seed=7,
     )
     assert (settings.bind_concurrency, settings.listen, settings.log_format) == (8, "127.0.0.1:0", "json")
+    assert settings.leader_election.model_dump() == {
+        "lease_duration": "30s",
+        "renew_deadline": "20s",
+        "retry_period": "3s",
+        "resource_name": "mine",
+        "resource_namespace": "sys",
+    }
 
 
 def test_flags_win_over_the_file(tmp_path):
@@ -69,7 +78,8 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             "schedulerName: a",
             (
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
-                "defaultMaxScheduleTime, listen, logFormat, maxPriority, namespace, repairDeadline, schedulerNames"
+                "defaultMaxScheduleTime, leaderElection, listen, logFormat, maxPriority, namespace, "
+                "repairDeadline, schedulerNames"
             ),
         ),
         ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),
@@ -85,6 +95,25 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             "backoff: {initial: 1h}",
             "backoff: max must not be below initial: raise backoff.max or lower backoff.initial",
         ),
+        (
+            "leaderElection: {namespace: a}",
+            (
+                "leaderElection.namespace is not a known key: correct or remove it; known keys are leaseDuration, "
+                "renewDeadline, resourceName, resourceNamespace, retryPeriod"
+            ),
+        ),
+        (
+            "leaderElection: {leaseDuration: 14s}",
+            (
+                "leaderElection: leaseDuration must be at least 5s longer than renewDeadline, the time that the "
+                "leader's last binding may take: raise leaseDuration or lower renewDeadline"
+            ),
+        ),
+        (
+            "leaderElection: {retryPeriod: 10s}",
+            ("leaderElection: retryPeriod must be below renewDeadline: raise renewDeadline or lower retryPeriod"),
+        ),
+        ("leaderElection: {resourceName: ''}", "leaderElection.resourceName must have at least 1 character"),
         ("backoff: 10s", "backoff must be a valid dictionary or instance of Backoff"),
         (
             "defaultMaxScheduleTime: 60",
@@ -149,7 +178,9 @@ def test_the_address_to_listen_on_is_split(listen, address):
 
 
 @pytest.mark.parametrize(
-    "field", [*Settings.model_fields.items(), *Backoff.model_fields.items()], ids=lambda field: field[0]
+    "field",
+    [item for part in (Settings, Backoff, LeaderElection) for item in part.model_fields.items()],
+    ids=lambda field: field[0],
 )
 def test_every_setting_is_described(field):
     _, info = field

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core import cluster as module
-from gangsched.core.cluster import ACCEPTED, STATIC_REASONS, VACANT, Cluster
+from gangsched.core import feasibility as module
+from gangsched.core.cluster import Cluster
+from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS, VACANT
 from gangsched.core.model import HostPort, NodeTerm, PodPhase, PodTerm, Requirement
 from gangsched.core.reasons import NodeReason
 from tests.builders import node, pod, shape

@@ -30,7 +30,7 @@ def consistent(given):
     return not (
         (given.ended_well and given.ended_badly)
         or (ended and (given.was_scheduled or given.failed_for_good))
-        or ((given.short or given.quorum_running) and not given.was_scheduled)
+        or ((given.degraded or given.quorum_running) and not given.was_scheduled)
         or (given.was_scheduled and (given.held or given.binding or given.failed_for_good))
         or (given.held and given.binding)
         or (given.failed_for_good and (given.held or given.binding or given.backing_off))
@@ -62,7 +62,7 @@ def expected(given):
         return Phase.FAILED
     if given.was_scheduled:
         placed = Phase.RUNNING if given.quorum_running else Phase.SCHEDULED
-        return Phase.DEGRADED if given.short else placed
+        return Phase.DEGRADED if given.degraded else placed
     waiting = Phase.QUEUED if given.complete else Phase.PENDING
     waiting = Phase.TIMED_OUT if given.backing_off else waiting
     waiting = Phase.RESERVED if given.held else waiting
@@ -85,7 +85,7 @@ def test_the_facts_alone_decide_the_phase_wherever_the_group_comes_from(phase):
         (Phase.BINDING, ("complete", "held"), Phase.RESERVED),
         (Phase.BINDING, ("complete", "was_scheduled"), Phase.SCHEDULED),
         (Phase.SCHEDULED, ("complete", "was_scheduled", "quorum_running"), Phase.RUNNING),
-        (Phase.RUNNING, ("complete", "was_scheduled", "short"), Phase.DEGRADED),
+        (Phase.RUNNING, ("complete", "was_scheduled", "degraded"), Phase.DEGRADED),
         (Phase.DEGRADED, ("complete", "was_scheduled", "quorum_running"), Phase.RUNNING),
         (Phase.QUEUED, ("complete", "backing_off"), Phase.TIMED_OUT),
         (Phase.TIMED_OUT, ("complete",), Phase.QUEUED),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from testbed.api import ApiError
+from testbed.api import Api, ApiError
 from testbed.control_plane import ControlPlane
 from testbed.workloads import member, pod_group
 
@@ -112,6 +113,18 @@ class Cluster:
         return (
             f"pods: { {pod['metadata']['name']: pod['spec'].get('nodeName') for pod in self.pods()} } groups: {groups}"
         )
+
+
+def end_terminating(api: Api, namespace: str) -> None:
+    """Do what a kubelet does and KWOK does not: a pod that terminates ends in the phase Failed.
+
+    The Job controller waits for that before it gives up its finalizer and makes another pod.
+    """
+    for pod in api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]:
+        if "deletionTimestamp" in pod["metadata"] and pod["status"]["phase"] in ("Pending", "Running"):
+            path = f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}/status"
+            with contextlib.suppress(ApiError):
+                api.merge(path, {"status": {"phase": "Failed"}})
 
 
 def _condition(status: Json, type_: str) -> Json:

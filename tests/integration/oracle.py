@@ -18,7 +18,8 @@ from typing import Any, Self
 
 import msgspec
 
-from gangsched.core.cluster import ACCEPTED, STATIC_REASONS, Cluster
+from gangsched.core.cluster import Cluster
+from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS
 from gangsched.core.model import Pod
 from gangsched.core.placement import classify
 from gangsched.core.reasons import NodeReason

@@ -91,9 +91,11 @@ def test_an_unknown_or_reserved_value_is_refused_by_name(cluster, setting, named
 
 def test_the_deployment_is_admitted_and_locked_down(installed):
     deployment = installed.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gangsched")
-    assert deployment["status"]["readyReplicas"] == 1
-    assert deployment["spec"]["replicas"] == 1
-    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    assert deployment["status"]["readyReplicas"] == 2
+    assert deployment["spec"]["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+    }
 
     pod = deployment["spec"]["template"]["spec"]
     container = pod["containers"][0]
@@ -127,19 +129,42 @@ def test_the_deployment_meets_the_restricted_pod_security_standard(installed):
         ("patch", "pods", "status", True),
         ("patch", "pods", "", False),
         ("delete", "pods", "", False),
-        ("create", "pods", "eviction", False),
+        ("create", "pods", "eviction", True),
+        ("get", "jobs.batch", "", True),
         ("patch", "nodes", "", False),
         ("patch", "podgroups.gangsched.io", "status", True),
         ("patch", "podgroups.gangsched.io", "", False),
         ("delete", "podgroups.gangsched.io", "", False),
         ("list", "secrets", "", False),
         ("create", "events.events.k8s.io", "", True),
+        ("get", "leases.coordination.k8s.io", "", False),
     ],
 )
 def test_the_operators_account_may_do_what_it_needs_and_no_more(installed, verb, resource, subresource, allowed):
     flags = [f"--subresource={subresource}"] if subresource else []
     answer = installed.kubectl("auth", "can-i", verb, resource, *flags, "--as", ACCOUNT, "-n", "default", check=False)
     assert answer.splitlines()[0] == ("yes" if allowed else "no")
+
+
+@pytest.mark.parametrize(
+    ("verb", "lease", "allowed"),
+    [
+        ("get", "gangsched", True),
+        ("patch", "gangsched", True),
+        ("delete", "gangsched", False),
+        ("get", "another", False),
+        ("patch", "another", False),
+    ],
+)
+def test_of_leases_the_operators_account_may_use_its_own_in_its_namespace(installed, verb, lease, allowed):
+    question = ("auth", "can-i", verb, f"leases.coordination.k8s.io/{lease}", "--as", ACCOUNT, "-n", NAMESPACE)
+    assert installed.kubectl(*question, check=False).splitlines()[0] == ("yes" if allowed else "no")
+
+
+def test_one_replica_at_a_time_may_be_evicted(installed):
+    budget = installed.api.get(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/gangsched")
+    assert budget["spec"]["maxUnavailable"] == 1
+    until(lambda: installed.kubectl("get", "pdb", "-n", NAMESPACE, "-o", "jsonpath={..status.expectedPods}") == "2")
 
 
 @pytest.mark.parametrize(
@@ -197,13 +222,16 @@ def test_a_user_with_edit_creates_a_podgroup_and_a_viewer_only_reads_it(installe
 def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(installed, tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text(installed.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/gangsched")["data"]["config.yaml"])
-    assert yaml.safe_load(config.read_text()) == {"repairDeadline": "20s"}
+    assert yaml.safe_load(config.read_text()) == {
+        "repairDeadline": "20s",
+        "leaderElection": {"resourceName": "gangsched", "resourceNamespace": NAMESPACE},
+    }
     for name in ("one", "two"):
         installed.add_node(name, cpu="2")
     operator = installed.spawn(
         "operator",
         [
-            *(sys.executable, "-m", "gangsched", "run", "--no-leader-elect", "--listen", "127.0.0.1:0"),
+            *(sys.executable, "-m", "gangsched", "run", "--listen", "127.0.0.1:0"),
             *("--kubeconfig", installed.kubeconfig_of_service_account(NAMESPACE, "gangsched"), "--config", config),
         ],
     )
@@ -219,7 +247,10 @@ def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(in
     until(running)
     until(lambda: installed.api.get(f"{GROUPS}/gang").get("status", {}).get("phase") == "Running")
     until(lambda: "Scheduled" in installed.kubectl("get", "events", "--field-selector=involvedObject.name=gang"))
-    assert operator.stop() == 0, operator.log_tail()
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gangsched"
+    assert installed.api.get(lease)["spec"]["holderIdentity"]
+    assert operator.stop(timeout_s=30) == 0, operator.log_tail()
+    assert installed.api.get(lease)["spec"]["holderIdentity"] == ""
     assert refused_requests(installed) == []
     for name in names:
         installed.api.delete(f"{PODS}/{name}", grace_s=0)

@@ -54,8 +54,8 @@ def test_a_whole_pod_is_read() -> None:
         creationTimestamp="2026-01-01T00:00:00Z",
         deletionTimestamp="2026-01-01T00:01:00Z",
         ownerReferences=[
-            {"kind": "Node", "name": "n", "uid": "1"},
-            {"kind": "StatefulSet", "name": "a", "uid": "2", "controller": True},
+            {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "1"},
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "a", "uid": "2", "controller": True},
         ],
     )
     assert (found.uid, found.namespace, found.name, found.node) == ("u", "team", "a-0", "n1")
@@ -70,7 +70,23 @@ def test_a_whole_pod_is_read() -> None:
     assert found.declaration is not None
     assert (found.declaration.group, found.declaration.min_member) == ("a", 3)
     assert found.labels == (("app", "x"), ("gangsched.io/pod-group", "a"))
-    assert found.owner == Owner(kind="StatefulSet", name="a", uid="2")
+    assert found.owner == Owner(kind="StatefulSet", name="a", uid="2", api_group="apps")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "group"), [("batch/v1", "batch"), ("v1", ""), ("kubeflow.org/v2beta1", "kubeflow.org"), ("", "")]
+)
+def test_the_api_group_of_an_owner_is_told(api_version: str, group: str) -> None:
+    reference = {"apiVersion": api_version, "kind": "Job", "name": "j", "uid": "1", "controller": True}
+    owner = pod(ownerReferences=[reference]).owner
+    assert owner is not None
+    assert owner.api_group == group
+
+
+def test_a_pod_that_its_kubelet_rejects_is_one_that_failed_on_its_node() -> None:
+    status = {"phase": "Failed", "reason": "OutOfcpu", "message": "Pod was rejected: Node didn't have enough resource"}
+    found = pod({"nodeName": "n1"}, status=status)
+    assert (found.phase, found.node, found.terminal) == (PodPhase.FAILED, "n1", True)
 
 
 def test_a_pod_of_which_nothing_is_said_has_the_defaults_of_the_api() -> None:

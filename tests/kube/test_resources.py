@@ -26,6 +26,7 @@ from gangsched.kube.resources import (
     PODS,
     PRIORITY_CLASSES,
     Resource,
+    check_discovery,
     decode_pod,
     list_groups,
 )
@@ -118,3 +119,24 @@ async def test_a_list_of_groups_that_does_not_come_whole_is_an_error(answer: Any
     async with serving(api) as session:
         with pytest.raises(error):
             await list_groups(session)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (body({"groups": [{"name": "apps"}, {"name": "gangsched.io"}]}), None),
+        (body({"groups": [{"name": "apps"}]}), CrdMissing),
+        (body({"groups": None}), CrdMissing),
+        (body({"groups": 5}), Garbled),
+        (status(503), ApiError),
+    ],
+)
+async def test_podgroups_that_discovery_does_not_list_yet_are_waited_for(answer, error) -> None:
+    api = FakeApi()
+    api.answer("GET", "/apis", answer)
+    async with serving(api) as session:
+        if error is None:
+            await check_discovery(session)
+        else:
+            with pytest.raises(error):
+                await check_discovery(session)

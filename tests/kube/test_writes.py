@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod, EmitEvent, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, PodBound, Refused
+from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
+from gangsched.core.events import BindRefused, EvictionRefused, Refused, Spared
 from gangsched.core.model import GroupKey, GroupStatus
 from gangsched.kube.credentials import Connection
+from gangsched.kube.owners import Unanswered
 from gangsched.kube.session import ApiSession
-from gangsched.kube.writes import Answer, ApiWrites, Outcome, bind, emit_event, patch_condition, patch_status
-from tests.kube.fake_api import FakeApi, body, dropped, serving, status, stream
+from gangsched.kube.writes import Answer, ApiWrites, Outcome, emit_event, patch_condition, patch_status
+from tests.kube.fake_api import FakeApi, body, serving, status
 
 POD_PATH = "/api/v1/namespaces/team/pods/a-0"
-BIND_PATH = f"{POD_PATH}/binding"
 STATUS_PATH = "/apis/gangsched.io/v1alpha1/namespaces/team/podgroups/g/status"
 EVENTS_PATH = "/apis/events.k8s.io/v1/namespaces/team/events"
 BIND = BindPod(uid="u1", namespace="team", name="a-0", node="n1")
@@ -25,13 +25,6 @@ EVENT = EmitEvent(
 )
 
 
-def pod(*, uid: str = "u1", node: str | None = None, deleted: str | None = None, gates: Any = None) -> Any:
-    return {
-        "metadata": {"name": "a-0", "uid": uid, "deletionTimestamp": deleted},
-        "spec": {"nodeName": node, "schedulingGates": gates},
-    }
-
-
 async def nobody_listening() -> ApiSession:
     async def authorization() -> str | None:
         return None
@@ -39,119 +32,21 @@ async def nobody_listening() -> ApiSession:
     return ApiSession(Connection(server="http://127.0.0.1:9", authorization=authorization))
 
 
-async def test_a_binding_carries_the_uid_and_is_bounded_on_the_server() -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, status(201))
-    async with serving(api) as session:
-        assert await bind(session, BIND) == PodBound(uid="u1", node="n1")
-    [asked] = api.asked
-    assert asked.query == {"timeout": "4s"}
-    assert asked.headers["Authorization"] == "Bearer of-tests"
-    assert asked.body == {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": "a-0", "namespace": "team", "uid": "u1"},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
-    }
-
-
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        (400, Refused.FORBIDDEN),
-        (401, Refused.UNAVAILABLE),
-        (403, Refused.FORBIDDEN),
-        (404, Refused.GONE),
-        (408, Refused.UNAVAILABLE),
-        (422, Refused.FORBIDDEN),
-        (429, Refused.UNAVAILABLE),
-    ],
-)
-async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: int, why: Refused) -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, status(code, "because", reason="Why", headers={"Retry-After": "3"}))
-    async with serving(api) as session:
-        found = await bind(session, BIND)
-    assert isinstance(found, BindRefused)
-    assert (found.uid, found.node, found.why, found.message) == ("u1", "n1", why, f"{code} Why: because")
-    assert found.retry_after_s == (3.0 if why is Refused.UNAVAILABLE else 0.0)
-    assert len(api.asked) == 1
-
-
-@pytest.mark.parametrize("failure", [status(409), status(500), status(503), status(504), dropped()])
-@pytest.mark.parametrize(
-    ("seen", "expected"),
-    [
-        (body(pod(node="n1")), None),
-        (body(pod(node="n1", deleted="2026-01-01T00:00:00Z")), None),
-        (body(pod(node="n2")), Refused.CONFLICT),
-        (body(pod(gates=[{"name": "g"}])), Refused.CONFLICT),
-        (body(pod(uid="u2", node="n1")), Refused.GONE),
-        (body(pod(deleted="2026-01-01T00:00:00Z")), Refused.GONE),
-        (status(404), Refused.GONE),
-        (body(pod()), Refused.UNAVAILABLE),
-        (status(500), Refused.UNAVAILABLE),
-        (body("no pod"), Refused.UNAVAILABLE),
-    ],
-)
-async def test_where_the_answer_leaves_it_open_the_pod_tells(failure: Any, seen: Any, expected: Refused | None) -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, failure)
-    api.answer("GET", POD_PATH, seen)
-    async with serving(api) as session:
-        found = await bind(session, BIND)
-    if expected is None:
-        assert found == PodBound(uid="u1", node="n1")
-    else:
-        assert isinstance(found, BindRefused)
-        assert found.why is expected
-    assert [asked.method for asked in api.asked] == ["POST", "GET"]
-
-
-async def test_a_binding_whose_reply_was_lost_is_found_to_stand() -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, dropped(after=lambda: api.answer("GET", POD_PATH, body(pod(node="n1")))))
-    async with serving(api) as session:
-        assert await bind(session, BIND) == PodBound(uid="u1", node="n1")
-
-
-async def test_what_the_server_asks_to_wait_is_kept_after_a_failure() -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, status(503, headers={"Retry-After": "2"}))
-    api.answer("GET", POD_PATH, status(503))
-    async with serving(api) as session:
-        found = await bind(session, BIND)
-    assert isinstance(found, BindRefused)
-    assert (found.why, found.retry_after_s) == (Refused.UNAVAILABLE, 2.0)
-
-
 async def test_a_server_that_is_not_there_makes_every_write_unavailable() -> None:
     session = await nobody_listening()
     writes = ApiWrites(session=session, instance="i")
     bound = await writes.bind(BIND)
+    evicted = await writes.evict(EvictPod(uid="u1", namespace="team", name="a-0"))
+    owner = await writes.look_up_owner(LookUpOwner(uid="j1", namespace="team", name="job"))
     answers = [await writes.patch_status(STATUS), await writes.patch_condition(CONDITION), await writes.emit(EVENT)]
     await session.close()
     assert isinstance(bound, BindRefused)
     assert bound.why is Refused.UNAVAILABLE
     assert "cannot be reached" in bound.message
+    assert isinstance(evicted, EvictionRefused)
+    assert (evicted.why, evicted.message) == (Spared.UNAVAILABLE, bound.message)
+    assert owner == Unanswered(bound.message)
     assert [answer.outcome for answer in answers] == [Outcome.UNAVAILABLE] * 3
-
-
-async def test_names_cannot_lead_out_of_their_place_in_the_path() -> None:
-    api = FakeApi()
-    api.answer("POST", "/api/v1/namespaces/..%2Fx/pods/a%2F..%2F%3Fb%23/binding", status(201))
-    async with serving(api) as session:
-        effect = BindPod(uid="u", namespace="../x", name="a/../?b#", node="n1")
-        assert await bind(session, effect) == PodBound(uid="u", node="n1")
-
-
-async def test_a_message_of_the_server_stays_on_one_line() -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, status(403, "no\n2026 ERROR forged\x1b[31m", reason="Forbidden"))
-    async with serving(api) as session:
-        found = await bind(session, BIND)
-    assert isinstance(found, BindRefused)
-    assert found.message == "403 Forbidden: no\\n2026 ERROR forged\\x1b[31m"
 
 
 async def test_a_status_is_written_as_a_merge_patch_of_the_whole() -> None:
@@ -215,7 +110,7 @@ async def test_an_answer_without_a_lasting_object_is_no_write() -> None:
 
 async def test_a_condition_is_merged_by_type_into_the_very_pod() -> None:
     api = FakeApi()
-    api.answer("PATCH", f"{POD_PATH}/status", body(pod()))
+    api.answer("PATCH", f"{POD_PATH}/status", body({}))
     async with serving(api) as session:
         assert (await patch_condition(session, CONDITION)).outcome is Outcome.WRITTEN
     [asked] = api.asked
@@ -230,7 +125,7 @@ async def test_a_condition_is_merged_by_type_into_the_very_pod() -> None:
 
 async def test_a_condition_that_becomes_false_says_since_when() -> None:
     api = FakeApi()
-    api.answer("PATCH", f"{POD_PATH}/status", body(pod()))
+    api.answer("PATCH", f"{POD_PATH}/status", body({}))
     async with serving(api) as session:
         await patch_condition(session, replace(CONDITION, since=1_000_000.5))
     [condition] = api.asked[0].body["status"]["conditions"]
@@ -289,14 +184,3 @@ async def test_an_event_in_a_namespace_that_is_gone_is_told_as_gone() -> None:
     api.answer("POST", EVENTS_PATH, status(404))
     async with serving(api) as session:
         assert (await emit_event(session, EVENT, now=0.0, reporting_instance="i")).outcome is Outcome.GONE
-
-
-async def test_an_answer_that_does_not_come_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gangsched.kube.writes._BIND_TIMEOUT_S", 0.05)
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, stream(then="hang"))
-    api.answer("GET", POD_PATH, stream(then="hang"))
-    async with serving(api) as session:
-        found = await bind(session, BIND)
-    assert isinstance(found, BindRefused)
-    assert found.why is Refused.UNAVAILABLE

@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 from functools import partial
+from itertools import islice
 
 import aiohttp
 import kopf
@@ -21,6 +22,13 @@ def test_the_settings_keep_kopf_from_writing_and_from_throttling_new_podgroups()
     assert settings.peering.standalone is True
     assert settings.scanning.disabled is True
     assert settings.queueing.worker_limit is None
+
+
+def test_an_outage_of_the_api_server_is_outlasted():
+    backoffs = make_settings().networking.error_backoffs
+    assert not isinstance(backoffs, float | int)
+    assert sum(islice(backoffs, 1000)) > 3600
+    assert sum(islice(backoffs, 3)) < 10, "every request begins anew with short pauses"
 
 
 async def test_whatever_ends_kopf_is_told_as_the_end_of_the_watch(monkeypatch):

@@ -4,15 +4,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.effects import (
+    BindPod,
+    Effect,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    PatchPodCondition,
+    PatchStatus,
+    WithdrawBinding,
+)
 from gangsched.core.model import GroupKey, GroupStatus
-from gangsched.runtime.backlog import Backlog, Job
+from gangsched.runtime.backlog import Backlog, Dropped, Job
 
 SLOTS = 8
 
 
-def bind(uid: str) -> BindPod:
-    return BindPod(uid=uid, namespace="ns", name=uid, node="n1")
+def bind(uid: str, node: str = "n1") -> BindPod:
+    return BindPod(uid=uid, namespace="ns", name=uid, node=node)
+
+
+def withdraw(uid: str, node: str = "n1") -> WithdrawBinding:
+    return WithdrawBinding(uid=uid, node=node)
+
+
+def evict(uid: str) -> EvictPod:
+    return EvictPod(uid=uid, namespace="ns", name=uid)
+
+
+def look_up(uid: str) -> LookUpOwner:
+    return LookUpOwner(uid=uid, namespace="ns", name=uid)
 
 
 def status(name: str, members: int = 0, resource_version: str = "") -> PatchStatus:
@@ -116,6 +137,102 @@ class TestOrder:
         assert kinds.count(EmitEvent) == 2
         assert kinds.count(BindPod) == 6
 
+    def test_evictions_and_look_ups_go_behind_bindings_and_before_what_only_tells_people(self):
+        queue = backlog()
+        for effect in (event("e"), look_up("j"), evict("p"), bind("b")):
+            queue.add(effect, 0.0)
+        assert taken(queue) == [bind("b"), look_up("j"), evict("p"), event("e")]
+
+    def test_evictions_and_look_ups_take_at_most_half_of_the_slots(self):
+        queue = backlog()
+        for number in range(SLOTS):
+            queue.add(evict(str(number)), 0.0)
+        queue.add(look_up("j"), 0.0)
+        assert taken(queue) == [evict(str(number)) for number in range(SLOTS // 2)]
+        finish(queue, evict("0"))
+        assert taken(queue) == [evict(str(SLOTS // 2))]
+
+    def test_evictions_do_not_starve_while_bindings_never_end(self):
+        queue = backlog(patience_s=1.0)
+        queue.add(evict("p"), 0.0)
+        for number in range(20):
+            queue.add(bind(str(number)), 0.0)
+        assert evict("p") not in taken(queue, 0.9, most=10)
+        assert queue.next(1.0) == Job(evict("p"), 0.0)
+
+    def test_impatient_evictions_take_at_most_two_slots_from_waiting_bindings_beside_those_of_telling(self):
+        queue = backlog(patience_s=1.0)
+        for number in range(20):
+            queue.add(event(str(number)), 0.0)
+            queue.add(evict(str(number)), 0.0)
+            queue.add(bind(str(number)), 0.0)
+        kinds = [type(effect) for effect in taken(queue, 100.0, most=8)]
+        assert [kinds.count(kind) for kind in (EvictPod, EmitEvent, BindPod)] == [2, 2, 4]
+
+
+class TestWithdrawing:
+    def test_a_binding_that_waits_is_not_sent(self):
+        queue = backlog()
+        for uid in "abc":
+            queue.add(bind(uid), 0.0)
+        assert queue.withdraw(withdraw("b"))
+        assert taken(queue) == [bind("a"), bind("c")]
+
+    def test_a_binding_that_waits_for_its_pods_condition_is_not_sent(self):
+        queue = backlog()
+        queue.add(condition("a"), 0.0)
+        assert taken(queue) == [condition("a")]
+        queue.add(bind("a"), 0.0)
+        assert queue.withdraw(withdraw("a"))
+        assert queue.empty
+        assert not queue.superseded(condition("a"))
+        finish(queue, condition("a"))
+        assert taken(queue) == []
+
+    @pytest.mark.parametrize("behind", [False, True])
+    def test_one_to_another_node_is_sent(self, behind):
+        queue = backlog()
+        if behind:
+            queue.add(condition("a"), 0.0)
+            taken(queue)
+        queue.add(bind("a", "n1"), 0.0)
+        assert not queue.withdraw(withdraw("a", "n2"))
+        if behind:
+            finish(queue, condition("a"))
+        assert taken(queue) == [bind("a", "n1")]
+
+    def test_one_that_was_sent_is_not_touched(self):
+        queue = backlog()
+        queue.add(bind("a"), 0.0)
+        taken(queue)
+        assert not queue.withdraw(withdraw("a"))
+        assert queue.in_flight == 1
+
+    def test_one_that_was_never_decided_is_unknown(self):
+        assert not backlog().withdraw(withdraw("a"))
+
+
+class TestOnce:
+    @pytest.mark.parametrize("effect", [evict("p"), look_up("j")])
+    def test_a_second_one_while_the_first_waits_or_is_in_flight_is_not_sent(self, effect):
+        queue = backlog()
+        queue.add(effect, 0.0)
+        queue.add(effect, 1.0)
+        assert queue.waiting(type(effect)) == 1
+        assert taken(queue) == [effect]
+        queue.add(effect, 2.0)
+        assert queue.empty
+        finish(queue, effect)
+        queue.add(effect, 3.0)
+        assert taken(queue) == [effect]
+
+    def test_each_kind_that_waits_is_counted_for_itself(self):
+        queue = backlog()
+        for effect in (evict("p"), evict("q"), look_up("j")):
+            queue.add(effect, 0.0)
+        assert (queue.waiting(EvictPod), queue.waiting(LookUpOwner), queue.waiting(EmitEvent)) == (2, 1, 0)
+        assert not queue.empty
+
 
 class TestNewestWins:
     @pytest.mark.parametrize(
@@ -175,7 +292,9 @@ class TestEvents:
 
 
 class TestAgain:
-    @pytest.mark.parametrize("effect", [status("g"), condition("p"), event("e"), status("g", resource_version="7")])
+    @pytest.mark.parametrize(
+        "effect", [status("g"), condition("p"), event("e"), look_up("j"), status("g", resource_version="7")]
+    )
     def test_a_job_put_back_counts_its_attempts(self, effect):
         queue = backlog()
         queue.add(effect, 0.0)
@@ -187,16 +306,19 @@ class TestAgain:
         assert second == Job(effect, 0.0, attempt=1)
 
 
-def test_closing_forgets_bindings_and_conditions_and_keeps_statuses_and_events():
+def test_closing_keeps_statuses_and_events_and_forgets_everything_else():
     queue = backlog()
-    for effect in (bind("b"), condition("p"), status("g"), event("e")):
+    for effect in (bind("b"), evict("x"), evict("y"), look_up("j"), condition("p"), status("g"), event("e")):
         queue.add(effect, 0.0)
-    assert queue.close() == 1
+    assert queue.close() == Dropped(bindings=1, evictions=2)
     assert taken(queue) == [status("g"), event("e")]
 
 
 EFFECTS = st.one_of(
     st.builds(bind, st.sampled_from("abc")),
+    st.builds(withdraw, st.sampled_from("abc")),
+    st.builds(evict, st.sampled_from("xy")),
+    st.builds(look_up, st.sampled_from("jk")),
     st.builds(status, st.sampled_from("gh"), st.integers(0, 9), st.sampled_from(["", "7"])),
     st.builds(condition, st.sampled_from("pq"), st.sampled_from(["X", "Y"])),
     st.builds(event, st.sampled_from("mn")),
@@ -205,9 +327,13 @@ EFFECTS = st.one_of(
 
 def subject(effect: Effect) -> object:
     """What at most one write may be in flight about; None for bindings and Events."""
-    if isinstance(effect, PatchStatus):
-        return effect.key
-    return effect.uid if isinstance(effect, PatchPodCondition) else None
+    match effect:
+        case PatchStatus(key=key):
+            return key
+        case PatchPodCondition(uid=uid) | EvictPod(uid=uid) | LookUpOwner(uid=uid):
+            return uid
+        case _:
+            return None
 
 
 class Sender:
@@ -228,6 +354,8 @@ class Sender:
         self.in_flight.append(job)
         telling = [other for other in self.in_flight if isinstance(other.effect, EmitEvent | PatchPodCondition)]
         assert len(telling) <= SLOTS // 4
+        undoing = [other for other in self.in_flight if isinstance(other.effect, EvictPod | LookUpOwner)]
+        assert len(undoing) <= SLOTS // 2
         return True
 
     def finish_oldest(self) -> bool:
@@ -246,6 +374,10 @@ def test_everything_is_sent_in_the_end_and_never_two_of_one_group_or_pod_at_once
             sender.take()
         elif step == "done":
             sender.finish_oldest()
+        elif isinstance(step, WithdrawBinding):
+            waiting = sender.queue.waiting(BindPod)
+            withdrawn = sender.queue.withdraw(step)
+            assert sender.queue.waiting(BindPod) == waiting - withdrawn
         else:
             sender.queue.add(step, now)
             newest[subject(step)] = step

@@ -23,6 +23,7 @@ class FakeMachine:
 
     effects: list[Effect] = field(default_factory=list)
     deadline: float | None = None
+    rivals: list[tuple[str, str]] = field(default_factory=list)
     passes: list[tuple[list[Event], float]] = field(default_factory=list)
     fails: bool = False
 
@@ -34,6 +35,10 @@ class FakeMachine:
 
     def take_waits(self) -> list[float]:
         return [0.25]
+
+    def take_rivals(self) -> list[tuple[str, str]]:
+        taken, self.rivals = self.rivals, []
+        return taken
 
     def next_deadline(self) -> float | None:
         return self.deadline
@@ -134,6 +139,34 @@ async def test_it_is_synced_once_the_machine_was_told_so_and_then_freezes_what_w
     assert rig.engine.synced
     assert len(frozen) == 1
     assert b"gangsched_synced 1.0" in rig.metrics.render()
+
+
+async def test_pods_that_somebody_else_binds_are_told_once_a_batch_and_are_a_problem_for_a_minute(caplog):
+    rig = Rig(FakeMachine(rivals=[(f"ns/p{number}", "n") for number in range(5)]))
+    assert rig.engine.rivals_problem() == ""
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert vars(record)["count"] == 5
+    assert vars(record)["pods"] == "ns/p0 to n, ns/p1 to n, ns/p2 to n"
+    assert b"gangsched_rival_bindings_total 5.0" in rig.metrics.render()
+    rig.mono = 59.0
+    assert "59 s ago: another scheduler, or a second gangsched without leader election" in rig.engine.rivals_problem()
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    assert len(caplog.records) == 1
+    rig.mono = 60.0
+    assert rig.engine.rivals_problem() == ""
+
+
+async def test_muted_whoever_binds_our_pods_is_no_rival(caplog):
+    rig = Rig(FakeMachine(rivals=[("ns/p", "n")]), muted=True)
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    assert rig.machine.rivals == []
+    assert caplog.records == []
+    assert rig.engine.rivals_problem() == ""
 
 
 async def test_a_bug_in_the_machine_ends_the_engine_and_the_log_names_only_kinds_and_numbers(caplog):

@@ -8,9 +8,30 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, Event, PodBound, Refused, StatusRefused, StatusWritten
+from gangsched.core.effects import (
+    BindPod,
+    Effect,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    PatchPodCondition,
+    PatchStatus,
+    WithdrawBinding,
+)
+from gangsched.core.events import (
+    BindRefused,
+    Event,
+    EvictionRefused,
+    OwnerSeen,
+    PodBound,
+    PodEvicted,
+    Refused,
+    Spared,
+    StatusRefused,
+    StatusWritten,
+)
 from gangsched.core.model import GroupKey, GroupStatus, Reservation
+from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer, Outcome
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.metrics import Metrics
@@ -25,6 +46,10 @@ def bind(uid: str) -> BindPod:
     return BindPod(uid=uid, namespace="ns", name=uid, node="n1")
 
 
+def evict(uid: str) -> EvictPod:
+    return EvictPod(uid=uid, namespace="ns", name=uid)
+
+
 def status(members: int, resource_version: str = "") -> PatchStatus:
     return PatchStatus(key=KEY, uid="u", status=GroupStatus(members=members), resource_version=resource_version)
 
@@ -33,6 +58,8 @@ def condition(reason: str) -> PatchPodCondition:
     return PatchPodCondition(uid="p", namespace="ns", name="p", reason=reason, message="")
 
 
+LOOK_UP = LookUpOwner(uid="j", namespace="ns", name="job")
+UNANSWERED = Unanswered("503")
 EVENT = EmitEvent(kind="Pod", namespace="ns", name="p", uid="p", type="Normal", reason="R", action="A", note="")
 
 
@@ -63,6 +90,8 @@ class Rig:
     gone: list[GroupKey] = field(default_factory=list)
     timers: list[FakeTimer] = field(default_factory=list)
     attempts: int = 3
+    may_write: bool = True
+    asked_before: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.metrics = Metrics()
@@ -75,9 +104,14 @@ class Rig:
             slots=SLOTS,
             attempts=self.attempts,
             backoff_s=0.5,
+            allowed=self._allowed,
             jitter=lambda: 1.0,
             later=self._later,
         )
+
+    def _allowed(self) -> bool:
+        self.asked_before.append(self.calls.qsize())
+        return self.may_write
 
     def _post(self, events: Iterable[Event]) -> None:
         self.posted.extend(events)
@@ -100,12 +134,12 @@ class Rig:
         self.calls.put_nowait(call)
         return await call.answer
 
-    bind = patch_status = patch_condition = emit = _call
+    bind = evict = look_up_owner = patch_status = patch_condition = emit = _call
 
     async def sent(self) -> Call:
         return await asyncio.wait_for(self.calls.get(), 10)
 
-    async def sent_and_answered(self, answer: Answer | PodBound | BindRefused) -> Effect:
+    async def sent_and_answered(self, answer: Event | Answer | Unanswered) -> Effect:
         call = await self.sent()
         call.answer.set_result(answer)
         return call.effect
@@ -168,6 +202,202 @@ class TestBindings:
             rig.executor.submit([EVENT, status(1), *(bind(str(number)) for number in range(SLOTS))])
             await rig.settle()
             assert [type(rig.calls.get_nowait().effect) for _ in range(SLOTS)] == [BindPod] * SLOTS
+
+
+class TestWithdrawing:
+    async def test_a_binding_that_waits_is_answered_as_withdrawn_and_never_sent(self):
+        async with running() as rig:
+            rig.executor.submit([bind(str(number)) for number in range(SLOTS + 2)])
+            await rig.settle()
+            rig.executor.submit([WithdrawBinding(uid=str(SLOTS), node="n1")])
+            said = "it was withdrawn before it was sent"
+            assert rig.posted == [BindRefused(uid=str(SLOTS), node="n1", why=Refused.WITHDRAWN, message=said)]
+            sent = [await rig.sent_and_answered(PodBound(uid="", node="n1")) for _ in range(SLOTS + 1)]
+            await rig.settle()
+            assert rig.calls.empty()
+            assert bind(str(SLOTS)) not in sent
+            assert b'gangsched_bindings_total{result="Withdrawn"} 1.0' in rig.metrics.render()
+
+    async def test_a_binding_in_flight_answers_as_it_would_have(self):
+        async with running() as rig:
+            rig.executor.submit([bind("a")])
+            call = await rig.sent()
+            rig.executor.submit([WithdrawBinding(uid="a", node="n1")])
+            assert rig.posted == []
+            call.answer.set_result(PodBound(uid="a", node="n1"))
+            await rig.until_posted(1)
+            assert rig.posted == [PodBound(uid="a", node="n1")]
+
+    async def test_a_binding_that_nobody_decided_is_passed_over(self):
+        async with running() as rig:
+            rig.executor.submit([WithdrawBinding(uid="a", node="n1"), bind("a")])
+            assert await rig.sent_and_answered(PodBound(uid="a", node="n1")) == bind("a")
+            await rig.until_posted(1)
+            assert rig.posted == [PodBound(uid="a", node="n1")]
+
+    async def test_a_retry_of_what_was_to_be_said_of_the_pod_goes_on(self):
+        async with running() as rig:
+            rig.executor.submit([condition("X")])
+            await rig.sent_and_answered(UNAVAILABLE)
+            await rig.settle()
+            rig.executor.submit([WithdrawBinding(uid="p", node="n1")])
+            await rig.time_passes()
+            assert (await rig.sent()).effect == condition("X")
+
+
+class TestEvictions:
+    @pytest.mark.parametrize(
+        ("answer", "result", "lines"),
+        [
+            (PodEvicted(uid="a"), "Evicted", []),
+            (EvictionRefused(uid="a", why=Spared.BUDGET, message="b1 needs 2"), "Budget", ["eviction refused"]),
+            (EvictionRefused(uid="a", why=Spared.UNAVAILABLE, message="503"), "Unavailable", ["eviction refused"]),
+            (EvictionRefused(uid="a", why=Spared.FORBIDDEN, message="403"), "Forbidden", ["eviction refused"]),
+        ],
+    )
+    async def test_the_answer_is_posted_and_counted_and_nothing_is_sent_again(self, answer, result, lines, caplog):
+        async with running() as rig:
+            rig.executor.submit([evict("a")])
+            assert await rig.sent_and_answered(answer) == evict("a")
+            await rig.until_posted(1)
+            await rig.settle()
+            assert rig.posted == [answer]
+            assert rig.calls.empty()
+            assert rig.timers == []
+            assert f'gangsched_evictions_total{{result="{result}"}} 1.0' in rig.metrics.render().decode()
+            assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == lines
+
+    async def test_a_pod_is_evicted_once_at_a_time_and_again_when_the_machine_says_so(self):
+        refused = EvictionRefused(uid="a", why=Spared.BUDGET, message="b1")
+        async with running() as rig:
+            rig.executor.submit([evict("a"), evict("a")])
+            call = await rig.sent()
+            rig.executor.submit([evict("a")])
+            await rig.settle()
+            assert rig.calls.empty()
+            call.answer.set_result(refused)
+            await rig.until_posted(1)
+            rig.executor.submit([evict("a")])
+            assert await rig.sent_and_answered(PodEvicted(uid="a")) == evict("a")
+            await rig.until_posted(2)
+            assert rig.posted == [refused, PodEvicted(uid="a")]
+
+    async def test_those_that_wait_show_in_the_metrics(self):
+        async with running() as rig:
+            rig.executor.submit([evict(str(number)) for number in range(SLOTS)])
+            await rig.settle()
+            assert rig.calls.qsize() == SLOTS // 2
+            page = rig.metrics.render()
+            assert f'gangsched_effects_queued{{kind="EvictPod"}} {SLOTS // 2}.0'.encode() in page
+            assert b'gangsched_effects_queued{kind="LookUpOwner"} 0.0' in page
+
+
+class TestOwners:
+    async def test_what_a_job_says_is_posted(self):
+        seen = OwnerSeen(uid="j", replaces=False, why="it says so")
+        async with running() as rig:
+            rig.executor.submit([LOOK_UP, LOOK_UP])
+            assert await rig.sent_and_answered(seen) == LOOK_UP
+            await rig.until_posted(1)
+            await rig.settle()
+            assert rig.posted == [seen]
+            assert rig.calls.empty()
+            assert b'gangsched_writes_total{kind="LookUpOwner",result="Seen"} 1.0' in rig.metrics.render()
+
+    async def test_it_is_asked_until_there_is_an_answer_and_told_once_that_this_takes_long(self, caplog):
+        async with running() as rig:
+            rig.executor.submit([LOOK_UP])
+            for _ in range(rig.attempts + 5):
+                assert await rig.sent_and_answered(UNANSWERED) == LOOK_UP
+                await rig.time_passes()
+            assert rig.posted == []
+            assert [timer.delay_s for timer in rig.timers] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+            assert await rig.sent_and_answered(OwnerSeen(uid="j", replaces=True)) == LOOK_UP
+            await rig.until_posted(1)
+            assert [record.message for record in caplog.records] == ["a Job could not be read yet; trying on"]
+
+    async def test_a_long_outage_does_not_make_the_delay_too_large_a_number(self):
+        """Steps: the server answers 503 for half a day; 0.5 s times 2 to the power of 1,100 is no float."""
+        async with running() as rig:
+            rig.executor.submit([LOOK_UP])
+            for _ in range(1100):
+                await rig.sent_and_answered(UNANSWERED)
+                await rig.time_passes()
+            assert await rig.sent_and_answered(OwnerSeen(uid="j", replaces=True)) == LOOK_UP
+
+    async def test_the_servers_wish_when_to_come_again_is_kept(self):
+        async with running() as rig:
+            rig.executor.submit([LOOK_UP])
+            await rig.sent_and_answered(Unanswered("429", retry_after_s=7.0))
+            await rig.settle()
+            assert [timer.delay_s for timer in rig.timers] == [7.0]
+
+    async def test_asking_again_while_a_retry_waits_does_not_hurry_it(self):
+        async with running() as rig:
+            rig.executor.submit([LOOK_UP])
+            await rig.sent_and_answered(UNANSWERED)
+            await rig.settle()
+            rig.executor.submit([LOOK_UP])
+            await rig.settle()
+            assert rig.calls.empty()
+            await rig.time_passes()
+            assert (await rig.sent()).effect == LOOK_UP
+            await rig.settle()
+            assert rig.calls.empty()
+
+
+class TestTheRightToWrite:
+    @pytest.mark.parametrize("effect", [bind("a"), evict("a"), LOOK_UP, status(1), condition("X"), EVENT])
+    async def test_without_it_nothing_is_sent_or_posted_and_it_is_said_once(self, effect, caplog):
+        async with running() as rig:
+            rig.may_write = False
+            rig.executor.submit([effect])
+            await rig.settle()
+            rig.executor.submit([effect])
+            await rig.settle()
+            assert rig.calls.empty()
+            assert rig.posted == []
+            assert rig.gone == []
+            assert rig.timers == []
+            kind = type(effect).__name__
+            assert f'gangsched_writes_withheld_total{{kind="{kind}"}} 2.0' in rig.metrics.render().decode()
+            [record] = caplog.records
+            assert record.levelno == logging.WARNING
+
+    async def test_it_is_asked_for_immediately_before_each_write(self):
+        """Steps: more bindings are decided than there are slots; the right is lost while the first are in flight."""
+        async with running() as rig:
+            rig.executor.submit([bind(str(number)) for number in range(SLOTS + 2)])
+            await rig.settle()
+            assert rig.asked_before == list(range(SLOTS))
+            rig.may_write = False
+            for number in range(SLOTS):
+                await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
+            await rig.until_posted(SLOTS)
+            await rig.settle()
+            assert rig.calls.empty()
+            assert b'gangsched_writes_withheld_total{kind="BindPod"} 2.0' in rig.metrics.render()
+
+    async def test_a_retry_asks_for_it_too(self):
+        async with running() as rig:
+            rig.executor.submit([status(1)])
+            await rig.sent_and_answered(UNAVAILABLE)
+            await rig.settle()
+            rig.may_write = False
+            await rig.time_passes()
+            assert rig.calls.empty()
+            assert rig.posted == []
+
+    async def test_what_is_withheld_does_not_hold_up_the_end(self):
+        async with running() as rig:
+            rig.executor.submit([*(bind(str(number)) for number in range(SLOTS)), status(1), EVENT])
+            await rig.settle()
+            rig.may_write = False
+            draining = asyncio.create_task(rig.executor.drain(10))
+            for number in range(SLOTS):
+                await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
+            assert await draining == 0
+            assert rig.calls.empty()
 
 
 class TestStatus:
@@ -316,6 +546,32 @@ class TestDrain:
             assert {type(await rig.sent_and_answered(WRITTEN)) for _ in range(2)} == {PatchStatus, EmitEvent}
             assert await draining == 0
             assert rig.calls.empty()
+
+    async def test_evictions_and_look_ups_that_wait_are_not_sent(self):
+        async with running() as rig:
+            rig.executor.submit([evict(str(number)) for number in range(SLOTS)])
+            rig.executor.submit([LOOK_UP])
+            await rig.settle()
+            draining = asyncio.create_task(rig.executor.drain(10))
+            for number in range(SLOTS // 2):
+                await rig.settle()
+                assert not draining.done()
+                await rig.sent_and_answered(PodEvicted(uid=str(number)))
+            assert await draining == 0
+            assert rig.calls.empty()
+            assert len(rig.posted) == SLOTS // 2
+            dropped = f'gangsched_evictions_total{{result="Dropped"}} {SLOTS - SLOTS // 2}.0'
+            assert dropped in rig.metrics.render().decode()
+
+    async def test_a_look_up_in_flight_without_an_answer_is_not_tried_again(self):
+        async with running() as rig:
+            rig.executor.submit([LOOK_UP])
+            call = await rig.sent()
+            draining = asyncio.create_task(rig.executor.drain(10))
+            await rig.settle()
+            call.answer.set_result(UNANSWERED)
+            assert await draining == 0
+            assert rig.timers == []
 
     async def test_nothing_is_retried_or_accepted_any_more(self):
         async with running() as rig:

@@ -173,3 +173,18 @@ async def test_a_list_that_fails_is_tried_again_with_growing_pauses():
             (await lists.asked.get()).set_exception(Unavailable("503"))
         await lists.answer(version(1))
         assert lists.slept == [2.0, 4.0, 8.0]
+
+
+async def test_whoever_needs_the_newest_waits_for_a_list_that_was_begun_after_asking():
+    async with running() as lists:
+        await lists.answer(version(1))
+        lists.feed.relist("Gap")
+        begun_before = await lists.asked.get()
+        newest = asyncio.create_task(lists.feed.renew("Leading"))
+        await asyncio.sleep(0)
+        begun_before.set_result([version(2)])
+        await lists.until_posted(2)
+        assert not newest.done()
+        await lists.answer(version(3))
+        await newest
+        assert lists.posted[-1] == GroupsReplaced(groups=(version(3),))

@@ -15,7 +15,7 @@ async def _get(port: int, path: str) -> tuple[int, str, str]:
 @pytest.fixture
 async def problems():
     found: dict[str, list[str]] = {"alive": [], "ready": []}
-    health = Health(Metrics(), alive=lambda: found["alive"], ready=lambda: found["ready"])
+    health = Health(Metrics(), alive=lambda: found["alive"], ready=lambda: found["ready"], role=lambda: "leading")
     found["port"] = [str(await health.start("127.0.0.1", 0))]
     yield found
     await health.stop()
@@ -31,6 +31,11 @@ async def test_a_probe_is_200_while_nothing_is_wrong_and_503_with_the_reasons_ot
     assert text == "pods are not listed yet\nnodes are not listed yet\n"
 
 
+@pytest.mark.parametrize(("path", "text"), [("/livez", "ok\n"), ("/readyz", "ok: leading\n")])
+async def test_a_probe_that_is_well_says_so_and_readyz_says_what_this_replica_does(problems, path, text):
+    assert (await _get(int(problems["port"][0]), path))[2] == text
+
+
 async def test_metrics_are_served_in_the_format_that_prometheus_reads(problems):
     status, content_type, text = await _get(int(problems["port"][0]), "/metrics")
     assert status == 200
@@ -41,4 +46,4 @@ async def test_metrics_are_served_in_the_format_that_prometheus_reads(problems):
 async def test_a_port_in_use_is_an_error_that_names_the_address(problems):
     port = int(problems["port"][0])
     with pytest.raises(ListenError, match=rf"127.0.0.1:{port} .*choose another --listen"):
-        await Health(Metrics(), alive=list, ready=list).start("127.0.0.1", port)
+        await Health(Metrics(), alive=list, ready=list, role=str).start("127.0.0.1", port)

@@ -52,9 +52,9 @@ def test_a_failed_member_is_a_loss_and_a_succeeded_one_is_none():
     harness.change("default/a-1", phase=PodPhase.RUNNING)
     harness.add(*pods("a", 1, first=2))
     harness.settle()
+    harness.add(*pods("a", 1, first=3, gated=True), *pods("a", 1, first=4, cpu=99))
     harness.change("default/a-1", phase=PodPhase.FAILED)
     harness.change("default/a-2", phase=PodPhase.FAILED)
-    harness.add(*pods("a", 1, first=3, gated=True), *pods("a", 1, first=4, cpu=99))
     harness.wait(10)
     assert harness.status("default/a").phase == "Degraded"
 

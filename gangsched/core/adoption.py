@@ -1,0 +1,164 @@
+"""What a process that begins to decide takes over: from PodGroup status, and from what the pods show.
+
+A restart, and a failover to a standby, both begin here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gangsched.core import undo
+from gangsched.core.cluster import Cluster
+from gangsched.core.demand import role_minima
+from gangsched.core.gang import Binding, Gang, Run, Transaction, role_of
+from gangsched.core.model import GroupSpec, GroupStatus, PodPhase, Reservation
+from gangsched.core.placement import classify
+from gangsched.core.policy import Policy
+from gangsched.core.snapshot import Snapshot
+from gangsched.core.states import Phase
+
+OUTAGE_S = 300.0
+"""A group without a PodGroup whose members were bound longer ago, and the repair deadline, is not taken for begun."""
+MOST_GONE = 10_000
+"""So many members that no longer exist are counted on after a restart; a status may claim any number."""
+
+
+def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
+    """Take over what the status of the gang's PodGroup remembers; without one, or before it was written, nothing."""
+    if gang.group is None or not gang.group.status.phase:
+        return
+    group, status = gang.group, gang.group.status
+    scheduled = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
+    gang.told.status = status
+    gang.told.event = scheduled.reason if scheduled is not None else ""
+    gang.phase = Phase(status.phase) if status.phase in {phase.value for phase in Phase} else Phase.PENDING
+    ended = gang.phase in (Phase.SUCCEEDED, Phase.FAILED) and bool(status.scheduled_time)
+    same_spec = scheduled is None or scheduled.generation == group.generation
+    trying = bool(status.schedule_start_time or status.scheduled_time or status.reservation)
+    timeouts = max(0, status.attempts - trying)
+    asked_as_before = group.spec is not None and group.spec.minimum <= status.minimum
+    gang.run = Run(
+        began=True,
+        scheduled_at=status.scheduled_time,
+        clock_start=status.schedule_start_time,
+        minimum=status.minimum,
+        role_minima=_satisfied(gang, group.spec) if group.spec is not None and asked_as_before else {},
+        timeouts=timeouts,
+        level=timeouts if same_spec else 0,
+        failed_for_good=gang.phase is Phase.FAILED and not status.scheduled_time and same_spec,
+        ended=ended,
+        ended_well=gang.phase is Phase.SUCCEEDED,
+        past={pod.uid for pod in gang.pods.values() if pod.terminal} if ended else set(),
+    )
+    live = gang.live()
+    if status.scheduled_time and not status.succeeded and live and not any(pod.node for pod in live):
+        # Nobody of that run is left: those who wait now began another one while nobody looked.
+        gang.run = Run(past={pod.uid for pod in gang.pods.values() if pod.terminal})
+        return
+    _count_those_gone(gang, status)
+    undo.resume(gang, status, now)
+    if status.reservation is not None and status.reservation.expires > now:
+        _hold_again(gang, cluster, status.reservation, policy)
+
+
+def find_begun(gang: Gang, *, policy: Policy, now: float) -> None:
+    """Find out whether a former leader has begun a quorum that was not completed."""
+    if not gang.run.scheduled_at:
+        gang.inherited = _half_done(gang, now, policy)
+        _count_on(gang, policy, now)
+    if gang.group is None and not gang.plain and not gang.inherited:
+        _recall_scheduled(gang)
+    if gang.inherited and gang.group is not None and gang.group.spec is not None:
+        _take_over(gang, gang.group.spec)
+
+
+def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> None:
+    """Assume the places that were held before the restart, for pods that still wait and still fit there."""
+    waiting = {pod.name: pod for pod in gang.live() if not pod.node}
+    snapshot = Snapshot(cluster)
+    for place in reservation.placements:
+        row = cluster.capacity.rows.get(place.node)
+        for name in place.pods:
+            pod = waiting.pop(name, None)
+            if pod is None or row is None:
+                continue
+            member = classify(snapshot, [pod])[pod.uid]
+            if snapshot.fits(member, row):
+                snapshot.take(row, member, 1)
+                cluster.assume(pod.uid, place.node)
+                gang.bindings[pod.uid] = Binding(pod, place.node)
+    if gang.bindings and gang.group is not None and gang.group.spec is not None:
+        _take_over(gang, gang.group.spec)
+        gang.durable = frozenset(gang.bindings)
+        gang.durable_asked_at = reservation.expires - policy.repair_deadline_s
+
+
+def _count_on(gang: Gang, policy: Policy, now: float) -> None:
+    """Let the time count on for which a former leader's quorum has been partly bound, but leave half of it.
+
+    Nobody knows for how long nobody led, which does not count (rule 1); and the quorum must have a chance.
+    """
+    if gang.inherited:
+        first = min(gang.pods[uid].bound_at for uid in gang.inherited)
+        gang.partial_since = min(now, max(first, now - undo.lasts_s(policy) / 2))
+
+
+def _take_over(gang: Gang, spec: GroupSpec) -> None:
+    """A quorum that a former leader began ends under the minimum of this moment, if that is raised (rule 9)."""
+    gang.transaction = Transaction(spec.minimum, role_minima(spec), gang.inherited | gang.bindings.keys())
+
+
+def _satisfied(gang: Gang, spec: GroupSpec) -> dict[str, int]:
+    """Each role's minimum that was last satisfied, as far as it can be known.
+
+    The status has only the total. A group that was not degraded had what it needed, so what it has now is enough.
+    """
+    minima = role_minima(spec)
+    if gang.phase is Phase.DEGRADED:
+        return minima
+    there = Counter(role_of(pod) for pod in gang.pods.values() if pod.node and pod.phase is not PodPhase.FAILED)
+    return {role: min(number, there[role]) for role, number in minima.items()}
+
+
+def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
+    """The members, by UID, with which a former leader may have begun a quorum, of a group that was never scheduled.
+
+    With a PodGroup, whose status would know if it had been scheduled, these are the members bound since it exists.
+    Without one it shows in the times: those who still wait existed when the others were bound, and that is not long
+    ago. Replacements of members that a scheduled group has lost are younger.
+    """
+    live = gang.live()
+    bound = [pod for pod in live if pod.node]
+    if gang.group is not None:
+        return {pod.uid for pod in bound if pod.bound_at >= gang.group.created}
+    begun_at = min((pod.bound_at for pod in bound), default=0.0)
+    if now > begun_at + OUTAGE_S + policy.repair_deadline_s:
+        return set()
+    return {pod.uid for pod in bound} if any(not pod.node and pod.created <= begun_at for pod in live) else set()
+
+
+def _recall_scheduled(gang: Gang) -> None:
+    """Take a group that annotations declare, of which members are bound and no quorum is half done, for scheduled.
+
+    Nothing else remembers it: a quorum is bound together, so whoever waits beside bound members came later.
+    """
+    bound = [pod for pod in gang.pods.values() if pod.node]
+    minima = {pod.declaration.min_member if pod.declaration is not None else None for pod in bound}
+    minimum = minima.pop() if len(minima) == 1 else None
+    if minimum is not None and any(not pod.terminal for pod in bound):
+        gang.run = Run(began=True, scheduled_at=min(pod.bound_at for pod in bound) or 1.0, minimum=minimum)
+
+
+def _count_those_gone(gang: Gang, status: GroupStatus) -> None:
+    """Let members of this run that ended and no longer exist count on.
+
+    Which roles they had is not known any more; they are taken for those that are missing.
+    """
+    there = [pod for pod in gang.pods.values() if pod.uid not in gang.run.past]
+    succeeded = sum(pod.phase is PodPhase.SUCCEEDED for pod in there)
+    failed = sum(pod.phase is PodPhase.FAILED for pod in there)
+    present = Counter(role_of(pod) for pod in there if pod.node and pod.phase is not PodPhase.FAILED)
+    missing = (role for role, number in gang.run.role_minima.items() for _ in range(number - present[role]))
+    gone = range(min(status.succeeded - succeeded, MOST_GONE))
+    gang.run.succeeded = {f"gone/{number}": next(missing, "") for number in gone}
+    gang.run.failed = {f"gone/{number}" for number in range(min(status.failed - failed, MOST_GONE))}

@@ -1,0 +1,70 @@
+"""One pod bound to its node, and the answer sorted by what is to be done about it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from gangsched.core.effects import BindPod
+from gangsched.core.events import BindRefused, PodBound, Refused
+from gangsched.kube.errors import KubeError, printable
+from gangsched.kube.objects import pod_path, read_pod, write
+from gangsched.kube.session import ApiSession
+
+
+async def bind(session: ApiSession, effect: BindPod) -> PodBound | BindRefused:
+    """Bind the pod with this UID to the node. Never raises for anything that the server or the network does.
+
+    Where the answer leaves open whether the pod is bound (409, a failure of the server, none at all) the pod is read:
+    one that is bound as it was asked for is `PodBound`. `UNAVAILABLE` means that it was not bound when last seen, or
+    could not be read; a binding without an answer may still take effect for some seconds.
+    """
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": effect.name, "namespace": effect.namespace, "uid": effect.uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": effect.node},
+    }
+    path = f"{pod_path(effect.namespace, effect.name)}/binding"
+    try:
+        answer = await write(session, "POST", path, body)
+    except KubeError as unanswered:
+        return await _look_up(session, effect, said=str(unanswered))
+    if answer.ok:
+        return PodBound(uid=effect.uid, node=effect.node)
+    error = answer.error()
+    if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return await _look_up(session, effect, said=str(error), retry_after_s=error.retry_after_s)
+    if error.status == HTTPStatus.NOT_FOUND:
+        return _refused(effect, Refused.GONE, str(error))
+    if error.passing:
+        return _refused(effect, Refused.UNAVAILABLE, str(error), retry_after_s=error.retry_after_s)
+    return _refused(effect, Refused.FORBIDDEN, str(error))
+
+
+async def _look_up(
+    session: ApiSession, effect: BindPod, *, said: str, retry_after_s: float = 0.0
+) -> PodBound | BindRefused:
+    """What became of a binding whose answer does not tell."""
+    unknown = _refused(effect, Refused.UNAVAILABLE, said, retry_after_s=retry_after_s)
+    try:
+        pod = await read_pod(session, effect.namespace, effect.name)
+    except KubeError:
+        return unknown
+    if pod is None:
+        return _refused(effect, Refused.GONE, "the pod no longer exists")
+    node = pod.spec.node_name if pod.spec is not None else None
+    if pod.metadata.uid != effect.uid:
+        return _refused(effect, Refused.GONE, "another pod has its name now")
+    if node == effect.node:
+        return PodBound(uid=effect.uid, node=effect.node)
+    if node:
+        return _refused(effect, Refused.CONFLICT, f"the pod is bound to node {printable(node)} already")
+    if pod.metadata.deletion_timestamp is not None:
+        return _refused(effect, Refused.GONE, "the pod is terminating")
+    if pod.spec is not None and pod.spec.scheduling_gates:
+        return _refused(effect, Refused.CONFLICT, "the pod has scheduling gates")
+    return unknown
+
+
+def _refused(effect: BindPod, why: Refused, message: str, *, retry_after_s: float = 0.0) -> BindRefused:
+    return BindRefused(uid=effect.uid, node=effect.node, why=why, message=message, retry_after_s=retry_after_s)

@@ -1,0 +1,99 @@
+"""One pod evicted through the Eviction API, and the answer sorted by what is to be done about it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import msgspec
+from msgspec import Struct
+
+from gangsched.core.effects import EvictPod
+from gangsched.core.events import EvictionRefused, PodEvicted, Spared
+from gangsched.kube.errors import ApiError, KubeError, printable
+from gangsched.kube.objects import pod_path, read_pod, write
+from gangsched.kube.session import ApiSession, Response
+
+_BUDGET_CAUSE = "DisruptionBudget"
+# The server says this with nothing but a message, as a 500 that never passes.
+_SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
+
+
+class _Cause(Struct, gc=False):
+    reason: str | None = None
+    message: str | None = None
+
+
+class _Details(Struct, gc=False):
+    causes: list[_Cause] | None = None
+
+
+class _Status(Struct, gc=False):
+    details: _Details | None = None
+
+
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+async def evict(session: ApiSession, effect: EvictPod) -> PodEvicted | EvictionRefused:
+    """Evict the pod with this UID. Never raises for anything that the server or the network does.
+
+    The pod is read where the answer leaves open what became of it: a failure may have struck after the deletion, and
+    the server asks PodDisruptionBudgets before it compares UIDs (seen on 1.36). One that is gone, is terminating, or
+    whose name another pod has, is `PodEvicted`.
+    """
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": effect.name, "namespace": effect.namespace},
+        "deleteOptions": {"preconditions": {"uid": effect.uid}},
+    }
+    path = f"{pod_path(effect.namespace, effect.name)}/eviction"
+    try:
+        answer = await write(session, "POST", path, body)
+    except KubeError as unanswered:
+        return await _unless_gone(session, effect, _refused(effect, Spared.UNAVAILABLE, str(unanswered)))
+    if answer.ok or answer.status == HTTPStatus.NOT_FOUND:
+        return PodEvicted(uid=effect.uid)
+    error = answer.error()
+    refused = _sorted(effect, answer, error)
+    server_failed = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    if server_failed or error.status == HTTPStatus.CONFLICT or refused.why is Spared.BUDGET:
+        return await _unless_gone(session, effect, refused)
+    return refused
+
+
+def _sorted(effect: EvictPod, answer: Response, error: ApiError) -> EvictionRefused:
+    if error.status == HTTPStatus.TOO_MANY_REQUESTS:
+        # Throttling has the same status; only the causes tell a budget from it.
+        budgets = _budgets(answer.body)
+        if budgets:
+            return _refused(effect, Spared.BUDGET, budgets, retry_after_s=error.retry_after_s)
+    lasting = error.status == HTTPStatus.INTERNAL_SERVER_ERROR and _SEVERAL_BUDGETS in error.message
+    if not lasting and (error.passing or error.status == HTTPStatus.CONFLICT):
+        return _refused(effect, Spared.UNAVAILABLE, str(error), retry_after_s=error.retry_after_s)
+    return _refused(effect, Spared.FORBIDDEN, str(error))
+
+
+def _budgets(body: bytes) -> str:
+    """What the server says of the PodDisruptionBudgets that forbid it; empty if none does."""
+    try:
+        details = _STATUS.decode(body).details
+    except msgspec.DecodeError:
+        return ""
+    causes = (details.causes if details is not None else None) or ()
+    said = [cause.message or "a PodDisruptionBudget forbids it" for cause in causes if cause.reason == _BUDGET_CAUSE]
+    return printable("; ".join(said))
+
+
+async def _unless_gone(session: ApiSession, effect: EvictPod, refused: EvictionRefused) -> PodEvicted | EvictionRefused:
+    try:
+        pod = await read_pod(session, effect.namespace, effect.name)
+    except KubeError:
+        return refused
+    if pod is None or pod.metadata.uid != effect.uid or pod.metadata.deletion_timestamp is not None:
+        return PodEvicted(uid=effect.uid)
+    return refused
+
+
+def _refused(effect: EvictPod, why: Spared, message: str, *, retry_after_s: float = 0.0) -> EvictionRefused:
+    return EvictionRefused(uid=effect.uid, why=why, message=message, retry_after_s=retry_after_s)

@@ -1,0 +1,126 @@
+"""One Lease of coordination.k8s.io/v1, read and written; every write is conditional on what was read before.
+
+A change is a merge patch of the spec that names the resourceVersion it was derived from, so that of two replicas that
+decide on the same Lease only one succeeds (the other is told 409), and labels that somebody has put on it stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from gangsched.kube.errors import Garbled
+from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession, Response
+
+API_VERSION = "coordination.k8s.io/v1"
+
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+class LeaseSpec(Struct, frozen=True, rename="camel"):
+    """Who holds the Lease and since when; the times are RFC 3339 in UTC, the duration is in seconds.
+
+    No holder, or an empty one, means that nobody holds it.
+    """
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Struct, frozen=True):
+    """The Lease as it stood at the resourceVersion `version`."""
+
+    version: str
+    spec: LeaseSpec
+
+
+class _Meta(Struct, rename="camel"):
+    resource_version: str
+
+
+class _Object(Struct):
+    metadata: _Meta
+    spec: LeaseSpec | None = None
+
+
+_OBJECT = msgspec.json.Decoder(_Object)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseClient:
+    """The Lease of this name; no call lasts longer than its `timeout_s`.
+
+    All of them raise:
+        ApiError: the API server refused; 409 means that somebody else was first.
+        ApiUnreachable: no answer came; a write may still have happened.
+        Garbled: the answer is no Lease.
+    """
+
+    session: ApiSession
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Namespace and name, for messages."""
+        return f"{self.namespace}/{self.name}"
+
+    async def get(self, *, timeout_s: float) -> Lease | None:
+        """The Lease as it is now; None if it does not exist."""
+        answer = await self.session.request("GET", self._path, timeout_s=timeout_s)
+        return None if answer.status == HTTPStatus.NOT_FOUND else _lease(answer)
+
+    async def create(self, spec: LeaseSpec, *, timeout_s: float) -> Lease:
+        """Create the Lease; 409 if it exists already."""
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": "Lease",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": spec,
+        }
+        return await self._write("POST", self._folder, body, content_type=JSON, timeout_s=timeout_s)
+
+    async def update(self, spec: LeaseSpec, *, version: str, timeout_s: float) -> Lease:
+        """Change the Lease; 409 if it has changed since `version`, 404 if it is gone."""
+        body = {"metadata": {"resourceVersion": version}, "spec": spec}
+        return await self._write("PATCH", self._path, body, content_type=MERGE_PATCH, timeout_s=timeout_s)
+
+    @property
+    def _folder(self) -> str:
+        return f"/apis/{API_VERSION}/namespaces/{quote(self.namespace, safe='')}/leases"
+
+    @property
+    def _path(self) -> str:
+        return f"{self._folder}/{quote(self.name, safe='')}"
+
+    async def _write(
+        self, method: str, path: str, body: Mapping[str, object], *, content_type: str, timeout_s: float
+    ) -> Lease:
+        encoded = msgspec.json.encode(body)
+        return _lease(
+            await self.session.request(method, path, body=encoded, content_type=content_type, timeout_s=timeout_s)
+        )
+
+
+def _lease(answer: Response) -> Lease:
+    try:
+        found = _OBJECT.decode(answer.checked().body)
+    except msgspec.DecodeError as error:
+        raise Garbled(f"A Lease cannot be read: {error}") from error
+    return Lease(found.metadata.resource_version, found.spec or LeaseSpec())
+
+
+def own_namespace(file: Path = _OWN_NAMESPACE) -> str:
+    """The namespace of the pod that this process runs in; `default` outside of a pod."""
+    try:
+        return file.read_text(encoding="utf-8").strip() or "default"
+    except OSError:
+        return "default"

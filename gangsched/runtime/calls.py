@@ -1,0 +1,46 @@
+"""What the executor needs of the world outside: calls to the API server, and something that wakes it later."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
+from gangsched.core.events import BindRefused, EvictionRefused, OwnerSeen, PodBound, PodEvicted
+from gangsched.kube.owners import Unanswered
+from gangsched.kube.writes import Answer
+
+
+class Writes(Protocol):
+    """One call to the API server each; none raises for anything that the server or the network does."""
+
+    async def bind(self, effect: BindPod) -> PodBound | BindRefused:
+        """Bind the pod."""
+        ...
+
+    async def evict(self, effect: EvictPod) -> PodEvicted | EvictionRefused:
+        """Evict the pod."""
+        ...
+
+    async def look_up_owner(self, effect: LookUpOwner) -> OwnerSeen | Unanswered:
+        """Read the Job."""
+        ...
+
+    async def patch_status(self, effect: PatchStatus) -> Answer:
+        """Write a PodGroup's status."""
+        ...
+
+    async def patch_condition(self, effect: PatchPodCondition) -> Answer:
+        """Set a pod's `PodScheduled` condition."""
+        ...
+
+    async def emit(self, effect: EmitEvent) -> Answer:
+        """Create an Event."""
+        ...
+
+
+class Timer(Protocol):
+    """Something that will be done later unless it is cancelled."""
+
+    def cancel(self) -> None:
+        """Do not do it."""
+        ...

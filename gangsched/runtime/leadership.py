@@ -1,0 +1,249 @@
+"""Leader election as it runs: campaign for the Lease, renew it while we lead, let go of it at the end.
+
+The rules are in `gangsched.runtime.election`; here are the calls, the waits and what people are told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Protocol
+
+from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Garbled, KubeError
+from gangsched.kube.lease import Lease, LeaseSpec
+from gangsched.runtime.election import Election, Timing
+from gangsched.runtime.metrics import Metrics
+
+_log = logging.getLogger(__name__)
+
+_FAILURES = (ApiError, ApiUnreachable, Garbled)
+_DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+class LeaseLost(Exception):  # noqa: N818 - a past fact
+    """We led and do not any more; the message says why."""
+
+
+class Leases(Protocol):
+    """What is needed of `kube.lease.LeaseClient`, whose errors these calls raise."""
+
+    async def get(self, *, timeout_s: float) -> Lease | None:
+        """The Lease as it is now."""
+        ...
+
+    async def create(self, spec: LeaseSpec, *, timeout_s: float) -> Lease:
+        """Create it."""
+        ...
+
+    async def update(self, spec: LeaseSpec, *, version: str, timeout_s: float) -> Lease:
+        """Change it if it still has this version."""
+        ...
+
+
+def new_identity() -> str:
+    """A holder's name that no other process has, nor had: a crashed process is not its successor."""
+    return f"{socket.gethostname()}_{secrets.token_hex(8)}"
+
+
+def since_boot() -> float:
+    """A monotonic clock in seconds that, where the system has one, also runs while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class Leadership:
+    """One replica's part in the election: `acquire`, then `keep` until the end, then `release`."""
+
+    def __init__(
+        self,
+        leases: Leases,
+        *,
+        identity: str,
+        timing: Timing,
+        metrics: Metrics,
+        monotonic: Callable[[], float] = since_boot,
+        wall: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._leases = leases
+        self._election = Election(identity, timing)
+        self._metrics = metrics
+        self._monotonic = monotonic
+        self._wall = wall
+        self._sleep = sleep
+        self._chance = chance
+        self._current = False
+        self._claimed = False
+        self._began = 0.0
+        self._problem = ""
+        self._standby = False
+        self._told: str | None = None
+
+    def held(self) -> bool:
+        """Whether this replica may act: asked before each write is sent. Cheap, and never wrong for a stale answer."""
+        return self._election.held(self._monotonic())
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether the last holder let go of the lease, so that it acted until just before we took it."""
+        return self._election.handed_over
+
+    @property
+    def leader(self) -> str:
+        """Who was last seen to lead; empty if nobody."""
+        return self._election.holder
+
+    @property
+    def standby(self) -> bool:
+        """Whether another replica was seen to lead, whose place we wait for or take."""
+        return self._standby
+
+    @property
+    def problem(self) -> str:
+        """Why the Lease could not be read or written at the last attempt; empty if it could."""
+        return self._problem
+
+    async def acquire(self) -> None:
+        """Campaign until the lease is ours.
+
+        Raises:
+            AccessDenied: our account may not read or write the Lease.
+        """
+        while True:
+            try:
+                led = await self._attempt(self._request_timeout_s())
+            except _FAILURES as error:
+                self._refused(error)
+                self._say(f"the Lease {self._leases} cannot be used: {error}")
+            else:
+                self._say("")
+                if led and self.held():
+                    _log.info("leading", extra={"lease": self._leases, "identity": self._election.identity})
+                    return
+                self._tell_standby()
+            await self._pause()
+
+    async def keep(self) -> None:
+        """Renew the lease for as long as it is ours.
+
+        Raises:
+            LeaseLost: it is not ours any more. Nothing may be sent from then on, and `held` says so.
+        """
+        election = self._election
+        while True:
+            await self._pause(at_most_s=election.held_for_s(self._monotonic()))
+            left_s = election.held_for_s(self._monotonic())
+            if left_s == 0.0:
+                why = self._problem or "this process did not run for so long"
+                raise LeaseLost(f"the Lease {self._leases} was not renewed for {election.timing.renew_s:g} s: {why}")
+            try:
+                # Bounds what the requests' own time-outs do not: several in a row, and credentials to be renewed.
+                async with asyncio.timeout(left_s):
+                    renewed = await self._attempt(min(self._request_timeout_s(), left_s))
+            except (KubeError, TimeoutError) as error:
+                self._metrics.renewal_failed()
+                self._say(str(error) or "no answer in time")
+            else:
+                self._say("")
+                if not renewed and election.holder != election.identity:
+                    raise LeaseLost(f"the Lease {self._leases} is held by {self.leader or 'nobody'} now")
+
+    async def release(self, *, timeout_s: float = 3.0) -> None:
+        """Let go of the lease if it is ours, so that another replica leads at once; failing that it just expires.
+
+        Whatever was sent while it was held must have ended before.
+        """
+        election = self._election
+        election.let_go(wall=self._wall())
+        if not self._claimed:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                released = await self._write_release(timeout_s)
+        except (KubeError, TimeoutError) as error:
+            _log.warning("the lease was not released and has to expire", extra={"error": str(error) or "no answer"})
+        else:
+            if released:
+                _log.info("lease released", extra={"lease": self._leases})
+
+    async def _write_release(self, timeout_s: float) -> bool:
+        """Release it, anew if an earlier renewal of ours has come in between; False if it is not ours."""
+        while True:
+            if not self._current:
+                self._election.saw(await self._leases.get(timeout_s=timeout_s), now=self._monotonic())
+            written = self._election.let_go(wall=self._wall())
+            if written is None:
+                return False
+            spec, version = written
+            try:
+                await self._leases.update(spec, version=version, timeout_s=timeout_s)
+            except ApiError as error:
+                if error.status != HTTPStatus.CONFLICT or not self._current:
+                    raise
+                self._current = False
+            else:
+                return True
+
+    async def _attempt(self, timeout_s: float) -> bool:
+        """Take or renew the lease; False if another one holds it or was faster."""
+        self._began = self._monotonic()
+        election = self._election
+        # A conflict may be the echo of an earlier write of ours, whose answer was lost: then what is read is ours.
+        for _ in range(2):
+            if not self._current:
+                election.saw(await self._leases.get(timeout_s=timeout_s), now=self._monotonic())
+                self._metrics.lease_transitions(election.transitions)
+            claim = election.claim(now=self._monotonic(), wall=self._wall())
+            if claim is None:
+                return False
+            spec, version = claim
+            self._current, self._claimed = False, True
+            sent = self._monotonic()
+            try:
+                if version:
+                    lease = await self._leases.update(spec, version=version, timeout_s=timeout_s)
+                else:
+                    lease = await self._leases.create(spec, timeout_s=timeout_s)
+            except ApiError as error:
+                if error.status == HTTPStatus.CONFLICT or (version and error.status == HTTPStatus.NOT_FOUND):
+                    continue
+                raise
+            election.wrote(lease, sent=sent, now=self._monotonic())
+            self._metrics.lease_transitions(election.transitions)
+            self._current = True
+            return True
+        return False
+
+    async def _pause(self, *, at_most_s: float = math.inf) -> None:
+        wait_s = self._election.wait_s(began=self._began, now=self._monotonic(), chance=self._chance())
+        await self._sleep(min(wait_s, at_most_s))
+
+    def _request_timeout_s(self) -> float:
+        """Half of the deadline, so that a request without an answer leaves time for another one."""
+        return self._election.timing.renew_s / 2
+
+    def _refused(self, error: KubeError) -> None:
+        if isinstance(error, ApiError) and error.status in _DENIED:
+            raise AccessDenied(
+                f"gangsched may not use the Lease {self._leases} for leader election ({error}): give its account a Role"
+                " in that namespace with the verbs get, patch and create on leases.coordination.k8s.io, or run a single"
+                " replica with --no-leader-elect."
+            ) from error
+
+    def _say(self, problem: str) -> None:
+        if problem and problem != self._problem:
+            _log.warning("leader election has a problem", extra={"error": problem})
+        self._problem = problem
+
+    def _tell_standby(self) -> None:
+        self._standby = True
+        if self.leader != self._told:
+            self._told = self.leader
+            _log.info("standby; another replica leads", extra={"leader": self.leader, "lease": self._leases})

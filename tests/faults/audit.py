@@ -1,0 +1,306 @@
+"""Whether the API server's own lists, once things have come to rest, satisfy contract rules 1, 2, 12 and 13.
+
+`audit` reads nodes, pods, PodGroups and PodDisruptionBudgets as they were listed and gives one sentence for each thing
+that is wrong. It checks that
+
+- no group is bound in part, unless it was whole before or its PodGroup is shown as Degraded for a reason of rule 1;
+- every PodGroup has a status whose phase and counts are those of its pods, and a reason;
+- nothing waits that would fit into what is free: quorums, repairs, further members and plain pods are put to
+  `gangsched.core.placement.place` on a cluster built from the lists;
+- what is on a node fits it, as a kubelet would have insisted;
+- nothing is left on its way: no phase Binding or Reserved, no reservation.
+
+What is not stuck: a group that failed by its clock under timeoutPolicy Fail (final by rule 5), one whose PodGroup does
+not exist (rule 10), has too few members, a member of a role that the PodGroup does not have, or uses what this version
+refuses by name, and one under Restart that is short (rule 13 evicts the rest of it; it is never filled up).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from gangsched.api.conversion import group_from_object
+from gangsched.core.cluster import Cluster
+from gangsched.core.model import Pod
+from gangsched.core.placement import Ask, Placement, place
+from gangsched.core.snapshot import Snapshot
+from gangsched.kube import convert, wire
+from tests.faults.objects import (
+    EXCUSED,
+    Json,
+    Key,
+    allocatable_of,
+    begun,
+    condition,
+    declared_minimum,
+    degraded,
+    ended,
+    excess,
+    group_of,
+    key_of,
+    live,
+    minimum_of,
+    node_of,
+    ours,
+    phase_of,
+    recreated,
+    requests_of,
+    role_minima,
+    role_of,
+    uid_of,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lists:
+    """Everything that the API server lists at one moment."""
+
+    nodes: Sequence[Json]
+    pods: Sequence[Json]
+    groups: Sequence[Json]
+    budgets: Sequence[Json] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _View:
+    """A group by what its objects say. `minimum` is None where nobody declares one."""
+
+    key: Key
+    group: Json | None
+    live: Sequence[Json]
+    bound: Sequence[Json]
+    waiting: Sequence[Json]
+    succeeded: int
+    minimum: int | None
+    was_whole: bool
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether it was scheduled in this run, by its status or, without one, by what was seen."""
+        told = self.group is not None and bool(self.group.get("status", {}).get("scheduledTime"))
+        return told or (self.group is None and self.was_whole)
+
+    @property
+    def satisfied(self) -> int:
+        """The minimum that was last satisfied."""
+        said = self.group.get("status", {}).get("minimum", 0) if self.group is not None else 0
+        return int(said) or self.minimum or 0
+
+    @property
+    def there(self) -> int:
+        """Members that count towards the minimum: bound, and once scheduled those that succeeded."""
+        return len(self.bound) + (self.succeeded if self.scheduled else 0)
+
+
+def audit(lists: Lists, *, was_whole: Callable[[Key], bool]) -> list[str]:
+    """What is wrong; `was_whole` says whether a group had its minimum bound in its present run."""
+    views = list(_views(lists, was_whole))
+    found = [*_overfull(lists)]
+    for view in views:
+        found += _partial(view)
+        found += _untold(view)
+    return [*found, *_stuck(lists, views)]
+
+
+def _views(lists: Lists, was_whole: Callable[[Key], bool]) -> Iterator[_View]:
+    groups = {key_of(group): group for group in lists.groups}
+    members: dict[Key, list[Json]] = {key: [] for key in groups}
+    for pod in lists.pods:
+        key = group_of(pod)
+        if key is not None and ours(pod):
+            members.setdefault(key, []).append(pod)
+    for key, pods in members.items():
+        alive = sorted(filter(live, pods), key=lambda pod: (pod["metadata"]["creationTimestamp"], key_of(pod)))
+        group = groups.get(key)
+        yield _View(
+            key=key,
+            group=group,
+            live=alive,
+            bound=[pod for pod in alive if node_of(pod)],
+            waiting=[pod for pod in alive if not node_of(pod)],
+            succeeded=int(group.get("status", {}).get("succeeded", 0))
+            if group is not None
+            else sum(phase_of(pod) == "Succeeded" for pod in pods),
+            minimum=minimum_of(group) if group is not None else declared_minimum(alive),
+            was_whole=was_whole(key),
+        )
+
+
+# Rule 1
+
+
+def _partial(view: _View) -> Iterator[str]:
+    if view.minimum is None or view.scheduled or view.was_whole:
+        return
+    if not any(begun(pod, view.group) for pod in view.bound):
+        return
+    roles = Counter(map(role_of, view.bound))
+    short_roles = [role for role, need in _role_minima(view).items() if roles[role] < need]
+    if len(view.bound) >= view.minimum and not short_roles:
+        return
+    said = degraded(view.group)
+    what = f"{view.key} has {len(view.bound)} of {view.minimum} bound and was never whole"
+    if not said:
+        if view.group is not None or any(map(recreated, view.bound)):
+            yield f"{what}, and is not shown as Degraded"
+    elif said not in EXCUSED:
+        yield f"{what}; it is shown as Degraded for {said}, which is no exception of rule 1"
+
+
+def _role_minima(view: _View) -> Mapping[str, int]:
+    return role_minima(view.group) if view.group is not None else {}
+
+
+# Status
+
+
+def _untold(view: _View) -> Iterator[str]:
+    if view.group is None:
+        return
+    status = view.group.get("status", {})
+    phase = status.get("phase", "")
+    if not phase or not condition(view.group, "Scheduled").get("reason"):
+        if view.live:
+            yield f"{view.key} has {len(view.live)} members and no status that says what it is"
+        return
+    counts = {"members": len(view.live), "bound": len(view.bound)}
+    for name, number in counts.items():
+        if status.get(name, 0) != number:
+            yield f"{view.key} has {number} {name}, its status says {status.get(name, 0)}"
+    if status.get("reservation"):
+        yield f"{view.key} holds a reservation though nothing is on its way"
+    expected = _phases(view)
+    if phase not in expected:
+        yield (
+            f"{view.key} is told to be {phase} with {len(view.live)} members, {len(view.bound)} bound, "
+            f"{view.succeeded} succeeded, minimum {view.minimum}, last satisfied {view.satisfied}: expected "
+            f"{' or '.join(sorted(expected))}"
+        )
+
+
+def _phases(view: _View) -> set[str]:
+    minimum = view.minimum or 0
+    if not view.live:
+        return {"Pending", "Succeeded", "Failed"}
+    if view.scheduled:
+        roles_short = degraded(view.group) and bool(_role_minima(view))
+        return {"Degraded"} if view.there < view.satisfied or roles_short else {"Scheduled", "Running"}
+    if view.bound:
+        # An exception of rule 1, or one that `_partial` tells of.
+        return {"Pending", "Queued", "TimedOut", "Degraded"}
+    if len(view.live) < minimum:
+        return {"Pending"}
+    return {"Pending", "Queued", "TimedOut", "Failed"}
+
+
+# Capacity
+
+
+def _overfull(lists: Lists) -> Iterator[str]:
+    for node in lists.nodes:
+        name = node["metadata"]["name"]
+        there = [requests_of(pod) for pod in lists.pods if node_of(pod) == name and not ended(pod)]
+        if over := excess(there, allocatable_of(node)):
+            yield f"node {name} carries more than it has: {over}"
+
+
+# Nobody is stuck
+
+_POD = msgspec.json.Decoder(wire.Pod)
+_NODE = msgspec.json.Decoder(wire.Node)
+
+
+def _stuck(lists: Lists, views: Sequence[_View]) -> Iterator[str]:
+    pods = {uid_of(pod): convert.pod(_POD.decode(msgspec.json.encode(pod))) for pod in lists.pods}
+    cluster = Cluster()
+    for node in lists.nodes:
+        cluster.set_node(convert.node(_NODE.decode(msgspec.json.encode(node))))
+    for pod in pods.values():
+        if not pod.terminal:
+            cluster.set_pod(pod)
+    for view in views:
+        for what, ask in _asks(view, pods):
+            if isinstance(place(Snapshot(cluster), ask), Placement):
+                yield f"{view.key}: {what} would fit into what is free ({_said(view)})"
+    for raw in lists.pods:
+        alone = live(raw) and not node_of(raw) and group_of(raw) is None
+        if alone and isinstance(place(Snapshot(cluster), Ask(members=(pods[uid_of(raw)],), need=1)), Placement):
+            yield f"{key_of(raw)}: this pod waits and would fit into what is free"
+
+
+def _said(view: _View) -> str:
+    if view.group is None:
+        return "it has no PodGroup"
+    said = condition(view.group, "Scheduled")
+    status = view.group.get("status", {})
+    return f"{status.get('phase', 'no phase')}, {said.get('reason', 'no reason')}: {said.get('message', '')}"
+
+
+def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Ask]]:
+    """What the group could still want: one ask for each thing that is to be bound together."""
+    if view.minimum is None or not view.waiting or _kept_waiting(view):
+        return
+    waiting = [pods[uid_of(pod)] for pod in view.waiting]
+    strategy = "Pack"
+    if view.group is not None:
+        strategy = view.group["spec"].get("placement", {}).get("strategy", "Pack")
+    own = Counter(map(node_of, view.bound))
+    needs = _role_needs(view)
+    missing = max(view.minimum - view.there, sum(needs.values()))
+    raised = view.scheduled and view.minimum > view.satisfied
+    together = not view.scheduled or (raised and view.there >= view.satisfied)
+    if missing > 0 and together:
+        roles = Counter(map(role_of, view.waiting))
+        if len(waiting) >= missing and all(roles[role] >= need for role, need in needs.items()):
+            ask = Ask(members=waiting, need=missing, role_needs=needs, strategy=strategy, own=own)
+            yield f"its quorum, {missing} of {len(waiting)} waiting members,", ask
+        return
+    short = view.scheduled and view.there < view.satisfied
+    if short and view.group is not None and view.group["spec"].get("onDegraded") == "Restart":
+        return
+    for pod in _within_maximum(view):
+        ask = Ask(members=(pods[uid_of(pod)],), need=1, strategy=strategy, own=own)
+        yield f"its waiting member {pod['metadata']['name']}", ask
+
+
+def _kept_waiting(view: _View) -> bool:
+    """Whether the group is rightly not tried."""
+    if view.group is None:
+        # Where all bound members have ended, nothing tells a new leader that they were of the run of those who wait.
+        return not view.bound and len(view.live) < (view.minimum or 0)
+    if group_from_object(view.group).error:
+        return True
+    spec = group_from_object(view.group).spec
+    refused_by_name = spec is not None and bool(spec.not_built)
+    final = view.group["spec"].get("timeoutPolicy") == "Fail" and _failed_by_clock(view.group)
+    roles = {"", *(role["name"] for role in view.group["spec"].get("roles", []))}
+    return refused_by_name or final or any(role_of(pod) not in roles for pod in view.live)
+
+
+def _failed_by_clock(group: Json) -> bool:
+    status = group.get("status", {})
+    return bool(status.get("phase") == "Failed" and not status.get("scheduledTime"))
+
+
+def _role_needs(view: _View) -> dict[str, int]:
+    there = Counter(map(role_of, view.bound))
+    return {role: need - there[role] for role, need in _role_minima(view).items() if need > there[role]}
+
+
+def _within_maximum(view: _View) -> Iterator[Json]:
+    """Waiting members that the maxima leave room for; bound ones count first (maxMember)."""
+    spec = view.group["spec"] if view.group is not None else {}
+    most = spec.get("maxMember")
+    role_most = {role["name"]: role["maxMember"] for role in spec.get("roles", []) if "maxMember" in role}
+    number, roles = len(view.bound), Counter(map(role_of, view.bound))
+    for pod in view.waiting:
+        role = role_of(pod)
+        beyond = most is not None and number >= most
+        if not beyond and roles[role] < role_most.get(role, number + len(view.live) + 1):
+            number += 1
+            roles[role] += 1
+            yield pod

@@ -1,0 +1,108 @@
+"""What happens to processes: operators killed, stopped, cut off or asked to end; the API server and etcd as well.
+
+One trouble at a time, each drawn from the seed; every one is over when `trouble` returns, but for the consequences.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from testbed import leftovers
+from testbed.control_plane import ControlPlane
+from testbed.tether import run_marker
+from tests.faults.contenders import Contender, Supervisor
+from tests.faults.plan import Fault
+
+
+class Chaos:
+    """Troubles by name, counted in `done`."""
+
+    def __init__(
+        self, control_plane: ControlPlane, contenders: list[Contender], supervisor: Supervisor, *, seed: int
+    ) -> None:
+        self.done: Counter[str] = Counter()
+        self._control_plane = control_plane
+        self._contenders = contenders
+        self._supervisor = supervisor
+        self._random = Random(seed)
+        self._etcd = _etcd(control_plane)
+        self._troubles: list[tuple[int, Callable[[threading.Event], None]]] = [
+            (5, self.kill),
+            (3, self.pause),
+            (2, self.terminate),
+            (3, self.cut_off),
+            (2, self.restart_apiserver),
+            (3, self.pause_etcd),
+            (4, self.refuse_bindings),
+            (3, self.refuse_evictions),
+        ]
+
+    def trouble(self, over: threading.Event) -> None:
+        """One of them; it is cut short when `over` is set."""
+        weights, troubles = zip(*self._troubles, strict=True)
+        (trouble,) = self._random.choices(troubles, weights)
+        self.done[trouble.__name__] += 1
+        trouble(over)
+
+    def kill(self, _: threading.Event) -> None:
+        """kill -9 of an operator."""
+        self._victim().kill()
+
+    def terminate(self, _: threading.Event) -> None:
+        """SIGTERM to an operator."""
+        self._victim().terminate()
+
+    def pause(self, over: threading.Event) -> None:
+        """SIGSTOP of an operator, for less or more than its lease lasts, then SIGCONT."""
+        victim = self._victim()
+        victim.pause()
+        over.wait(self._random.uniform(0.5, 14.0))
+        victim.resume()
+
+    def cut_off(self, over: threading.Event) -> None:
+        """No way from an operator to the API server for a while."""
+        victim = self._victim()
+        victim.block()
+        over.wait(self._random.uniform(0.5, 8.0))
+        victim.unblock()
+
+    def restart_apiserver(self, _: threading.Event) -> None:
+        """The API server ends and begins anew."""
+        self._control_plane.restart_apiserver()
+
+    def pause_etcd(self, over: threading.Event) -> None:
+        """The API server's store does not answer for a while."""
+        os.kill(self._etcd, signal.SIGSTOP)
+        over.wait(self._random.uniform(1.0, 5.0))
+        os.kill(self._etcd, signal.SIGCONT)
+
+    def refuse_bindings(self, _: threading.Event) -> None:
+        """The second pod of whatever is bound next is refused for longer than a quorum may stay partly bound."""
+        self._refuse("-1/binding", times=self._random.randint(15, 40))
+
+    def refuse_evictions(self, _: threading.Event) -> None:
+        """The next evictions fail."""
+        self._refuse("/eviction", times=self._random.randint(1, 4))
+
+    def _refuse(self, path: str, *, times: int) -> None:
+        fault = self._random.choice((Fault.ERROR, Fault.THROTTLED, Fault.UNAVAILABLE, Fault.TIMEOUT, Fault.CONFLICT))
+        for contender in self._contenders:
+            contender.proxy.next(fault=fault, method="POST", path_contains=path, times=times)
+
+    def _victim(self) -> Contender:
+        """More often the leader than anybody else."""
+        leader = self._supervisor.leading
+        if leader is not None and self._random.random() < 0.6:
+            return leader
+        return self._random.choice(self._contenders)
+
+
+def _etcd(control_plane: ControlPlane) -> int:
+    """The process id of this control plane's etcd, which lives as long as the control plane."""
+    mine = f"--data-dir={control_plane.folder / 'etcd'}"
+    return next(pid for pid, command in leftovers.processes(run_marker()).items() if mine in command)

@@ -1,0 +1,324 @@
+"""What the API server said, in its own order: every binding with what stood on the node then, and every partial group.
+
+Pods, nodes and PodGroups arrive here from watches that begin with a list and go on where they were interrupted, so
+within one kind nothing is missing and the order is that of the API server's writes. Where a version was no longer to be
+had and a list had to fill the gap (`gaps`), bindings inside it are not judged.
+
+How long a group is partial counts from the moment the watch shows the first of a quorum bound to the moment it shows
+the minimum bound or none, by `CountedClock`, which stands still while no leader runs or the API server does not answer.
+A group is partial until it was whole once in its run; what it loses later is Degraded and not counted here. Nor are the
+exceptions of rule 1 while they are shown; a group without a PodGroup has nothing to show them by, so that there bound
+members that nothing would recreate are enough.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gangsched.api.times import parse_time
+from tests.faults.objects import (
+    EXCUSED,
+    Json,
+    Key,
+    begun,
+    declared_minimum,
+    degraded,
+    ended,
+    group_of,
+    key_of,
+    live,
+    minimum_of,
+    node_of,
+    ours,
+    phase_of,
+    recreated,
+    requests_of,
+    role_minima,
+    role_of,
+    uid_of,
+)
+
+_MINIMUM_HOLDS_S = 10.0
+"""A minimum that was changed so short a time ago may be the one under which a quorum was decided (rule 9)."""
+_CLOCK_SKEW_S = 1.0
+
+
+class CountedClock:
+    """Seconds that passed while it was running; at first it stands."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._passed = 0.0
+        self._since: float | None = None
+
+    def run(self, running: bool) -> None:  # noqa: FBT001 - a switch
+        """Let it run or stand."""
+        if running and self._since is None:
+            self._since = self._monotonic()
+        elif not running and self._since is not None:
+            self._passed += self._monotonic() - self._since
+            self._since = None
+
+    def now(self) -> float:
+        """The seconds so far."""
+        return self._passed + (self._monotonic() - self._since if self._since is not None else 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A pod was seen to have a node. `beside` are the pods that held something there then, by UID.
+
+    `at` is epoch seconds when the watch told it, never before it happened. `gap`: it was found in a list, so what stood
+    beside it when it was bound is not known.
+    """
+
+    uid: str
+    key: Key
+    node: str
+    at: float
+    ours: bool
+    requests: Mapping[str, int]
+    beside: tuple[str, ...]
+    gap: bool
+
+
+@dataclass(kw_only=True)
+class Episode:
+    """A stretch of time in which a group was partial, in counted seconds; `most` members were bound at once."""
+
+    key: Key
+    began: float
+    minimum: int
+    most: int
+    seconds: float = 0.0
+    open: bool = True
+
+    def __str__(self) -> str:
+        state = "and still is" if self.open else "until it was whole, unbound, gone or shown as an exception"
+        return f"{self.key} had at most {self.most} of {self.minimum} bound for {self.seconds:.1f} s {state}"
+
+
+@dataclass(kw_only=True)
+class _Run:
+    group_uid: str
+    began: float
+    past: frozenset[str]
+    whole: bool = False
+    partial_at: float = 0.0
+    demands: list[tuple[float, int, dict[str, int]]] = field(default_factory=list)
+    episode: Episode | None = None
+
+
+class History:
+    """The latest form of every object, and what has happened to them. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        clock: CountedClock,
+        *,
+        wall: Callable[[], float] = time.time,
+        on_bound: Callable[[Json], None] = lambda _: None,
+    ) -> None:
+        self.lock = threading.RLock()
+        self.pods: dict[str, Json] = {}
+        self.nodes: dict[str, Json] = {}
+        self.groups: dict[Key, Json] = {}
+        self.bindings: list[Bound] = []
+        self.episodes: list[Episode] = []
+        self.groups_seen: set[Key] = set()
+        self.allocatables: dict[str, Json] = {}
+        self.gaps = 0
+        self.changed_at = wall()
+        self._clock = clock
+        self._wall = wall
+        self._on_bound = on_bound
+        self._on_node: dict[str, dict[str, None]] = {}
+        self._members: dict[Key, dict[str, None]] = {}
+        self._runs: dict[Key, _Run] = {}
+
+    # What the watches tell
+
+    def pods_replaced(self, pods: Sequence[Json]) -> None:
+        """These are all the pods there are."""
+        with self.lock:
+            gap = bool(self.pods)
+            self.gaps += gap
+            there = {uid_of(pod) for pod in pods}
+            for uid in self.pods.keys() - there:
+                self.pod_gone(self.pods[uid])
+            for pod in pods:
+                self.pod_seen(pod, gap=gap)
+
+    def pod_seen(self, pod: Json, *, gap: bool = False) -> None:
+        """A pod exists in this form."""
+        with self.lock:
+            uid, node = uid_of(pod), node_of(pod)
+            before = self.pods.get(uid)
+            self.pods[uid] = pod
+            if node and (before is None or not node_of(before)):
+                self._note_bound(pod, gap=gap)
+            if node and ended(pod):
+                self._on_node.get(node, {}).pop(uid, None)
+            self._note_member(pod)
+
+    def pod_gone(self, pod: Json) -> None:
+        """A pod exists no longer."""
+        with self.lock:
+            known = self.pods.pop(uid_of(pod), None)
+            self._on_node.get(node_of(pod), {}).pop(uid_of(pod), None)
+            if known is not None and (key := group_of(known)) is not None:
+                self._members.get(key, {}).pop(uid_of(pod), None)
+                self._judge(key)
+            self.changed_at = self._wall()
+
+    def nodes_replaced(self, nodes: Sequence[Json]) -> None:
+        """These are all the nodes there are."""
+        with self.lock:
+            self.nodes = {}
+            for node in nodes:
+                self.node_seen(node)
+
+    def node_seen(self, node: Json) -> None:
+        """A node exists in this form; one of a name always has the same to give."""
+        with self.lock:
+            self.nodes[node["metadata"]["name"]] = node
+            self.allocatables[node["metadata"]["name"]] = node
+
+    def node_gone(self, node: Json) -> None:
+        """A node exists no longer."""
+        with self.lock:
+            self.nodes.pop(node["metadata"]["name"], None)
+
+    def groups_replaced(self, groups: Sequence[Json]) -> None:
+        """These are all the PodGroups there are."""
+        with self.lock:
+            for key in self.groups.keys() - {key_of(group) for group in groups}:
+                self.group_gone(self.groups[key])
+            for group in groups:
+                self.group_seen(group)
+
+    def group_seen(self, group: Json) -> None:
+        """A PodGroup exists in this form."""
+        with self.lock:
+            self.groups[key_of(group)] = group
+            self._judge(key_of(group))
+            self.changed_at = self._wall()
+
+    def group_gone(self, group: Json) -> None:
+        """A PodGroup exists no longer."""
+        with self.lock:
+            self.groups.pop(key_of(group), None)
+            self._judge(key_of(group))
+            self.changed_at = self._wall()
+
+    # Questions
+
+    def was_whole(self, key: Key) -> bool:
+        """Whether the group has had its minimum bound in its present run."""
+        with self.lock:
+            return key in self._runs and self._runs[key].whole
+
+    def partial(self) -> list[Episode]:
+        """Every stretch in which a group was partial, those of this moment included; the longest first."""
+        with self.lock:
+            for episode in self.episodes:
+                if episode.open:
+                    episode.seconds = self._clock.now() - episode.began
+            return sorted(self.episodes, key=lambda episode: -episode.seconds)
+
+    # Inside
+
+    def _note_bound(self, pod: Json, *, gap: bool) -> None:
+        there = self._on_node.setdefault(node_of(pod), {})
+        self.bindings.append(
+            Bound(
+                uid=uid_of(pod),
+                key=key_of(pod),
+                node=node_of(pod),
+                at=self._wall(),
+                ours=ours(pod),
+                requests=requests_of(pod),
+                beside=tuple(there),
+                gap=gap,
+            )
+        )
+        there[uid_of(pod)] = None
+        self._on_bound(pod)
+
+    def _note_member(self, pod: Json) -> None:
+        self.changed_at = self._wall()
+        key = group_of(pod)
+        if key is None or not ours(pod):
+            return
+        self.groups_seen.add(key)
+        self._members.setdefault(key, {})[uid_of(pod)] = None
+        self._judge(key)
+
+    def _judge(self, key: Key) -> None:
+        """Bring the group's run up to date and open or close its episode."""
+        group = self.groups.get(key)
+        pods = [self.pods[uid] for uid in self._members.get(key, ())]
+        alive = [pod for pod in pods if live(pod)]
+        group_uid = uid_of(group) if group is not None else ""
+        run = self._runs.get(key)
+        if run is not None and (not alive or run.group_uid != group_uid):
+            self._close(run)
+            del self._runs[key]
+            run = None
+        minimum = minimum_of(group) if group is not None else declared_minimum(alive)
+        if not alive or minimum is None:
+            if run is not None:
+                self._close(run)
+            return
+        if run is None:
+            past = frozenset(uid_of(pod) for pod in pods if ended(pod))
+            run = self._runs[key] = _Run(group_uid=group_uid, began=self._wall(), past=past)
+        self._judge_run(run, key, group, pods, minimum)
+
+    def _judge_run(self, run: _Run, key: Key, group: Json | None, pods: Sequence[Json], minimum: int) -> None:
+        now = self._wall()
+        demand = (minimum, role_minima(group) if group is not None else {})
+        if not run.demands or run.demands[-1][1:] != demand:
+            run.demands.append((now, *demand))
+        bound = [pod for pod in pods if live(pod) and node_of(pod)]
+        done = [pod for pod in pods if phase_of(pod) == "Succeeded" and uid_of(pod) not in run.past]
+        run.whole = run.whole or _said_scheduled(group, run) or self._enough(run, [*bound, *done], now)
+        of_a_quorum = any(begun(pod, group) for pod in bound)
+        left = degraded(group) in EXCUSED or (group is None and not any(map(recreated, bound)))
+        if run.whole or not of_a_quorum or left:
+            self._close(run)
+            return
+        if run.episode is None:
+            run.partial_at = now
+            run.episode = Episode(key=key, began=self._clock.now(), minimum=minimum, most=0)
+            self.episodes.append(run.episode)
+        run.episode.most = max(run.episode.most, len(bound))
+
+    def _enough(self, run: _Run, pods: Sequence[Json], now: float) -> bool:
+        """Whether these are a quorum under a minimum that is in force or was lately."""
+        roles = Counter(map(role_of, pods))
+        until = now
+        oldest = (now if run.episode is None else run.partial_at) - _MINIMUM_HOLDS_S
+        for since, minimum, role_needs in reversed(run.demands):
+            if until < oldest:
+                break
+            if len(pods) >= minimum and all(roles[role] >= need for role, need in role_needs.items()):
+                return True
+            until = since
+        return False
+
+    def _close(self, run: _Run) -> None:
+        if run.episode is not None:
+            run.episode.seconds = self._clock.now() - run.episode.began
+            run.episode.open = False
+            run.episode = None
+
+
+def _said_scheduled(group: Json | None, run: _Run) -> bool:
+    """Whether the PodGroup's status says that this very run was scheduled; that of an earlier run may still stand."""
+    told = str(group.get("status", {}).get("scheduledTime") or "") if group is not None else ""
+    return bool(told) and parse_time(told) >= run.began - _CLOCK_SKEW_S

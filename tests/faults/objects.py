@@ -1,0 +1,151 @@
+"""What Kubernetes objects say, read afresh for the checks of the soak: as JSON, by the contract's words alone.
+
+Nothing of gangsched's own reading is used here but the parsing of a single quantity, so that the two cannot share a
+mistake.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from gangsched.core.quantity import amount
+
+Json = dict[str, Any]
+
+OURS = "gangsched"
+GROUP_LABEL = "gangsched.io/pod-group"
+ROLE_LABEL = "gangsched.io/role"
+MINIMUM_ANNOTATION = "gangsched.io/min-member"
+ENDED = frozenset({"Succeeded", "Failed"})
+EXCUSED = frozenset({"PartlyBound", "EvictionRefused"})
+"""Reasons of Degraded that are exceptions of rule 1: nothing would recreate the members, their eviction is refused."""
+
+
+class Key(NamedTuple):
+    """A group's namespace and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def key_of(obj: Json) -> Key:
+    """An object's own namespace and name."""
+    return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+
+
+def group_of(pod: Json) -> Key | None:
+    """The group that the pod names."""
+    name = pod["metadata"].get("labels", {}).get(GROUP_LABEL)
+    return None if name is None else Key(pod["metadata"]["namespace"], name)
+
+
+def uid_of(obj: Json) -> str:
+    """The object's UID."""
+    return str(obj["metadata"]["uid"])
+
+
+def role_of(pod: Json) -> str:
+    """The role that the pod names; empty without one."""
+    return str(pod["metadata"].get("labels", {}).get(ROLE_LABEL, ""))
+
+
+def node_of(pod: Json) -> str:
+    """The node that the pod is bound to; empty while it is unbound."""
+    return str(pod["spec"].get("nodeName", ""))
+
+
+def phase_of(pod: Json) -> str:
+    """The pod's phase."""
+    return str(pod.get("status", {}).get("phase", "Pending"))
+
+
+def ours(pod: Json) -> bool:
+    """Whether gangsched is asked to schedule it."""
+    return bool(pod["spec"].get("schedulerName") == OURS)
+
+
+def ended(pod: Json) -> bool:
+    """Whether it has ended and holds nothing on its node any more."""
+    return phase_of(pod) in ENDED
+
+
+def live(pod: Json) -> bool:
+    """Whether it is a member (contract rule 2) that may still be bound or run."""
+    gone = "deletionTimestamp" in pod["metadata"] or ended(pod)
+    return ours(pod) and not gone and not pod["spec"].get("schedulingGates")
+
+
+def recreated(pod: Json) -> bool:
+    """Whether a controller makes another pod in its place."""
+    return any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences", []))
+
+
+def minimum_of(group: Json) -> int:
+    """A PodGroup's minimum: max(minMember, Σ roles' minima)."""
+    spec = group["spec"]
+    roles: int = sum(role.get("minMember", 0) for role in spec.get("roles", []))
+    return max(int(spec["minMember"]), roles)
+
+
+def begun(pod: Json, group: Json | None) -> bool:
+    """Whether the pod was bound since its PodGroup exists: those that ran before are nobody's quorum (ADR 7)."""
+    bound = condition(pod, "PodScheduled")
+    if group is None or bound.get("status") != "True" or not bound.get("lastTransitionTime"):
+        return True
+    return str(bound["lastTransitionTime"]) >= str(group["metadata"].get("creationTimestamp", ""))
+
+
+def role_minima(group: Json) -> dict[str, int]:
+    """A PodGroup's minima by role, those that are not 0."""
+    roles = group["spec"].get("roles", [])
+    return {role["name"]: role["minMember"] for role in roles if role.get("minMember", 0)}
+
+
+def declared_minimum(pods: Iterable[Json]) -> int | None:
+    """The minimum that the pods' annotations declare; None if they do not or differ."""
+    said = {pod["metadata"].get("annotations", {}).get(MINIMUM_ANNOTATION) for pod in pods}
+    return int(next(iter(said))) if len(said) == 1 and None not in said else None
+
+
+def condition(obj: Json, type_: str) -> Json:
+    """The object's condition of that type; empty without one."""
+    found = obj.get("status", {}).get("conditions", [])
+    return next((each for each in found if each["type"] == type_), {})
+
+
+def degraded(group: Json | None) -> str:
+    """The reason for which the PodGroup is shown as Degraded; empty if it is not."""
+    shown = condition(group, "Degraded") if group is not None else {}
+    return str(shown["reason"]) if shown.get("status") == "True" else ""
+
+
+def requests_of(pod: Json) -> Counter[str]:
+    """What the pod takes on its node, itself (`pods`) included. The soak's pods have ordinary containers only."""
+    total: Counter[str] = Counter(pods=1)
+    for container in pod["spec"]["containers"]:
+        for resource, quantity in container.get("resources", {}).get("requests", {}).items():
+            total[resource] += amount(resource, quantity)
+    return total
+
+
+def allocatable_of(node: Json) -> dict[str, int]:
+    """What the node has to give."""
+    return {name: amount(name, quantity) for name, quantity in node["status"].get("allocatable", {}).items()}
+
+
+def excess(taken: Iterable[Mapping[str, int]], allocatable: Mapping[str, int]) -> str:
+    """What is taken beyond the allocatable, in words; empty if all of it fits."""
+    total: Counter[str] = Counter()
+    for each in taken:
+        total.update(each)
+    over = [
+        f"{name} {size} of {allocatable.get(name, 0)}"
+        for name, size in sorted(total.items())
+        if size > allocatable.get(name, 0)
+    ]
+    return ", ".join(over)

@@ -1,0 +1,247 @@
+"""Which request is met by which fault: decided by a seed, or ordered by a test.
+
+The decision about a request depends on the seed, on its method and path and on how often these were asked for before,
+not on what other requests came in between. So two runs that ask for the same meet the same faults, whatever their
+timing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import StrEnum
+from random import Random
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+
+class Fault(StrEnum):
+    """What can be done to one request. The server acts on it unless it is said that it does not."""
+
+    RESET_BEFORE = "reset-before"
+    """The connection is reset; the request never reaches the server."""
+    RESET_AFTER = "reset-after"
+    """The connection is reset after the server has answered: the reply is lost."""
+    DELAY_BEFORE = "delay-before"
+    """The request reaches the server late, even if its sender has given up by then."""
+    DELAY_AFTER = "delay-after"
+    """The answer arrives late."""
+    CONFLICT = "conflict"
+    """409; the server does not act."""
+    THROTTLED = "throttled"
+    """429 with Retry-After; the server does not act."""
+    ERROR = "error"
+    """500; the server does not act."""
+    UNAVAILABLE = "unavailable"
+    """503; the server does not act."""
+    TIMEOUT = "timeout"
+    """504; the server does not act."""
+    ERROR_AFTER = "error-after"
+    """500 although the server acted."""
+    UNAVAILABLE_AFTER = "unavailable-after"
+    """503 although the server acted."""
+    TIMEOUT_AFTER = "timeout-after"
+    """504 although the server acted."""
+    TRUNCATED = "truncated"
+    """The connection ends in the middle of the answer's body."""
+    STALE_LIST = "stale-list"
+    """A list is older than it could be (see tests.faults.lists)."""
+    EXPIRED = "expired"
+    """410 to a watch, or to a list that is continued; the server is not asked."""
+    EXPIRED_LATER = "expired-later"
+    """A watch brings an ERROR event with code 410 and ends."""
+    WATCH_ENDS = "watch-ends"
+    """A watch ends for no reason, in good order."""
+    WATCH_SILENT = "watch-silent"
+    """A watch stays open and brings nothing any more, not even bookmarks."""
+    WATCH_DUPLICATES = "watch-duplicates"
+    """A watch brings events twice."""
+    WATCH_REORDERS = "watch-reorders"
+    """A watch brings events of different objects in another order (see tests.faults.streams)."""
+    WATCH_LAGS = "watch-lags"
+    """A watch brings its events in order, but late: behind those of other watches and behind answers."""
+    WATCH_CUT = "watch-cut"
+    """The connection is reset in the middle of an event."""
+
+
+_EVERYWHERE = frozenset(
+    {
+        *(Fault.RESET_BEFORE, Fault.DELAY_BEFORE, Fault.THROTTLED),
+        *(Fault.ERROR, Fault.UNAVAILABLE, Fault.TIMEOUT),
+    }
+)
+_OF_ANSWERS = frozenset({Fault.RESET_AFTER, Fault.DELAY_AFTER, Fault.TRUNCATED})
+OF_READS = _EVERYWHERE | _OF_ANSWERS
+OF_WRITES = OF_READS | {Fault.CONFLICT, Fault.ERROR_AFTER, Fault.UNAVAILABLE_AFTER, Fault.TIMEOUT_AFTER}
+OF_LISTS = OF_READS | {Fault.STALE_LIST}
+OF_STREAMS = frozenset(
+    {
+        *(Fault.EXPIRED_LATER, Fault.WATCH_ENDS, Fault.WATCH_SILENT, Fault.WATCH_CUT),
+        *(Fault.WATCH_DUPLICATES, Fault.WATCH_REORDERS, Fault.WATCH_LAGS),
+    }
+)
+"""What happens to a watch that the server has begun to answer."""
+OF_WATCHES = _EVERYWHERE | OF_STREAMS | {Fault.EXPIRED}
+
+_STORM: Mapping[Fault, float] = {
+    **dict.fromkeys((Fault.RESET_BEFORE, Fault.RESET_AFTER, Fault.CONFLICT, Fault.THROTTLED), 0.02),
+    **dict.fromkeys((Fault.DELAY_BEFORE, Fault.DELAY_AFTER), 0.05),
+    **dict.fromkeys((Fault.ERROR, Fault.UNAVAILABLE, Fault.TIMEOUT, Fault.TRUNCATED), 0.01),
+    **dict.fromkeys((Fault.ERROR_AFTER, Fault.UNAVAILABLE_AFTER, Fault.TIMEOUT_AFTER), 0.01),
+    **dict.fromkeys((Fault.STALE_LIST, Fault.EXPIRED_LATER, Fault.WATCH_CUT, Fault.WATCH_ENDS), 0.1),
+    **dict.fromkeys((Fault.WATCH_DUPLICATES, Fault.WATCH_REORDERS, Fault.WATCH_LAGS), 0.1),
+    **dict.fromkeys((Fault.EXPIRED, Fault.WATCH_SILENT), 0.05),
+}
+
+
+class Rates(Struct, frozen=True, kw_only=True):
+    """How often each fault meets a request that can have it (0 to 1), and the ranges of what is drawn for it.
+
+    `delay_s`: of delays, of a lagging watch and of late lists. A watch that is to fail does so after at most
+    `watch_events` events or a time within `watch_s`, whichever comes first. `retry_after_s` goes with a 429.
+
+    Raises:
+        ValueError: a rate is not one, or those of one kind of request are more than 1 together.
+    """
+
+    of: dict[Fault, float] = field(default_factory=lambda: dict(_STORM))
+    delay_s: tuple[float, float] = (0.05, 1.5)
+    watch_s: tuple[float, float] = (0.0, 5.0)
+    watch_events: int = 10
+    retry_after_s: int = 1
+
+    def __post_init__(self) -> None:
+        for possible in (OF_WRITES, OF_LISTS | {Fault.EXPIRED}, OF_WATCHES):
+            rates = [self.of.get(fault, 0.0) for fault in possible]
+            if min(rates) < 0 or sum(rates) > 1:
+                raise ValueError(f"rates must be between 0 and 1, also together: {self.of}")
+
+
+def only(*faults: Fault, rate: float) -> dict[Fault, float]:
+    """These faults at this rate and no other, for `Rates.of`."""
+    return dict.fromkeys(faults, rate)
+
+
+class Asked(NamedTuple):
+    """A request: its path without the query, and the query."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+
+    @property
+    def is_watch(self) -> bool:
+        return self.method == "GET" and self.query.get("watch") in ("true", "1")
+
+    @property
+    def possible(self) -> frozenset[Fault]:
+        """The faults that it can meet."""
+        if self.is_watch:
+            return OF_WATCHES
+        if self.method != "GET":
+            return OF_WRITES
+        continued = frozenset({Fault.EXPIRED} if "continue" in self.query else ())
+        return continued | (OF_LISTS if _is_collection(self.path) else OF_READS)
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """A fault ordered for certain requests; see `Plan.add`."""
+
+    fault: Fault
+    method: str = ""
+    path_contains: tuple[str, ...] = ()
+    watch: bool | None = None
+    times: int = 1
+    after: int = 0
+
+    def matches(self, asked: Asked) -> bool:
+        return (
+            self.method in ("", asked.method)
+            and all(part in asked.path for part in self.path_contains)
+            and self.watch in (None, asked.is_watch)
+            and self.fault in asked.possible
+        )
+
+
+class Decision(NamedTuple):
+    """The fault that a request meets, None for none, and the dice for its details."""
+
+    fault: Fault | None
+    dice: Random
+
+
+class _Standing:
+    """A rule and how many requests have matched it."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self._met = 0
+
+    def is_due(self) -> bool:
+        """Count a request that matches; whether it is to meet the fault."""
+        self._met += 1
+        return self._met > self.rule.after
+
+    @property
+    def used_up(self) -> bool:
+        return self._met >= self.rule.after + self.rule.times
+
+
+class Plan:
+    """Decides about one request after the other. Rules hold in calm weather too, rates only while `stormy`."""
+
+    def __init__(self, *, seed: int, rates: Rates) -> None:
+        self.rates = rates
+        self.stormy = True
+        self._seed = seed
+        self._asked: Counter[tuple[str, str, bool]] = Counter()
+        self._rules: list[_Standing] = []
+
+    def add(self, rule: Rule) -> None:
+        """Of the requests that match from now on and could have the fault, pass over `after`, then meet `times`.
+
+        Of several rules for one request the oldest that is due decides; younger ones do not count it.
+        """
+        self._rules.append(_Standing(rule))
+
+    def forget(self) -> None:
+        """Drop all rules."""
+        self._rules.clear()
+
+    def decide(self, asked: Asked) -> Decision:
+        """What this request meets."""
+        identity = (asked.method, asked.path, asked.is_watch)
+        dice = Random(f"{self._seed} {identity} {self._asked[identity]}")
+        self._asked[identity] += 1
+        ordered = self._ordered(asked)
+        if ordered is not None:
+            return Decision(ordered, dice)
+        return Decision(self._drawn(asked, dice) if self.stormy else None, dice)
+
+    def _ordered(self, asked: Asked) -> Fault | None:
+        for standing in self._rules:
+            if standing.rule.matches(asked) and standing.is_due():
+                if standing.used_up:
+                    self._rules.remove(standing)
+                return standing.rule.fault
+        return None
+
+    def _drawn(self, asked: Asked, dice: Random) -> Fault | None:
+        left = dice.random()
+        possible = asked.possible
+        for fault in Fault:
+            if fault in possible:
+                left -= self.rates.of.get(fault, 0.0)
+                if left < 0:
+                    return fault
+        return None
+
+
+def _is_collection(path: str) -> bool:
+    """Whether GET of this path is a list: /api/v1/pods, /apis/GROUP/VERSION/namespaces/NAME/RESOURCE, …"""
+    root, *parts = path.strip("/").split("/")
+    parts = parts[1 if root == "api" else 2 :]
+    if parts[:1] == ["namespaces"] and len(parts) > 2:
+        parts = parts[2:]
+    return root in ("api", "apis") and len(parts) == 1

@@ -1,0 +1,326 @@
+"""`make soak DURATION=600 [SEED=n]`: two operators, a random world and all faults, and the rules checked again.
+
+Storm and quiet take turns. In a storm users, nodes, other schedulers and kubelets act at random (`world`), both
+operators reach the API server through proxies with faults (`proxy`), and processes are killed, stopped and cut off
+(`chaos`). In the quiet that follows nobody acts and nothing fails; as soon as things have come to rest the API server's
+own lists must satisfy the rules (`audit`). All the while it is measured how long any group is partial (`history`). In
+the end every recorded decision is checked against what was known (`decisions`), every request against what is allowed
+(`requests`), and every recording is replayed. Ends with status 0 if all rules held, else 1 and a folder with everything
+needed to find out why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+
+from testbed import crds
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane
+from testbed.nodes import wait_until_ready
+from tests.faults.audit import Lists, audit
+from tests.faults.chaos import Chaos
+from tests.faults.contenders import Contender, Supervisor, until
+from tests.faults.decisions import Process, overbound, overcommitted, sent_by
+from tests.faults.history import CountedClock, History
+from tests.faults.kubelet import Kubelets
+from tests.faults.proxy import ProxyProcess
+from tests.faults.recording import NoRecording, Recording, read, replay
+from tests.faults.report import Report
+from tests.faults.requests import examine, read_log
+from tests.faults.watching import Probe, Watch, client_of, kinds
+from tests.faults.world import World
+
+NODES = 8
+REPAIR_DEADLINE_S = 10.0
+SLACK_S = 5.0
+"""Beyond the repair deadline, for requests that fail and are sent again, and for the watch that tells us."""
+RENEW_S = 5.0
+CONFIG = {
+    "repairDeadline": f"{REPAIR_DEADLINE_S:g}s",
+    "defaultMaxScheduleTime": "5s",
+    "backoff": {"initial": "1s", "max": "3s"},
+    "leaderElection": {"leaseDuration": "10s", "renewDeadline": f"{RENEW_S:g}s", "retryPeriod": "1s"},
+}
+_STORM_S = (20.0, 40.0)
+_ACT_EVERY_S = (0.0, 0.2)
+_TROUBLE_EVERY_S = (1.0, 5.0)
+_REST_WITHIN_S = 120.0
+_LOOK_EVERY_S = 1.0
+_START_WITHIN_S = 60.0
+_SYNC_WITHIN_S = 30.0
+_END_WITHIN_S = 45.0
+_OTHER_FAILURES = (ApiError, OSError, http.client.HTTPException)
+"""What a request of the soak's own may meet while the API server restarts."""
+
+
+class Soak:
+    """One run on a control plane of its own."""
+
+    def __init__(self, *, duration_s: float, seed: int, say: Callable[[str], None]) -> None:
+        self.report = Report(seed=seed)
+        self._duration_s = duration_s
+        self._say = say
+        self._random = Random(seed)
+        self._clock = CountedClock()
+
+    def run(self) -> Path | None:
+        """Run and fill the report; the folder that was kept, None if all rules held."""
+        with ExitStack() as stack:
+            self._control_plane = stack.enter_context(ControlPlane(audit=True))
+            crds.install(self._control_plane)
+            self._set_up(stack)
+            began = time.monotonic()
+            try:
+                while time.monotonic() - began < self._duration_s and not self.report.violations:
+                    self._storm()
+                    self._quiet()
+                self._end()
+            except Exception as error:  # noqa: BLE001 - what the run has recorded is needed all the more
+                self.report.violations.append(f"the soak itself failed: {type(error).__name__}: {error}")
+            self.report.seconds = time.monotonic() - began
+            self._measure()
+            return self._keep() if self.report.violations else None
+
+    def _set_up(self, stack: ExitStack) -> None:
+        control_plane, seed = self._control_plane, self.report.seed
+        self._kubelets = Kubelets(client_of(control_plane))
+        self._history = History(self._clock, on_bound=self._kubelets.take)
+        self._watches = [Watch(control_plane, kind) for kind in kinds(self._history)]
+        self._world = World(client_of(control_plane), self._history, seed=seed, nodes=NODES)
+        self._world.prepare()
+        for number in range(NODES):
+            wait_until_ready(control_plane.api, f"n{number}")
+        for watch in self._watches:
+            watch.start()
+            stack.callback(watch.stop)
+        for watch in self._watches:
+            watch.synced.wait(_SYNC_WITHIN_S)
+        self._kubelets.serve(self._history)
+        stack.callback(self._kubelets.stop)
+        config = control_plane.folder / "config.yaml"
+        config.write_text(json.dumps(CONFIG))
+        self._proxies = [stack.enter_context(ProxyProcess(control_plane, seed=seed + number)) for number in (1, 2)]
+        self._contenders = []
+        for name, proxy in zip("ab", self._proxies, strict=True):
+            proxy.calm()
+            self._contenders.append(Contender(control_plane, f"operator-{name}", proxy=proxy, config=config))
+            self._contenders[-1].start()
+        self._supervisor = Supervisor(self._contenders, Probe(control_plane), self._clock, renew_s=RENEW_S)
+        self._supervisor.start()
+        stack.callback(self._supervisor.stop)
+        until(lambda: self._supervisor.leading, within_s=_START_WITHIN_S, what="the first leader's election")
+        self._chaos = Chaos(control_plane, self._contenders, self._supervisor, seed=seed + 3)
+
+    # Storm and quiet
+
+    def _storm(self) -> None:
+        lasts_s = self._random.uniform(*_STORM_S)
+        self._say(f"storm for {lasts_s:.0f} s")
+        for proxy in self._proxies:
+            proxy.storm()
+        over = threading.Event()
+        failures: list[Exception] = []
+        threads = [
+            threading.Thread(target=_repeat, args=(work, pause, over, self._random.random(), failures), daemon=True)
+            for work, pause in (
+                (self._world.act, _ACT_EVERY_S),
+                (lambda: self._chaos.trouble(over), _TROUBLE_EVERY_S),
+            )
+        ]
+        for thread in threads:
+            thread.start()
+        over.wait(lasts_s)
+        over.set()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+    def _quiet(self) -> None:
+        for proxy in self._proxies:
+            proxy.calm()
+            proxy.forget()
+        began = time.monotonic()
+        found = ["nothing was looked at"]
+        clean = 0
+        while clean < 2 and time.monotonic() - began < _REST_WITHIN_S:
+            time.sleep(_LOOK_EVERY_S)
+            self._world.settle()
+            found = self._look()
+            clean = 0 if found else clean + 1
+        rest_s = time.monotonic() - began
+        self.report.quiet_periods += 1
+        self.report.slowest_rest_s = max(self.report.slowest_rest_s, rest_s)
+        self.report.violations += [f"at rest after {rest_s:.0f} s of quiet: {what}" for what in found]
+        self.report.violations += self._too_long_partial()
+        self._say(f"quiet for {rest_s:.0f} s: {'; '.join(self.report.violations) or 'all rules hold'}")
+
+    def _look(self) -> list[str]:
+        """What is not at rest or wrong at this moment."""
+        waits = [f"{contender.life.name} does not run" for contender in self._contenders if not contender.able()]
+        waits += [] if self._supervisor.leading is not None else ["nobody leads"]
+        waits += [] if self._kubelets.idle else ["the kubelets have work"]
+        try:
+            lists = Lists(
+                nodes=self._list("/api/v1/nodes"),
+                pods=self._list("/api/v1/pods"),
+                groups=self._list("/apis/gangsched.io/v1alpha1/podgroups"),
+            )
+        except _OTHER_FAILURES as error:
+            return [*waits, f"the API server does not answer: {error}"]
+        return waits + audit(lists, was_whole=self._history.was_whole)
+
+    def _list(self, path: str) -> list[dict[str, object]]:
+        items: list[dict[str, object]] = self._control_plane.api.get(path)["items"] or []
+        return items
+
+    def _too_long_partial(self) -> list[str]:
+        limit_s = REPAIR_DEADLINE_S + SLACK_S
+        return [
+            f"longer than the repair deadline of {REPAIR_DEADLINE_S:g} s and {SLACK_S:g} s of slack: {episode}"
+            for episode in self._history.partial()
+            if episode.seconds > limit_s
+        ]
+
+    # The end
+
+    def _end(self) -> None:
+        """End the operators in order and check all that was recorded."""
+        self._supervisor.stop()
+        for contender in self._contenders:
+            contender.terminate()
+        for contender in self._contenders:
+            status = contender.life.child.wait(timeout_s=_END_WITHIN_S)
+            if status != 0:
+                self.report.violations.append(f"{contender.life.name} ended with status {status} on SIGTERM in calm")
+        failed = [self._supervisor.failed, *(watch.failed for watch in self._watches)]
+        self.report.violations += [f"the soak itself failed: {error!r}" for error in failed if error is not None]
+
+    def _measure(self) -> None:
+        """Fill the report from what was recorded, and add what is wrong there."""
+        report, history = self.report, self._history
+        lives = [life for contender in self._contenders for life in contender.lives]
+        for life in lives:
+            report.violations += life.defects()
+            report.kopf_closed_uncleanly += life.unclean_ends
+        report.violations += self._check_decisions()
+        requests = examine(read_log(self._control_plane.folder), spares=self._world.spares)
+        report.violations += requests.wrong
+        longest = next(iter(history.partial()), None)
+        if longest is not None:
+            report.longest_partial_s, report.longest_partial = longest.seconds, str(longest)
+        with history.lock:
+            report.groups = len(history.groups_seen)
+            report.pods_bound = sum(bound.ours for bound in history.bindings)
+        report.bindings = requests.bound.total()
+        report.evictions = requests.evicted.total()
+        report.actions, report.actions_refused = self._world.done, self._world.refused
+        report.troubles = self._chaos.done
+        report.restarts, report.rejected_by_kubelet = self._supervisor.restarts, self._kubelets.rejected
+        report.faults = sum((proxy.injected for proxy in self._proxies), Counter())
+        report.kills = self._chaos.done["kill"]
+        report.leader_changes = max(0, len(self._supervisor.leaders) - 1)
+
+    def _check_decisions(self) -> list[str]:
+        wrong, processes = [], []
+        for contender in self._contenders:
+            for life in contender.lives:
+                recordings: list[Recording] = []
+                for path in sorted(life.recording.parent.iterdir()):
+                    with contextlib.suppress(NoRecording):
+                        recordings.append(read(path))
+                for recording in recordings:
+                    self.report.replayed_turns += len(recording.turns)
+                    difference = replay(recording)
+                    wrong += [f"{life.name} does not replay with equal effects: {difference}"] if difference else []
+                    wrong += [f"{life.name}: {what}" for what in overcommitted(recording)]
+                processes.append(Process(name=life.name, started=life.started, sent=sent_by(recordings)))
+        with self._history.lock:
+            wrong += overbound(self._history.bindings, self._history.allocatables, processes)
+        return wrong
+
+    def _keep(self) -> Path:
+        """Copy what is needed to find out why to a folder that stays."""
+        kept = Path(tempfile.mkdtemp(prefix=f"gangsched-soak-seed-{self.report.seed}-"))
+        folder = self._control_plane.folder
+        for name in ("logs", "recordings"):
+            shutil.copytree(folder / name, kept / name)
+        for file in folder.glob("audit*.log"):
+            shutil.copy(file, kept)
+        (kept / "report.json").write_text(self.report.line())
+        with self._history.lock:
+            lists = {
+                "pods": list(self._history.pods.values()),
+                "nodes": list(self._history.nodes.values()),
+                "groups": list(self._history.groups.values()),
+            }
+        (kept / "lists.json").write_text(json.dumps(lists))
+        return kept
+
+
+def _repeat(
+    work: Callable[[], object],
+    pause_s: tuple[float, float],
+    over: threading.Event,
+    seed: float,
+    failures: list[Exception],
+) -> None:
+    """Do it again and again, with random pauses, until it is over or fails."""
+    random = Random(seed)
+    try:
+        while not over.wait(random.uniform(*pause_s)):
+            work()
+    except Exception as error:  # noqa: BLE001 - the soak tells of it
+        failures.append(error)
+        over.set()
+
+
+def main() -> int:
+    """Run as the command line says, print the report; the exit status."""
+    parser = argparse.ArgumentParser(description="Random groups, nodes and faults on a real API server.")
+    parser.add_argument("--duration", type=float, default=600.0, metavar="SECONDS", help="default: 600")
+    parser.add_argument("--seed", type=int, default=None, help="default: a new one")
+    arguments = parser.parse_args()
+    seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
+    say = _Teller()
+    say(f"soak of {arguments.duration:.0f} s with seed {seed}")
+    soak = Soak(duration_s=arguments.duration, seed=seed, say=say)
+    kept = soak.run()
+    say(soak.report.table())
+    for violation in soak.report.violations:
+        say(f"VIOLATION: {violation}")
+    if kept is not None:
+        say(f"FAILED with seed {seed}: logs, audit log and recordings are in {kept}; replay a recording with")
+        say("  .venv/bin/python -m tests.faults.replay FILE")
+    say(soak.report.line())
+    return 1 if kept is not None else 0
+
+
+class _Teller:
+    """Prints at once, with the time since the beginning."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        stamp = "" if text.startswith(("{", " ")) else f"[{time.monotonic() - self._began:5.0f} s] "
+        sys.stdout.write(f"{stamp}{text}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

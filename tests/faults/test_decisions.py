@@ -1,0 +1,156 @@
+"""The checks of capacity: decisions beyond what was known, and bindings beyond what must have been known."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.effects import BindPod, Effect
+from gangsched.core.events import (
+    BindRefused,
+    Event,
+    NodeGone,
+    NodeSeen,
+    NodesReplaced,
+    PodGone,
+    PodSeen,
+    PodsReplaced,
+    Refused,
+)
+from gangsched.core.policy import Policy
+from tests.builders import node, pod
+from tests.faults.decisions import Process, overbound, overcommitted, sent_by
+from tests.faults.history import Bound
+from tests.faults.manifests import a_node
+from tests.faults.objects import Key
+from tests.faults.recording import Recording, Turn
+
+SMALL = NodeSeen(node("n1", cpu="2", pods=2))
+
+
+def to(node_name: str, *names: str) -> list[Effect]:
+    return [BindPod(f"uid-default/{name}", "default", name, node_name) for name in names]
+
+
+def seen(*names: str, **fields) -> list[Event]:
+    return [PodSeen(pod(name, **fields)) for name in names]
+
+
+def refused(name: str, why: Refused = Refused.CONFLICT) -> Event:
+    return BindRefused(uid=f"uid-default/{name}", node="n1", why=why, message="")
+
+
+def recording(*turns: tuple[list[Event], list[Effect]]) -> Recording:
+    return Recording(Policy(), tuple(Turn(tuple(events), 5.0, tuple(effects)) for events, effects in turns))
+
+
+FITTING = {
+    "two where two fit": [([SMALL, *seen("a", "b")], to("n1", "a", "b"))],
+    "after one went": [
+        ([SMALL, *seen("a", "b", node="n1"), *seen("c")], []),
+        ([PodGone("uid-default/a")], to("n1", "c")),
+    ],
+    "after one ended": [
+        ([SMALL, *seen("a", "b", node="n1"), *seen("c")], []),
+        (seen("a", node="n1", phase="Succeeded"), to("n1", "c")),
+    ],
+    "after one was refused": [
+        ([SMALL, *seen("a", "b", "c")], to("n1", "a", "b")),
+        ([refused("a")], to("n1", "c")),
+    ],
+    "the same again": [
+        ([SMALL, *seen("a", "b")], to("n1", "a", "b")),
+        ([refused("a", Refused.UNAVAILABLE)], to("n1", "a")),
+    ],
+    "after a list without them": [
+        ([SMALL, *seen("a", "b", node="n1")], []),
+        ([PodsReplaced((pod("c"),))], to("n1", "c")),
+    ],
+}
+EXCEEDING = {
+    "three where two fit": [([SMALL, *seen("a", "b", "c")], to("n1", "a", "b", "c"))],
+    "beside what is there": [([SMALL, *seen("a", "b", node="n1"), *seen("c")], to("n1", "c"))],
+    "beside a stranger": [([SMALL, *seen("a", cpu="1500m", node="n1", scheduler="x"), *seen("c")], to("n1", "c"))],
+    "beside one that terminates": [
+        ([SMALL, *seen("a", cpu="2", node="n1", terminating=True), *seen("c")], to("n1", "c"))
+    ],
+    "beside its own of an earlier turn": [
+        ([SMALL, *seen("a", "b", "c")], to("n1", "a", "b")),
+        ([], to("n1", "c")),
+    ],
+    "beside a listed one": [([SMALL, PodsReplaced((pod("a", cpu="2", node="n1"), pod("c")))], to("n1", "c"))],
+    "on a node that went": [([SMALL, *seen("a")], []), ([NodeGone("n1")], to("n1", "a"))],
+    "on a node that was not listed": [([SMALL, *seen("a")], []), ([NodesReplaced(())], to("n1", "a"))],
+    "too many pods": [([SMALL, *seen("a", "b", "c", cpu="100m")], to("n1", "a", "b", "c"))],
+}
+
+
+@pytest.mark.parametrize("turns", FITTING.values(), ids=FITTING)
+def test_a_decision_within_what_was_known_passes(turns) -> None:
+    assert overcommitted(recording(*turns)) == []
+
+
+@pytest.mark.parametrize("turns", EXCEEDING.values(), ids=EXCEEDING)
+def test_a_decision_beyond_what_was_known_is_found(turns) -> None:
+    (wrong,) = overcommitted(recording(*turns))
+
+    assert "at 5.000 it bound default/" in wrong
+
+
+def bound(name: str, *beside: str, cpu: int = 1000, at: float = 100.0, ours: bool = True, gap: bool = False) -> Bound:
+    return Bound(
+        uid=name,
+        key=Key("default", name),
+        node="n1",
+        at=at,
+        ours=ours,
+        requests={"cpu": cpu, "pods": 1},
+        beside=beside,
+        gap=gap,
+    )
+
+
+def process(*sent: str, name: str = "a-1", started: float = 50.0) -> Process:
+    return Process(name=name, started=started, sent=frozenset(sent))
+
+
+NODES = {"n1": a_node("n1", cpu="2")}
+
+
+@pytest.mark.parametrize(
+    ("bindings", "processes"),
+    [
+        # Its own three.
+        ([bound("x"), bound("y", "x"), bound("z", "x", "y")], [process("x", "y", "z")]),
+        # Somebody else's, older than the process.
+        ([bound("x", cpu=2000, at=40.0, ours=False), bound("z", "x")], [process("z")]),
+        ([bound("x", cpu=2000, at=40.0), bound("z", "x")], [process("z"), process("x", name="b-1", started=1.0)]),
+    ],
+)
+def test_a_node_filled_beyond_what_its_process_must_have_known_is_found(bindings, processes) -> None:
+    (wrong,) = overbound(bindings, NODES, processes)
+
+    assert wrong.startswith("a-1 bound default/z to node n1, which then had cpu ")
+
+
+@pytest.mark.parametrize(
+    ("bindings", "processes"),
+    [
+        ([bound("x"), bound("y", "x")], [process("x", "y")]),
+        # Landed while the process could not know.
+        ([bound("x", cpu=2000, at=60.0, ours=False), bound("z", "x")], [process("z")]),
+        # Whose it is is not known.
+        ([bound("x", cpu=2000, at=40.0), bound("z", "x")], [process("z"), process("z", name="b-1")]),
+        # What was beside it is not known.
+        ([bound("x", cpu=2000, at=40.0), bound("z", "x", gap=True)], [process("z")]),
+        # A stranger's own.
+        ([bound("x", cpu=2000, at=40.0), bound("z", "x", ours=False)], [process("x")]),
+    ],
+)
+def test_what_it_could_not_know_is_not_held_against_it(bindings, processes) -> None:
+    assert list(overbound(bindings, NODES, processes)) == []
+
+
+def test_who_sent_what_is_read_from_the_recordings() -> None:
+    recorded = recording(([SMALL, *seen("a", "b")], to("n1", "a")), ([], to("n1", "b")))
+
+    assert sent_by([recorded]) == {"uid-default/a", "uid-default/b"}

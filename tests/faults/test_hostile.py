@@ -1,0 +1,220 @@
+"""Ten thousand odd objects through the shell's readers into the machine: nothing fails, no healthy group waits."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from gangsched.api.conversion import group_from_object
+from gangsched.api.status import status_to_object
+from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.events import Event, GroupSeen, PodBound, StatusWritten, Synced, TimePassed
+from gangsched.core.machine import Machine
+from gangsched.core.policy import Policy
+from gangsched.kube.recorder import event_object
+from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Resource
+from testbed.nodes import node
+from testbed.workloads import member, pod_group
+from tests.faults.hostile import Hostility, Odd
+
+OBJECTS = 10_000
+BATCH = 100
+HEALTHY = "healthy.example/slot"
+SIZE = 5
+LONGEST_S = 1.0 if sys.gettrace() is None else 3.0
+"""Measuring the coverage makes such code two or three times as slow."""
+
+Json = dict[str, Any]
+
+
+class World:
+    """The machine between the shell's readers and the bodies that the shell would write, and a store of manifests.
+
+    What is written is stored and comes back with the next delivery, as a watch would bring it. `slowest` has the CPU
+    seconds of every call of the machine, with what it was about.
+    """
+
+    def __init__(self) -> None:
+        self.machine = Machine(Policy())
+        self.now = 1_000_000.0
+        self.objects: dict[tuple[str, str, str], Json] = {}
+        self.slowest: list[tuple[float, str]] = []
+        self._back: list[Event] = [Synced()]
+        self._version = 0
+
+    def deliver(self, manifests: Iterable[Json], *, why: str = "") -> list[Effect]:
+        """Let the machine see these objects and the consequences of what it decided before, in one call."""
+        events = self._back + [self._seen(manifest) for manifest in manifests] or [TimePassed()]
+        self._back = []
+        began = time.process_time()
+        effects = self.machine.handle(events, self.now)
+        self.slowest.append((time.process_time() - began, why))
+        for effect in effects:
+            self._carry_out(effect)
+        return effects
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, stopping at every deadline that the machine names on the way."""
+        end = self.now + seconds
+        while True:
+            deadline = self.machine.next_deadline()
+            if not self._back and (deadline is None or deadline > end):
+                break
+            if not self._back and deadline is not None:
+                self.now = max(self.now, deadline)
+            self.deliver([], why=f"time at {self.now}")
+        self.now = end
+
+    def _seen(self, manifest: Json) -> Event:
+        self._version += 1
+        meta = manifest["metadata"]
+        meta |= {"uid": meta.get("uid") or f"uid-{self._version}", "resourceVersion": str(self._version)}
+        meta.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
+        self.objects[manifest["kind"], meta.get("namespace", ""), meta["name"]] = manifest
+        if manifest["kind"] == "PodGroup":
+            return GroupSeen(group_from_object(manifest))
+        resource: Resource[Any] = PODS if manifest["kind"] == "Pod" else NODES
+        return resource.seen(resource.read(Raw(msgspec.json.encode(manifest)))[1])
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case BindPod():
+                pod = self.objects["Pod", effect.namespace, effect.name]
+                pod["spec"]["nodeName"] = effect.node
+                self._back += [PodBound(effect.uid, effect.node), self._seen(pod)]
+            case PatchStatus(key, _, status, _):
+                group = self.objects["PodGroup", key.namespace, key.name]
+                group["status"] = msgspec.json.decode(msgspec.json.encode(status_to_object(status)["status"]))
+                self._back.append(self._seen(group))
+                self._back.append(StatusWritten(key, str(self._version), status.reservation is not None))
+            case PatchPodCondition():
+                pod = self.objects["Pod", effect.namespace, effect.name]
+                condition = {"type": "PodScheduled", "status": "False", "reason": effect.reason}
+                pod.setdefault("status", {})["conditions"] = [condition | {"message": effect.message}]
+                self._back.append(self._seen(pod))
+            case EmitEvent():
+                msgspec.json.encode(event_object(effect, now=self.now, reporting_instance="x"))
+
+
+def healthy_nodes() -> list[Json]:
+    """Room for every healthy group, of a kind that nobody else asks for."""
+    return [node(f"healthy-{number}", extra={HEALTHY: "1000"}, pods="100000", ready=True) for number in range(3)]
+
+
+def healthy_group(number: int) -> list[Json]:
+    name = f"healthy-{number}"
+    members = [member(f"{name}-{index}", name, requests={HEALTHY: "1"}) for index in range(SIZE)]
+    made = [pod_group(name, min_member=SIZE), *members]
+    for manifest in made:
+        manifest["metadata"]["namespace"] = "healthy"
+    return made
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_odd_objects_neither_stop_the_machine_nor_delay_a_healthy_group(seed: int) -> None:
+    """Batches of odd objects, each mixed with a healthy group, which must be bound by the call that completes it.
+
+    Half of ten thousand for each seed. The machine may use a second of CPU for one call, as the engine calls it again
+    at once and nothing waits longer than one call.
+    """
+    world, hostility, random = World(), Hostility(seed, served=False), Random(seed)
+    world.deliver(healthy_nodes())
+    for number in range(OBJECTS // 2 // BATCH):
+        odds = [hostility.any() for _ in range(BATCH)]
+        manifests = [odd.manifest for odd in odds]
+        for manifest in healthy_group(number):
+            manifests.insert(random.randrange(len(manifests) + 1), manifest)
+        effects = world.deliver(manifests, why=f"batch {number} of seed {seed}")
+        bound = [effect for effect in effects if isinstance(effect, BindPod) and effect.namespace == "healthy"]
+        assert len(bound) == SIZE, f"batch {number}: {odds}"
+        world.now += 0.2
+        if number % 10 == 0:
+            assert world.machine.validate() == []
+    world.wait(5)
+    assert world.machine.validate() == []
+    assert max(world.slowest)[0] < LONGEST_S, sorted(world.slowest)[-5:]
+
+
+WRONG: tuple[Any, ...] = (
+    None,
+    1,
+    -1,
+    2**70,
+    1.5,
+    1e300,
+    "",
+    "x",
+    "1e99999999",
+    "9" * 5000,
+    True,
+    [],
+    [None],
+    {},
+    {"a": None},
+    [[{}]],
+)
+
+
+@pytest.mark.parametrize(
+    ("make", "resource"),
+    [
+        pytest.param(Hostility.pod, PODS, id="pods"),
+        pytest.param(Hostility.node, NODES, id="nodes"),
+        pytest.param(Hostility.node, NAMESPACES, id="namespaces"),
+        pytest.param(Hostility.node, PRIORITY_CLASSES, id="PriorityClasses"),
+    ],
+)
+def test_what_no_api_server_would_send_becomes_an_event_or_the_error_that_reflectors_catch(
+    make: Callable[[Hostility], Odd], resource: Resource[Any]
+) -> None:
+    hostility, random, machine = Hostility(3, served=False), Random(3), Machine(Policy())
+    machine.handle([Synced()], 0.0)
+    read = 0
+    for number in range(1000):
+        manifest = make(hostility).manifest
+        manifest["metadata"] |= {"uid": f"u{number}", "resourceVersion": "1"}
+        for _ in range(random.randint(1, 3)):
+            _spoil(random, manifest)
+        try:
+            _, value = resource.read(Raw(msgspec.json.encode(manifest)))
+        except msgspec.DecodeError:
+            continue
+        machine.handle([resource.seen(value)], float(number))
+        read += 1
+    assert read > 100
+
+
+def test_a_podgroup_of_any_content_becomes_a_group() -> None:
+    hostility, random, machine = Hostility(5, served=False), Random(5), Machine(Policy())
+    machine.handle([Synced()], 0.0)
+    for number in range(2000):
+        manifest = hostility.group().manifest
+        for _ in range(random.randint(1, 3)):
+            _spoil(random, manifest)
+        group = group_from_object(manifest)
+        assert (group.spec is None) == bool(group.error)
+        for effect in machine.handle([GroupSeen(group)], float(number)):
+            if isinstance(effect, PatchStatus):
+                msgspec.json.encode(status_to_object(effect.status))
+
+
+def _spoil(random: Random, manifest: Json) -> None:
+    """Put something wrong anywhere in the manifest."""
+    holder, key = random.choice(list(_places(manifest)))
+    holder[key] = deepcopy(random.choice(WRONG))
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every entry of every mapping and list: of a long one only the first few."""
+    keys = list(value)[:8] if isinstance(value, dict) else range(min(len(value), 8)) if isinstance(value, list) else ()
+    for key in keys:
+        yield value, key
+        yield from _places(value[key])

@@ -1,0 +1,263 @@
+"""What comes and goes leaves nothing behind: every container of machine, executor and feed is as small as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import pkgutil
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+import gangsched
+from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
+from gangsched.core.events import (
+    BindRefused,
+    Event,
+    NodeGone,
+    NodeSeen,
+    PodBound,
+    PodEvicted,
+    PodGone,
+    PodSeen,
+    Refused,
+    StatusWritten,
+    Synced,
+    TimePassed,
+)
+from gangsched.core.machine import Machine
+from gangsched.core.model import Group, GroupKey, Owner, Pod, PodPhase, PodTerm, Requirement
+from gangsched.core.policy import Policy
+from gangsched.kube.owners import Unanswered
+from gangsched.kube.writes import Answer, Outcome
+from gangsched.runtime.executor import Executor
+from gangsched.runtime.groups import GroupFeed
+from gangsched.runtime.metrics import Metrics
+from tests.builders import group, node, pod, pods
+
+ROUNDS = 150
+LATEST = 10
+"""So many rounds may have left something that only the next ones clear away."""
+BOUNDED = {"Feasibility._known": 2048, "Deadlines._heap": 200, "Capacity.columns": 64}
+"""Caches, and what is thinned out now and then, with the most that they may hold here."""
+
+RESULTS = (PodBound, BindRefused, PodEvicted, StatusWritten)
+
+
+class Rig:
+    """A leader and a standby beside an API server in memory: both see what the watches bring, one acts."""
+
+    def __init__(self) -> None:
+        self.leader, self.standby = Machine(Policy()), Machine(Policy())
+        self.leader.handle([Synced()], 0.0)
+        self.now = 1000.0
+        self.pods: dict[str, Pod] = {}
+        self.groups: dict[GroupKey, Group] = {}
+        self.bound = 0
+        self._version = 0
+        self._arrived: list[Event] = []
+        metrics = Metrics()
+        self.executor = Executor(self, self._post, metrics=metrics, on_group_gone=lambda _: None, slots=4)
+        self.feed = GroupFeed(self._list, self._post, metrics=metrics, failures=(OSError,))
+
+    def add(self, *things: Pod | Group) -> None:
+        for thing in things:
+            if isinstance(thing, Pod):
+                self.pods[thing.uid] = thing
+                self._post([PodSeen(thing)])
+            else:
+                self._version += 1
+                self.groups[thing.key] = replace(thing, resource_version=str(self._version))
+                self.feed.seen(self.groups[thing.key])
+
+    def report(self, *events: Event) -> None:
+        self._post(events)
+
+    async def settle(self) -> None:
+        """Until nothing arrives any more and every deadline of the next minutes has passed."""
+        for _ in range(100):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            events, self._arrived = self._arrived, []
+            if not events:
+                deadline = self.leader.next_deadline()
+                if deadline is None or deadline > self.now + 100:
+                    return
+                self.now = max(self.now, deadline)
+                events = [TimePassed()]
+            self.executor.submit(self.leader.handle(events, self.now))
+            self.leader.take_waits()
+            self.leader.take_rivals()
+            self.standby.handle([event for event in events if not isinstance(event, RESULTS)], self.now)
+
+    async def clear(self) -> None:
+        """Everything ends and is deleted."""
+        for each in list(self.pods.values()):
+            self.add(replace(each, phase=PodPhase.SUCCEEDED if each.node else each.phase))
+        await self.settle()
+        for uid in list(self.pods):
+            del self.pods[uid]
+            self._post([PodGone(uid)])
+        for key in list(self.groups):
+            self.feed.gone(self.groups.pop(key))
+        await self.settle()
+
+    def _post(self, events: Iterable[Event]) -> None:
+        self._arrived.extend(events)
+
+    async def _list(self) -> Sequence[Group]:
+        return list(self.groups.values())
+
+    async def bind(self, effect: BindPod) -> PodBound | BindRefused:
+        found = self.pods.get(effect.uid)
+        if found is None:
+            return BindRefused(effect.uid, effect.node, Refused.GONE, "gone")
+        if found.name.startswith("refused"):
+            return BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
+        self.bound += 1
+        self.add(replace(found, node=effect.node))
+        return PodBound(effect.uid, effect.node)
+
+    async def patch_status(self, effect: PatchStatus) -> Answer:
+        found = self.groups.get(effect.key)
+        if found is None:
+            return Answer(Outcome.GONE)
+        self.add(replace(found, status=effect.status))
+        return Answer(Outcome.WRITTEN, resource_version=str(self._version))
+
+    async def patch_condition(self, effect: PatchPodCondition) -> Answer:
+        found = self.pods.get(effect.uid)
+        if found is None:
+            return Answer(Outcome.GONE)
+        self.add(replace(found, told_reason=effect.reason, told_message=effect.message))
+        return Answer(Outcome.WRITTEN)
+
+    async def emit(self, _: EmitEvent) -> Answer:
+        return Answer(Outcome.WRITTEN)
+
+    async def evict(self, effect: EvictPod) -> PodEvicted:
+        self.pods.pop(effect.uid, None)
+        self._post([PodGone(effect.uid)])
+        return PodEvicted(effect.uid)
+
+    async def look_up_owner(self, _: LookUpOwner) -> Unanswered:
+        return Unanswered("nobody knows")
+
+
+def load(number: int) -> list[Pod | Group]:
+    """One of everything, under names that never come again."""
+    term = PodTerm("host", (Requirement("app", "In", (f"v{number}",)),), namespaces=("default",))
+    job = Owner("Job", f"job-{number}", f"job-{number}", "batch")
+    own = f"{number}"
+    return [
+        group(f"fits-{own}", min_member=3),
+        *pods(f"fits-{own}", 3, owner=job),
+        group(f"large-{own}", min_member=3, max_schedule_time_s=5.0),
+        *pods(f"large-{own}", 3, cpu=99),
+        group(f"few-{own}", min_member=3),
+        *pods(f"few-{own}", 2),
+        *pods(f"undeclared-{own}", 2),
+        group(f"nobody-{own}", min_member=1),
+        group(f"barred-{own}", min_member=1),
+        pod(f"refused-{own}", group=f"barred-{own}"),
+        pod(f"plain-{own}", group=""),
+        pod(f"waits-{own}", group="", node_selector={"own": own}),
+        pod(f"stranger-{own}", group=f"fits-{own}", scheduler=f"other-{own}"),
+        pod(f"there-{own}", group="", scheduler="x", node="n1", anti_affinity=[term], cpu=0, host_ports=[number + 1]),
+        pod(f"nominated-{own}", group="", scheduler="x", nominated_node="n1", cpu=0, priority=1),
+        pod(f"absent-{own}", group="", scheduler="x", node=f"absent-{own}"),
+        pod(f"rival-{own}", group="", node="n2"),
+    ]
+
+
+async def test_what_came_and_went_leaves_nothing_behind_in_a_leader_and_a_standby() -> None:
+    rig = Rig()
+    working = asyncio.create_task(rig.executor.run())
+    listing = asyncio.create_task(rig.feed.run())
+    rig.report(*(NodeSeen(node(f"n{number}", labels={"host": f"h{number}"})) for number in (1, 2)))
+    await rig.settle()
+    before: dict[str, Counter[str]] = {}
+    for number in range(ROUNDS):
+        rig.report(
+            NodeSeen(node(f"own-{number}", extra={f"own-{number}.example/dev": 1}, taints=[f"t{number}:NoExecute"]))
+        )
+        rig.add(*load(number))
+        await rig.settle()
+        await rig.clear()
+        rig.report(NodeGone(f"own-{number}"))
+        await rig.settle()
+        if number == LATEST:
+            before = measured(rig)
+    after = measured(rig)
+    working.cancel()
+    listing.cancel()
+    await asyncio.gather(working, listing, return_exceptions=True)
+
+    assert rig.bound >= 4 * ROUNDS
+    assert rig.leader.validate() == []
+    assert rig.standby.validate() == []
+    grown = {
+        (part, path): (before[part][path], size)
+        for part, found in after.items()
+        for path, size in found.items()
+        if size > BOUNDED.get(path, before[part][path] + LATEST)
+    }
+    assert grown == {}, f"more after {ROUNDS} rounds than after {LATEST}"
+
+
+def measured(rig: Rig) -> dict[str, Counter[str]]:
+    gc.collect()
+    parts = {"leader": rig.leader, "standby": rig.standby, "executor": rig.executor, "feed": rig.feed}
+    return {name: Counter(sizes(part)) for name, part in parts.items()}
+
+
+def sizes(root: object) -> dict[str, int]:
+    """The number of entries of every container that the object holds, directly or not, by class and attribute."""
+    found: Counter[str] = Counter()
+    seen: set[int] = set()
+    left: list[tuple[str, object]] = [("", root)]
+    while left:
+        path, value = left.pop()
+        if id(value) in seen or isinstance(value, str | bytes | int | float | None | Struct | Metrics | np.ndarray):
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict | list | set | frozenset | tuple | deque):
+            found[path] += len(value)
+            entries = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+            left += [(f"{path}[]", entry) for entry in entries]
+        elif type(value).__module__.startswith("gangsched"):
+            left += [(f"{type(value).__name__}.{name}", each) for name, each in attributes(value)]
+    return dict(found)
+
+
+def attributes(value: object) -> Iterator[tuple[str, Any]]:
+    names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    for name in [*names, *getattr(value, "__dict__", ())]:
+        if hasattr(value, name):
+            yield name, getattr(value, name)
+
+
+def test_every_cache_of_a_function_is_bounded() -> None:
+    caches = {}
+    for module in pkgutil.walk_packages(gangsched.__path__, "gangsched."):
+        if module.name.endswith("__main__"):
+            continue
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if hasattr(value, "cache_info"):
+                caches[f"{module.name}.{name}"] = value.cache_info().maxsize
+    assert len(caches) >= 5
+    assert all(size is not None and size <= 10_000 for size in caches.values()), caches
+
+
+@pytest.mark.parametrize("held", [{"a": [1, 2]}, [("x", "y")]])
+def test_the_measure_sees_what_a_structure_holds(held: object) -> None:
+    machine = Machine(Policy())
+    machine.cluster.namespaces = held  # type: ignore[assignment]
+    assert sizes(machine)["Cluster.namespaces"] == 1
+    assert sizes(machine)["Cluster.namespaces[]"] == 2

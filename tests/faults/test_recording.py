@@ -1,0 +1,142 @@
+"""A machine's life is recorded whole, replays with equal effects, and a difference is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gangsched.core.effects import BindPod
+from gangsched.core.events import PodGone
+from gangsched.core.machine import Machine
+from gangsched.core.model import PodPhase
+from gangsched.core.policy import Policy
+from tests.builders import group, node, pods
+from tests.faults import replay as replaying
+from tests.faults.recording import NoRecording, RecordedMachine, read, recorder, replay
+from tests.harness import Harness
+
+ROOT = Path(__file__).resolve().parents[2]
+POLICY = Policy(seed=7, repair_deadline_s=10.0)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """The life of a machine that has bound, waited, lost nodes and pods, and timed out."""
+    path = tmp_path / "machine.rec"
+    harness = Harness(POLICY, seed=3)
+    harness.machine = recorder(path)(POLICY)  # type: ignore[assignment]
+    harness.add(*(node(f"n{number}", cpu="4") for number in range(6)))
+    for name in ("a", "b", "c", "d", "e", "f"):
+        harness.add(group(name), *pods(name, 6))
+    harness.settle()
+    harness.run_pods(PodPhase.RUNNING)
+    harness.settle()
+    for number in (0, 2, 4):
+        harness.delete_node(f"n{number}")
+    harness.delete("default/a-1", "default/b-1")
+    harness.wait(100)
+    return path
+
+
+def test_a_recording_replays_with_equal_effects(recorded: Path) -> None:
+    recording = read(recorded)
+
+    assert recording.policy == POLICY
+    assert sum(isinstance(effect, BindPod) for turn in recording.turns for effect in turn.effects or ()) >= 20
+    assert replay(recording) == ""
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "2", "3"])
+def test_it_does_so_in_a_process_that_orders_its_sets_otherwise(recorded: Path, hash_seed: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.replay", str(recorded)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "equal effects" in done.stdout
+
+
+def test_a_machine_that_decides_otherwise_is_found(recorded: Path) -> None:
+    def other(policy: Policy) -> Machine:
+        return Machine(Policy(seed=policy.seed, default_max_schedule_time_s=5.0))
+
+    assert "replayed it is" in replay(read(recorded), make=other)
+
+
+def test_another_order_of_the_same_effects_is_found(recorded: Path) -> None:
+    class Backwards(Machine):
+        def handle(self, events, now):
+            return super().handle(events, now)[::-1]
+
+    assert "in another order" in replay(read(recorded), make=Backwards)
+
+
+def test_the_command_line_ends_with_status_1_where_effects_differ(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(replaying, "replay", lambda _: "turn 1 differs")
+
+    assert replaying.main([str(recorded)]) == 1
+    assert "turn 1 differs" in capsys.readouterr().out
+    assert replaying.main([]) == 2
+
+
+def test_what_a_killed_process_was_writing_is_passed_over(recorded: Path) -> None:
+    content = recorded.read_bytes()
+    whole = read(recorded)
+    for missing in (1, 3):
+        recorded.write_bytes(content[:-missing])
+        cut = read(recorded)
+
+        assert cut.turns[:-1] == whole.turns[:-1]
+        assert cut.turns[-1].effects is None
+        assert replay(cut) == ""
+
+
+def test_the_events_that_made_a_machine_fail_are_there(tmp_path: Path) -> None:
+    class Failing(Machine):
+        def handle(self, events, now):
+            raise RuntimeError(f"a bug at {now} with {events}")
+
+    path = tmp_path / "machine.rec"
+    machine = RecordedMachine(Failing(POLICY), POLICY, path)
+    with pytest.raises(RuntimeError, match="a bug at 5"):
+        machine.handle([PodGone("u1")], 5.0)
+
+    (turn,) = read(path).turns
+    assert turn.events == (PodGone("u1"),)
+    assert turn.effects is None
+    with pytest.raises(RuntimeError, match="a bug at 5"):
+        replay(read(path), make=Failing)
+
+
+def test_each_machine_of_a_process_has_a_file_of_its_own(tmp_path: Path) -> None:
+    make = recorder(tmp_path / "machine.rec")
+    make(POLICY).handle([], 1.0)
+    make(POLICY).handle([], 2.0)
+
+    assert read(tmp_path / "machine.rec").turns[0].now == 1.0
+    assert read(tmp_path / "machine-2.rec").turns[0].now == 2.0
+
+
+def test_a_recorded_machine_is_otherwise_the_machine(tmp_path: Path) -> None:
+    machine = recorder(tmp_path / "machine.rec")(POLICY)
+
+    assert machine.next_deadline() is None
+    assert machine.stats().pods == 0
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+
+    with pytest.raises(NoRecording, match="holds no recording"):
+        read(tmp_path / "empty")

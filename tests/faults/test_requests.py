@@ -1,0 +1,77 @@
+"""The checks of the API server's audit log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.faults.objects import Json
+from tests.faults.requests import examine, read_log
+
+
+def entry(
+    verb: str, subresource: str = "", *, name: str = "a-0", code: int = 201, agent: str = "gangsched", **fields
+) -> Json:
+    return {
+        "stage": "ResponseComplete",
+        "verb": verb,
+        "userAgent": agent,
+        "requestURI": f"/api/v1/namespaces/default/pods/{name}/{subresource}?timeout=4s",
+        "objectRef": {"resource": "pods", "namespace": "default", "name": name, "subresource": subresource},
+        "responseStatus": {"code": code},
+        **fields,
+    }
+
+
+def binding(uid: str = "u1", **fields) -> Json:
+    return entry("create", "binding", requestObject={"metadata": {"uid": uid}}, **fields)
+
+
+def eviction(uid: str = "u1", **fields) -> Json:
+    return entry("create", "eviction", requestObject={"deleteOptions": {"preconditions": {"uid": uid}}}, **fields)
+
+
+def nobody(_: str) -> str:
+    return ""
+
+
+def test_what_was_done_is_counted_and_what_was_refused_is_not() -> None:
+    entries = [binding("u1"), binding("u2"), binding("u1", code=409), binding("u3", agent="soak"), eviction("u1")]
+    entries += [eviction("u2", code=429), entry("update", "status"), entry("delete", agent="kwok")]
+    found = examine(entries, spares=nobody)
+
+    assert found.wrong == []
+    assert found.bound == {"u1": 1, "u2": 1, "u3": 1}
+    assert found.evicted == {"u1": 1}
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ([binding("u1"), binding("u1")], "default/a-0 (u1) was bound 2 times"),
+        ([binding("u1"), binding("u1", agent="soak")], "default/a-0 (u1) was bound 2 times"),
+        ([binding("")], "does not name the pod's UID"),
+        ([binding("", code=409)], "does not name the pod's UID"),
+        ([binding("u1", requestURI="/api/v1/namespaces/default/pods/a-0/binding")], "no time-out of its own"),
+        ([entry("delete")], "was deleted by gangsched"),
+        ([entry("deletecollection", name="")], "was deleted by gangsched"),
+        ([entry("create", "eviction", requestObject={})], "an eviction of default/a-0 does not name the pod's UID"),
+        ([eviction(name="bare-1")], "was to be evicted though nothing would recreate it"),
+        ([eviction(name="bare-1", code=429)], "was to be evicted though nothing would recreate it"),
+    ],
+)
+def test_each_misdeed_is_found(entries, told: str) -> None:
+    (wrong,) = examine(
+        entries, spares=lambda name: "nothing would recreate it" if name.startswith("bare") else ""
+    ).wrong
+
+    assert told in wrong
+
+
+def test_a_log_is_read_with_what_was_rotated_and_without_a_torn_line(tmp_path: Path) -> None:
+    (tmp_path / "audit-2026-01-01T00-00-00.000.log").write_text(json.dumps({"verb": "first"}) + "\n")
+    (tmp_path / "audit.log").write_text(json.dumps({"verb": "second"}) + '\n{"verb": "thi')
+
+    assert [each["verb"] for each in read_log(tmp_path)] == ["first", "second"]

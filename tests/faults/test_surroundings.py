@@ -1,0 +1,210 @@
+"""The soak's surroundings: kubelets reject what does not fit, the world follows its seed, and who leads is known."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gangsched.api.times import format_time
+from testbed.api import ApiError
+from tests.faults.contenders import Life, Supervisor, until
+from tests.faults.history import CountedClock, History
+from tests.faults.kubelet import Kubelets
+from tests.faults.manifests import a_node, a_pod
+from tests.faults.objects import Json
+from tests.faults.world import NAMESPACE, World
+
+CLOSING = "an error occurred during closing of asynchronous generator <async_generator object infinite_watch"
+
+
+class FakeApi:
+    """Notes every request; objects that are created come back with a UID. `gone` are paths that answer 404."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, Any]] = []
+        self.gone = ""
+        self._uids = itertools.count(1)
+
+    def post(self, path: str, body: Json) -> Json:
+        self.asked.append(("POST", path, json.loads(json.dumps(body))))
+        return body | {"metadata": body["metadata"] | {"uid": f"u{next(self._uids)}", "namespace": NAMESPACE}}
+
+    def merge(self, path: str, body: Json) -> Json:
+        if self.gone and path.startswith(self.gone):
+            raise ApiError(404, reason="NotFound", message="")
+        self.asked.append(("PATCH", path, body))
+        return body
+
+    def delete(self, path: str, *, grace_s: int | None = None) -> Json:
+        self.asked.append(("DELETE", path, grace_s))
+        return {}
+
+
+def history_with(*nodes: Json, kubelets: Kubelets | None = None) -> History:
+    history = History(CountedClock(), on_bound=kubelets.take if kubelets is not None else lambda _: None)
+    history.nodes_replaced(nodes)
+    return history
+
+
+def kubelets_after(*pods: Json, api: FakeApi) -> Kubelets:
+    """Two kubelets' work on these pods, all of it done."""
+    kubelets = Kubelets(api)  # type: ignore[arg-type]
+    history = history_with(a_node(cpu="2"), a_node("n2", cpu="2"), kubelets=kubelets)
+    for pod in pods:
+        history.pod_seen(pod)
+    kubelets.stop()
+    kubelets.serve(history)
+    kubelets.join(10)
+    return kubelets
+
+
+def test_a_kubelet_rejects_the_pod_that_was_bound_too_late() -> None:
+    api = FakeApi()
+    pods = [a_pod(name, node="n1", cpu=cpu) for name, cpu in (("a", "1"), ("b", "2"), ("c", "1"), ("d", "100m"))]
+    kubelets = kubelets_after(*pods, a_pod("e", node="n2", cpu="2"), api=api)
+
+    assert [path.split("/")[-2] for _, path, _ in api.asked] == ["b", "d"]
+    assert api.asked[0][2]["metadata"] == {"uid": "uid-b"}
+    assert api.asked[0][2]["status"]["phase"] == "Failed"
+    assert api.asked[0][2]["status"]["reason"] == "OutOfcpu"
+    assert kubelets.rejected == {"OutOfcpu": 2}
+
+
+def test_it_makes_room_where_a_pod_has_ended() -> None:
+    api = FakeApi()
+    ended = a_pod("a", node="n1", cpu="2", phase="Succeeded")
+    kubelets_after(a_pod("a", node="n1", cpu="2"), ended, a_pod("b", node="n1", cpu="2"), api=api)
+
+    assert api.asked == []
+
+
+def test_a_rejected_pod_that_is_gone_already_is_not_counted() -> None:
+    api = FakeApi()
+    api.gone = "/api/v1/namespaces/default/pods/vanished"
+    kubelets = kubelets_after(a_pod("a", node="n1", cpu="2"), a_pod("vanished", node="n1", cpu="2"), api=api)
+
+    assert kubelets.rejected == {}
+
+
+def test_it_rejects_again_what_kwok_has_called_running() -> None:
+    api = FakeApi()
+    kubelets = Kubelets(api)  # type: ignore[arg-type]
+    history = history_with(a_node(cpu="2"), kubelets=kubelets)
+    kubelets.serve(history)
+    for pod in (a_pod("a", node="n1", cpu="2"), a_pod("b", node="n1")):
+        history.pod_seen(pod)
+    until(lambda: len(api.asked) >= 2, within_s=10, what="the second rejection")
+    kubelets.stop()
+    kubelets.join(10)
+
+    assert not kubelets.idle
+    history.pod_seen(a_pod("b", node="n1", phase="Failed"))
+    assert kubelets.idle
+
+
+def requests_of_a_world(seed: int) -> list[tuple[str, str, Any]]:
+    api = FakeApi()
+    history = history_with()
+    world = World(api, history, seed=seed, nodes=3)  # type: ignore[arg-type]
+    world.prepare()
+    history.nodes_replaced([body for _, path, body in api.asked if path == "/api/v1/nodes"])
+    for _ in range(400):
+        world.act()
+    assert len(world.done) > 10
+    assert not world.refused
+    return api.asked
+
+
+def test_a_world_does_the_same_for_the_same_seed() -> None:
+    assert requests_of_a_world(1) == requests_of_a_world(1)
+
+
+def test_a_world_does_something_else_for_another_seed() -> None:
+    assert requests_of_a_world(1) != requests_of_a_world(2)
+
+
+def test_a_world_tells_what_must_not_be_evicted() -> None:
+    api = FakeApi()
+    world = World(api, history_with(), seed=5, nodes=1)  # type: ignore[arg-type]
+    while not any(body.get("kind") == "Pod" and body["metadata"]["labels"] for _, _, body in api.asked):
+        world.create_annotated_gang()
+    (bare, *_) = [body for _, _, body in api.asked if body.get("kind") == "Pod"]
+    world.create_plain_pod()
+
+    assert world.spares(bare["metadata"]["name"]) == "nothing would recreate it"
+    assert world.spares(api.asked[-1][2]["metadata"]["name"]) == "it has no group"
+    assert world.spares("g999-0") == ""
+
+
+class FakeContender:
+    """A contender whose process says in its log that it leads under this identity."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        log = folder / f"{name}.log"
+        log.write_text(f'{{"message": "leading", "identity": "id-{name}"}}\n')
+        child: Any = SimpleNamespace(log=log)
+        self.life = Life(name=name, started=0.0, child=child, recording=folder)
+        self.is_able = True
+
+    def able(self) -> bool:
+        return self.is_able
+
+
+@pytest.mark.parametrize(
+    ("holder", "age_s", "able", "leads"),
+    [
+        ("id-a", 0, True, True),
+        ("id-b", 0, True, True),
+        ("id-c", 0, True, False),
+        ("", 0, True, False),
+        ("id-a", 60, True, False),
+        ("id-a", 0, False, False),
+        (None, 0, True, False),
+    ],
+)
+def test_somebody_leads_if_an_able_process_holds_a_fresh_lease(
+    tmp_path: Path, *, holder: str | None, age_s: float, able: bool, leads: bool
+) -> None:
+    contenders: Any = [FakeContender(tmp_path, "a"), FakeContender(tmp_path, "b")]
+    for contender in contenders:
+        contender.is_able = able
+
+    def get(_: str) -> bytes:
+        if holder is None:
+            raise TimeoutError
+        return json.dumps({"spec": {"holderIdentity": holder, "renewTime": format_time(time.time() - age_s)}}).encode()
+
+    probe: Any = SimpleNamespace(get=get)
+    supervisor = Supervisor(contenders, probe, CountedClock(), renew_s=5.0)
+
+    assert (supervisor.find_leader() is not None) is leads
+
+
+@pytest.mark.parametrize(
+    ("log", "status", "expected", "found"),
+    [
+        ("all is well\n", 0, True, 0),
+        ("lost the lease\n", 1, False, 0),
+        ("all is well\n", 0, False, 1),
+        ("wrong usage\n", 2, False, 1),
+        ("Traceback (most recent call last):\n  File …\n", 1, True, 1),
+        ("the scheduler's core failed; this is a bug\n", 1, True, 1),
+        ("", None, False, 0),
+        (f"{CLOSING} at 0x7f> Traceback (most recent call last):\n", 1, True, 0),
+        (f"{CLOSING} at 0x7f> Traceback (most recent call last):\nTraceback (most recent call last):\n", 1, True, 1),
+    ],
+)
+def test_the_end_and_the_log_of_a_process_tell_of_defects(
+    tmp_path: Path, *, log: str, status: int | None, expected: bool, found: int
+) -> None:
+    (tmp_path / "log").write_text(log)
+    child: Any = SimpleNamespace(log=tmp_path / "log")
+    life = Life(name="a-1", started=0.0, child=child, recording=tmp_path, ended=status, expected=expected)
+
+    assert len(life.defects()) == found

@@ -1,0 +1,231 @@
+"""A moody API server: the living harness with answers that are lost, late or refusals, and watches that lag and gap.
+
+What goes wrong is said in advance, as a list of moods for each kind of write; an empty list means that all goes well.
+So a failing example of hypothesis shrinks to the few moods that matter.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from gangsched.core.effects import BindPod, Effect, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
+from gangsched.core.events import (
+    BindRefused,
+    Event,
+    EvictionRefused,
+    GroupGone,
+    GroupSeen,
+    GroupsReplaced,
+    NodeGone,
+    NodeSeen,
+    NodesReplaced,
+    OwnerSeen,
+    PodBound,
+    PodGone,
+    PodSeen,
+    PodsReplaced,
+    Refused,
+    Spared,
+    StatusRefused,
+    StatusWritten,
+)
+from gangsched.core.model import GroupKey
+from gangsched.core.policy import Policy
+from tests.living import Living
+
+BIND_MOODS = (
+    "",
+    "unavailable",
+    "unavailable after a while",
+    "forbidden",
+    "lost",
+    "late",
+    "slow",
+    "queued",
+    "queued for long",
+    "answered late",
+)
+EVICT_MOODS = ("", "budget", "forbidden", "unavailable", "lost", "slow", "answered late")
+STATUS_MOODS = ("", "stale", "failed", "lost", "slow")
+WATCHES: dict[str, tuple[type, ...]] = {
+    "pods": (PodSeen, PodGone, PodsReplaced),
+    "nodes": (NodeSeen, NodeGone, NodesReplaced),
+    "groups": (GroupSeen, GroupGone, GroupsReplaced),
+}
+LISTS = (PodsReplaced, NodesReplaced, GroupsReplaced)
+LATEST_S = 3.5
+SLOW_S = 2.0
+LONG_S = 40.0
+DEAD = -1
+"""No process hears the answer."""
+
+
+class Faulty(Living):
+    """`moods` are what the API server does with the next writes of each kind; `stalled` watches tell nothing now."""
+
+    def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
+        super().__init__(policy, seed=seed)
+        self.moods: dict[str, deque[str]] = {"bind": deque(), "evict": deque(), "status": deque(), "owner": deque()}
+        self.stalled: dict[str, int] = {}
+        self._writing: dict[GroupKey, PatchStatus | None] = {}
+        self._stalls = 0
+
+    def calm(self) -> None:
+        """From now on all goes well."""
+        for moods in self.moods.values():
+            moods.clear()
+
+    # Watches
+
+    def stall(self, watch: str, seconds: float, *, gap: bool) -> None:
+        """Let a watch say nothing for a while; after a gap it lists, and what happened in between is never told."""
+        self._stalls += 1
+        mine = self.stalled[watch] = self._stalls
+
+        def end() -> None:
+            if self.stalled.get(watch) != mine:
+                return
+            del self.stalled[watch]
+            if gap:
+                self.inbox = [event for event in self.inbox if not isinstance(event, WATCHES[watch])]
+                self.inbox += [found for found in self.lists() if isinstance(found, WATCHES[watch])]
+            self.rule_one.excuse()
+
+        self.after(seconds, end)
+
+    def _arrived(self) -> list[Event]:
+        """What is told now: a list is told alone, after all that its watch has said before it."""
+        silent = tuple(kind for watch in self.stalled for kind in WATCHES[watch])
+        arrived = [event for event in self.inbox if not isinstance(event, silent)]
+        first = next((number for number, event in enumerate(arrived) if isinstance(event, LISTS)), None)
+        if first is not None:
+            arrived = arrived[: max(first, 1)]
+        told = {id(event) for event in arrived}
+        self.inbox = [*arrived, *(event for event in self.inbox if id(event) not in told)]
+        return arrived
+
+    def restart(self) -> None:
+        self._forget_streams()
+        super().restart()
+
+    def fail_over(self, *, lag: int = 0) -> None:
+        self._forget_streams()
+        super().fail_over(lag=lag)
+
+    def _forget_streams(self) -> None:
+        self.stalled.clear()
+        self._writing.clear()
+
+    # Writes
+
+    def _mood(self, kind: str) -> str:
+        return self.moods[kind].popleft() if self.moods[kind] else ""
+
+    def _reply(self, event: Event, seconds: float = 0.0) -> None:
+        """Answer the process that asked, if it still lives by then."""
+        if not seconds:
+            self.inbox.append(event)
+            return
+        life = self.lives
+        self.after(seconds, lambda: self.inbox.append(event) if self.lives == life else None)
+
+    def _carry_out(self, effect: Effect) -> None:
+        if isinstance(effect, LookUpOwner) and self._mood("owner"):
+            answer = self.jobs.get(effect.uid, OwnerSeen(effect.uid, replaces=True))
+            if answer is not None:
+                self._reply(answer, SLOW_S)
+        elif isinstance(effect, PatchPodCondition) and self.moods["status"] and self.moods["status"][0]:
+            return
+        else:
+            super()._carry_out(effect)
+
+    def _bind(self, effect: BindPod) -> None:
+        refused = BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no answer")
+        match self._mood("bind"):
+            case "unavailable":
+                self._reply(refused)
+            case "forbidden":
+                self._reply(BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "not allowed"))
+            case "unavailable after a while":
+                self._reply(refused, SLOW_S)
+            case "lost":
+                answer = self._answer_bind(effect)
+                self._reply(refused if isinstance(answer, PodBound) else answer)
+            case "late":
+                self._reply(refused)
+                self.after(LATEST_S, lambda: self._finish_bind(effect, DEAD))
+            case "slow":
+                life = self.lives
+                self.after(SLOW_S, lambda: self._finish_bind(effect, life))
+            case "queued" | "queued for long" as mood:
+                self._withheld[effect.uid] = effect
+                self.after(SLOW_S if mood == "queued" else LONG_S, lambda: self._send(effect))
+            case "answered late":
+                self._reply(self._answer_bind(effect), SLOW_S)
+            case _:
+                self._reply(self._answer_bind(effect))
+
+    def _finish_bind(self, effect: BindPod, life: int) -> None:
+        answer = self._answer_bind(effect)
+        if self.lives == life:
+            self.inbox.append(answer)
+
+    def _send(self, effect: BindPod) -> None:
+        if self._withheld.get(effect.uid) is effect:
+            del self._withheld[effect.uid]
+            self._reply(self._answer_bind(effect))
+
+    def _evict(self, effect: EvictPod) -> None:
+        unheard = EvictionRefused(effect.uid, Spared.UNAVAILABLE, "no answer")
+        match self._mood("evict"):
+            case "budget":
+                self._reply(EvictionRefused(effect.uid, Spared.BUDGET, "the budget forbids it"))
+            case "forbidden":
+                self._reply(EvictionRefused(effect.uid, Spared.FORBIDDEN, "not allowed"))
+            case "unavailable":
+                self._reply(unheard)
+            case "lost":
+                self._answer_eviction(effect)
+                self._reply(unheard)
+            case "slow":
+                life = self.lives
+                self.after(SLOW_S, lambda: self._finish_eviction(effect, life))
+            case "answered late":
+                self._reply(self._answer_eviction(effect), SLOW_S)
+            case _:
+                self._reply(self._answer_eviction(effect))
+
+    def _finish_eviction(self, effect: EvictPod, life: int) -> None:
+        answer = self._answer_eviction(effect)
+        if self.lives == life:
+            self.inbox.append(answer)
+
+    def _patch_status(self, effect: PatchStatus) -> None:
+        """One write in flight for a group: the newest of those that wait follows it."""
+        if effect.key in self._writing:
+            self._writing[effect.key] = effect
+            return
+        mood = self._mood("status")
+        if mood == "slow":
+            self._writing[effect.key] = None
+            life = self.lives
+            self.after(SLOW_S, lambda: self._finish_status(effect, life))
+        elif mood in ("stale", "failed"):
+            self._reply(StatusRefused(effect.key, stale=mood == "stale"))
+        else:
+            answer = self._answer_status(effect)
+            lost = mood == "lost" and isinstance(answer, StatusWritten)
+            self._reply(StatusRefused(effect.key, stale=False) if lost else answer)
+
+    def _finish_status(self, effect: PatchStatus, life: int) -> None:
+        if self.lives != life:
+            return
+        self.inbox.append(self._answer_status(effect))
+        newer = self._writing.pop(effect.key)
+        if newer is not None:
+            self._patch_status(newer)
+
+    def foresee(self, kind: str, moods: Iterable[str]) -> None:
+        """Say what the API server does with the next writes of a kind."""
+        self.moods[kind] = deque(moods)

@@ -1,0 +1,67 @@
+"""Bindings that the API server refuses, by a policy of its own (ValidatingAdmissionPolicy)."""
+
+from __future__ import annotations
+
+from testbed.api import ApiError
+from tests.integration.cluster import Cluster
+
+_POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+_BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+_SAID = "this pod may not be bound yet"
+
+
+class BindingPolicy:
+    """A switch for one namespace: called with a prefix it refuses bindings of pods whose name begins with it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._name = f"no-binding-{cluster.namespace}"
+
+    def __call__(self, prefix: str) -> None:
+        """Refuse from now on; returns once the policy is in force."""
+        namespace = {"matchLabels": {"kubernetes.io/metadata.name": self._cluster.namespace}}
+        bindings = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
+        self._cluster.api.post(
+            _POLICIES,
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingAdmissionPolicy",
+                "metadata": {"name": self._name},
+                "spec": {
+                    "failurePolicy": "Fail",
+                    "matchConstraints": {"namespaceSelector": namespace, "resourceRules": [bindings]},
+                    "validations": [{"expression": f"!object.metadata.name.startsWith('{prefix}')", "message": _SAID}],
+                },
+            },
+        )
+        self._cluster.api.post(
+            _BINDINGS,
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingAdmissionPolicyBinding",
+                "metadata": {"name": self._name},
+                "spec": {"policyName": self._name, "validationActions": ["Deny"]},
+            },
+        )
+        self._cluster.until(lambda: self._refuses(prefix), what="the policy is in force")
+
+    def allow(self) -> None:
+        """Refuse no more."""
+        for path in (_BINDINGS, _POLICIES):
+            try:
+                self._cluster.api.delete(f"{path}/{self._name}")
+            except ApiError as error:
+                if error.reason != "NotFound":
+                    raise
+
+    def _refuses(self, prefix: str) -> bool:
+        """Whether the policy refuses the binding of a pod that does not exist, and not the lack of the pod."""
+        name = f"{prefix}probe"
+        try:
+            self._cluster.api.post(
+                f"/api/v1/namespaces/{self._cluster.namespace}/pods/{name}/binding",
+                {"metadata": {"name": name}, "target": {"kind": "Node", "name": "none"}},
+            )
+        except ApiError as error:
+            return _SAID in str(error)
+        return False

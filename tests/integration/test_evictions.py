@@ -1,0 +1,202 @@
+"""Evictions and look-ups of their owners on the real API server: what the words of its answers are taken for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from gangsched.core.effects import EvictPod, LookUpOwner
+from gangsched.core.events import EvictionRefused, OwnerSeen, PodEvicted, Spared
+from gangsched.kube.evictions import evict
+from gangsched.kube.owners import Unanswered, look_up_owner
+from gangsched.kube.session import ApiSession, connect
+from tests.integration.cluster import Cluster
+
+Answer = TypeVar("Answer")
+IGNORES = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+ELSEWHERE = "somebody-else"
+
+
+def ask(
+    cluster: Cluster, call: Callable[[ApiSession], Coroutine[Any, Any, Answer]], *, kubeconfig: Path | None = None
+) -> Answer:
+    """What one call of the operator's own client gives."""
+
+    async def asked() -> Answer:
+        session = await connect(kubeconfig=str(kubeconfig or cluster.control_plane.kubeconfig))
+        try:
+            return await call(session)
+        finally:
+            await session.close()
+
+    return asyncio.run(asked())
+
+
+def evicted(cluster: Cluster, name: str, uid: str) -> PodEvicted | EvictionRefused:
+    effect = EvictPod(uid=uid, namespace=cluster.namespace, name=name)
+    return ask(cluster, lambda session: evict(session, effect))
+
+
+def running_pod(cluster: Cluster, name: str, **fields: Any) -> str:
+    """The UID of a new pod that runs on node n1."""
+    cluster.add_pod(name, scheduler=ELSEWHERE, nodeName="n1", **fields)
+    cluster.until(lambda: cluster.pod(name)["status"]["phase"] == "Running")
+    return str(cluster.pod(name)["metadata"]["uid"])
+
+
+def add_budget(cluster: Cluster, name: str, *, least: int) -> None:
+    """A budget of pods labelled app=kept that its controller has worked out."""
+    budgets = f"/apis/policy/v1/namespaces/{cluster.namespace}/poddisruptionbudgets"
+    spec = {"minAvailable": least, "selector": {"matchLabels": {"app": "kept"}}}
+    cluster.api.post(budgets, {"metadata": {"name": name}, "spec": spec})
+    cluster.until(lambda: cluster.api.get(f"{budgets}/{name}")["status"]["currentHealthy"])
+
+
+@pytest.fixture(autouse=True)
+def _one_node(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+
+
+class TestEvictions:
+    def test_a_running_pod_is_evicted_and_gone_and_once_more_is_the_same(self, cluster: Cluster) -> None:
+        uid = running_pod(cluster, "a")
+        assert evicted(cluster, "a", uid) == PodEvicted(uid=uid)
+        cluster.until(lambda: not cluster.pods())
+        assert evicted(cluster, "a", uid) == PodEvicted(uid=uid)
+
+    def test_a_pod_that_is_terminating_already_counts_as_evicted(self, cluster: Cluster) -> None:
+        uid = running_pod(cluster, "a")
+        path = f"/api/v1/namespaces/{cluster.namespace}/pods/a"
+        cluster.api.merge(path, {"metadata": {"finalizers": ["example.com/kept"]}})
+        assert [evicted(cluster, "a", uid) for _ in range(2)] == [PodEvicted(uid=uid)] * 2
+        said = {condition["type"]: condition for condition in cluster.pod("a")["status"]["conditions"]}
+        cluster.api.merge(path, {"metadata": {"finalizers": None}})
+        assert said["DisruptionTarget"]["status"] == "True"
+
+    def test_the_uid_of_an_earlier_pod_of_that_name_evicts_nothing(self, cluster: Cluster) -> None:
+        earlier = running_pod(cluster, "a")
+        cluster.delete_pod("a")
+        cluster.until(lambda: not cluster.pods())
+        later = running_pod(cluster, "a")
+        assert evicted(cluster, "a", earlier) == PodEvicted(uid=earlier)
+        pod = cluster.pod("a")
+        assert pod["metadata"]["uid"] == later
+        assert "deletionTimestamp" not in pod["metadata"]
+
+    def test_a_disruption_budget_spares_the_pod_in_its_own_words(self, cluster: Cluster) -> None:
+        uid = running_pod(cluster, "a", labels={"app": "kept"})
+        add_budget(cluster, "all-of-them", least=1)
+        assert evicted(cluster, "a", uid) == EvictionRefused(
+            uid=uid,
+            why=Spared.BUDGET,
+            message="The disruption budget all-of-them needs 1 healthy pods and has 1 currently",
+        )
+        assert "deletionTimestamp" not in cluster.pod("a")["metadata"]
+
+    def test_a_disruption_budget_of_a_namesake_is_no_reason_to_wait(self, cluster: Cluster) -> None:
+        """The server asks budgets before it compares UIDs."""
+        running_pod(cluster, "a", labels={"app": "kept"})
+        add_budget(cluster, "all-of-them", least=1)
+        earlier = "11111111-2222-3333-4444-555555555555"
+        assert evicted(cluster, "a", earlier) == PodEvicted(uid=earlier)
+        assert "deletionTimestamp" not in cluster.pod("a")["metadata"]
+
+    def test_a_disruption_budget_that_allows_it_is_heeded_too(self, cluster: Cluster) -> None:
+        uids = [running_pod(cluster, name, labels={"app": "kept"}) for name in ("a", "b")]
+        add_budget(cluster, "one", least=1)
+        assert evicted(cluster, "a", uids[0]) == PodEvicted(uid=uids[0])
+        second = evicted(cluster, "b", uids[1])
+        assert isinstance(second, EvictionRefused)
+        assert second.why is Spared.BUDGET
+
+    def test_two_disruption_budgets_on_one_pod_are_a_refusal_for_good(self, cluster: Cluster) -> None:
+        uid = running_pod(cluster, "a", labels={"app": "kept"})
+        for name in ("one", "two"):
+            add_budget(cluster, name, least=0)
+        found = evicted(cluster, "a", uid)
+        assert isinstance(found, EvictionRefused)
+        assert found.why is Spared.FORBIDDEN
+        assert "more than one PodDisruptionBudget" in found.message
+
+    def test_without_the_right_it_is_a_refusal_for_good_that_names_the_right(self, cluster: Cluster) -> None:
+        uid = running_pod(cluster, "a")
+        nobody = cluster.control_plane.kubeconfig_of_service_account(cluster.namespace, "default")
+        effect = EvictPod(uid=uid, namespace=cluster.namespace, name="a")
+        found = ask(cluster, lambda session: evict(session, effect), kubeconfig=nobody)
+        assert isinstance(found, EvictionRefused)
+        assert found.why is Spared.FORBIDDEN
+        assert 'cannot create resource "pods/eviction"' in found.message
+
+
+class TestOwners:
+    @pytest.fixture(autouse=True)
+    def _no_job_left(self, cluster: Cluster) -> Iterator[None]:
+        """Pods of a Job with a policy end only when it lets go of them, and otherwise late."""
+        yield
+        cluster.api.delete(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs")
+
+    def add_job(self, cluster: Cluster, **spec: Any) -> str:
+        """The UID of a new Job whose one pod nobody schedules."""
+        template = {
+            "restartPolicy": "Never",
+            "schedulerName": ELSEWHERE,
+            "containers": [{"name": "main", "image": "registry.invalid/sleep"}],
+        }
+        jobs = f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs"
+        cluster.api.post(jobs, {"metadata": {"name": "train"}, "spec": {"template": {"spec": template}, **spec}})
+        return str(cluster.api.get(f"{jobs}/train")["metadata"]["uid"])
+
+    def seen(self, cluster: Cluster, uid: str, *, kubeconfig: Path | None = None) -> OwnerSeen | Unanswered:
+        effect = LookUpOwner(uid=uid, namespace=cluster.namespace, name="train")
+        return ask(cluster, lambda session: look_up_owner(session, effect), kubeconfig=kubeconfig)
+
+    def why_not(self, cluster: Cluster, uid: str, *, kubeconfig: Path | None = None) -> str:
+        found = self.seen(cluster, uid, kubeconfig=kubeconfig)
+        assert isinstance(found, OwnerSeen)
+        assert (found.uid, found.replaces) == (uid, False)
+        return found.why
+
+    def failed(self, cluster: Cluster) -> int:
+        job = cluster.api.get(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs/train")
+        return int(job["status"].get("failed", 0))
+
+    def test_a_job_that_ignores_disruptions_replaces(self, cluster: Cluster) -> None:
+        uid = self.add_job(cluster, podFailurePolicy=IGNORES)
+        assert self.seen(cluster, uid) == OwnerSeen(uid=uid, replaces=True)
+
+    def test_a_job_without_a_policy_counts_an_eviction_as_a_failure(self, cluster: Cluster) -> None:
+        uid = self.add_job(cluster)
+        assert "has no podFailurePolicy that ignores DisruptionTarget" in self.why_not(cluster, uid)
+        cluster.until(cluster.pods)
+        pod = cluster.pods()[0]["metadata"]
+        assert evicted(cluster, pod["name"], pod["uid"]) == PodEvicted(uid=pod["uid"])
+        cluster.until(lambda: self.failed(cluster) == 1)
+
+    def test_the_policy_of_a_job_cannot_be_added_later(self, cluster: Cluster) -> None:
+        """The message says so, and advises to create the Job anew."""
+        self.add_job(cluster)
+        patch = '{"spec":{"podReplacementPolicy":"Failed","podFailurePolicy":{"rules":[{"action":"Ignore",'
+        patch += '"onPodConditions":[{"type":"DisruptionTarget"}]}]}}}'
+        said = cluster.control_plane.kubectl(
+            "patch", "job", "train", "--namespace", cluster.namespace, "--type=merge", "--patch", patch, check=False
+        )
+        assert "field is immutable" in said
+
+    def test_a_suspended_job_and_a_namesake_would_not_replace(self, cluster: Cluster) -> None:
+        uid = self.add_job(cluster, podFailurePolicy=IGNORES, suspend=True)
+        assert "is suspended" in self.why_not(cluster, uid)
+        assert "no longer exists" in self.why_not(cluster, "11111111-2222-3333-4444-555555555555")
+
+    def test_a_job_that_is_gone_would_not_replace(self, cluster: Cluster) -> None:
+        assert "no longer exists" in self.why_not(cluster, "11111111-2222-3333-4444-555555555555")
+
+    def test_without_the_right_to_read_jobs_it_says_which_is_missing(self, cluster: Cluster) -> None:
+        uid = self.add_job(cluster, podFailurePolicy=IGNORES)
+        nobody = cluster.control_plane.kubeconfig_of_service_account(cluster.namespace, "default")
+        assert "give its account the verb get on jobs of the API group batch" in self.why_not(
+            cluster, uid, kubeconfig=nobody
+        )

@@ -1,0 +1,67 @@
+"""kill -9 at random instants while gangs are bound on the real API server, and what the next process makes of it."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from random import Random
+
+import pytest
+
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from tests.integration.cluster import Cluster
+
+ROUNDS = 20
+GANGS, SIZE, ROOM_FOR = 8, 6, 5
+LATEST_KILL_S = 0.6
+"""After the first pod was created; binding all that has room takes less. Every second time it is a tenth of this, after
+the first binding was seen."""
+
+
+@pytest.mark.timeout(600)
+def test_after_a_kill_at_any_instant_every_group_is_whole_or_wholly_unbound(with_crd: ControlPlane, cluster: Cluster):
+    """Eight gangs of six and room for five: after each kill exactly five are bound, whole, by the next process."""
+    random = Random(20)
+    cluster.add_node("n1", cpu=str(ROOM_FOR * SIZE))
+    struck = 0
+    with Operator(with_crd) as operator:
+        for number in range(ROUNDS):
+            names = [f"r{number}-{gang}" for gang in range(GANGS)]
+            kill_after_s = random.uniform(0.0, LATEST_KILL_S)
+            with ThreadPoolExecutor(GANGS + 1) as makers:
+                made = [makers.submit(make, cluster, name) for name in names]
+                if number % 2:
+                    cluster.until(lambda: any("nodeName" in pod["spec"] for pod in cluster.pods()))
+                    kill_after_s /= 10
+                time.sleep(kill_after_s)
+                operator.kill()
+                for each in made:
+                    each.result()
+            struck += 0 < len(cluster.bound()) < ROOM_FOR * SIZE
+            operator.start()
+            cluster.until(
+                partial(whole_or_unbound, cluster, names),
+                within_s=30,
+                what=f"round {number}, killed after {kill_after_s:.3f} s: whole or wholly unbound",
+            )
+            clear(cluster, names)
+    assert struck, "no kill has struck while gangs were being bound: the instants are chosen badly"
+
+
+def whole_or_unbound(cluster: Cluster, names: list[str]) -> bool:
+    """Whether as many groups as there is room for are whole and the others wholly unbound."""
+    return sorted(len(cluster.bound(name)) for name in names) == [0] * (GANGS - ROOM_FOR) + [SIZE] * ROOM_FOR
+
+
+def make(cluster: Cluster, name: str) -> None:
+    cluster.add_group(name, min_member=SIZE)
+    cluster.add_pods(name, SIZE)
+
+
+def clear(cluster: Cluster, names: list[str]) -> None:
+    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods", grace_s=0)
+    for name in names:
+        cluster.delete_group(name)
+    cluster.until(lambda: not cluster.pods())

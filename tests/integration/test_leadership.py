@@ -1,0 +1,276 @@
+"""Two operators and one Lease on the real API server: one acts, the other takes over, whatever ends the first."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import crds
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from tests.integration.cluster import Cluster
+
+SHORT = {"leaseDuration": "9s", "renewDeadline": "4s", "retryPeriod": "1s"}
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+Start = Callable[..., Operator]
+
+
+@pytest.fixture
+def lease() -> str:
+    """The name of the test's own Lease."""
+    return f"test-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def start(with_crd: ControlPlane, tmp_path: Path, lease: str) -> Iterator[Start]:
+    """Starts an operator that takes part in the election and ends it with the test."""
+    with ExitStack() as stack:
+        yield lambda **settings: _start(stack, with_crd, tmp_path, lease, **settings)
+
+
+def _start(
+    stack: ExitStack,
+    control_plane: ControlPlane,
+    folder: Path,
+    lease: str,
+    *,
+    election: dict[str, str] | None = None,
+    **settings: Any,
+) -> Operator:
+    path = folder / f"{secrets.token_hex(4)}.yaml"
+    path.write_text(json.dumps({"leaderElection": {"resourceName": lease, **(election or {})}, **settings}))
+    return stack.enter_context(Operator(control_plane, "--config", str(path), leader_elect=True))
+
+
+@pytest.fixture
+def show(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Prints a measurement though the test passes."""
+
+    def printed(line: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{line}\n")
+
+    return printed
+
+
+def bound_by(operator: Operator) -> float:
+    return operator.metric("gangsched_bindings_total", result="Bound")
+
+
+def until(condition: Callable[[], object], within_s: float = 30) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {within_s} s"
+        time.sleep(0.02)
+
+
+def exit_status(operator: Operator, within_s: float = 15) -> int:
+    return operator.child.wait(timeout_s=within_s)
+
+
+def add_gangs(cluster: Cluster, count: int, *, members: int) -> None:
+    for number in range(count):
+        cluster.add_group(f"g{number}", min_member=members)
+        cluster.add_pods(f"g{number}", members)
+
+
+def sizes(cluster: Cluster, count: int) -> list[int]:
+    """How many members of each gang are bound."""
+    bound = cluster.bound()
+    return [sum(name.rpartition("-")[0] == f"g{number}" for name in bound) for number in range(count)]
+
+
+def test_only_the_leader_binds_and_the_standby_is_ready_and_says_who_leads(
+    cluster: Cluster, start: Start, lease: str
+) -> None:
+    cluster.add_node("n1", cpu="16")
+    leader, standby = start(election=SHORT), start(election=SHORT)
+    add_gangs(cluster, 4, members=4)
+    cluster.until(lambda: sizes(cluster, 4) == [4] * 4)
+
+    spec = cluster.api.get(f"{LEASES}/{lease}")["spec"]
+    assert spec["leaseDurationSeconds"] == 9
+    assert spec["leaseTransitions"] == 0
+    assert leader.get("/readyz") == (200, "ok: leading\n")
+    assert standby.get("/readyz") == (200, f"ok: standby; the leader is {spec['holderIdentity']}\n")
+    assert (leader.metric("gangsched_leader"), standby.metric("gangsched_leader")) == (1, 0)
+    assert (bound_by(leader), bound_by(standby)) == (16, 0)
+    assert standby.metric("gangsched_pods") >= 16, "a standby must know all that the leader knows"
+    until(lambda: cluster.api.get(f"{LEASES}/{lease}")["spec"]["renewTime"] > spec["renewTime"])
+    assert standby.stop() == 0
+    assert cluster.api.get(f"{LEASES}/{lease}")["spec"]["holderIdentity"] == spec["holderIdentity"]
+
+
+def test_a_leader_ended_in_order_hands_over_at_once(
+    cluster: Cluster, start: Start, lease: str, show: Callable[[str], None]
+) -> None:
+    cluster.add_node("n1", cpu="16")
+    leader, standby = start(), start()
+    add_gangs(cluster, 1, members=4)
+    cluster.until_bound("g0", 4)
+
+    began = time.monotonic()
+    leader.child.signal(signal.SIGTERM)
+    until(lambda: "ending" in leader.log)
+    cluster.add_group("next", min_member=4)
+    cluster.add_pods("next", 4)
+    cluster.until_bound("next", 4)
+    took_s = time.monotonic() - began
+
+    assert exit_status(leader) == 0
+    assert "lease released" in leader.log
+    assert bound_by(standby) == 4
+    assert cluster.api.get(f"{LEASES}/{lease}")["spec"]["leaseTransitions"] == 1
+    assert took_s < 5
+    show(f"hand-over: a group created at once was bound {took_s:.1f} s after the leader's SIGTERM")
+
+
+def test_a_leader_killed_in_the_middle_of_fifty_gangs_leaves_none_in_pieces(
+    cluster: Cluster, start: Start, show: Callable[[str], None]
+) -> None:
+    """Room for forty of fifty gangs of four; one binding at a time, so that the kill comes in the middle."""
+    for number in range(10):
+        cluster.add_node(f"n{number}", cpu="16", wait=False)
+    leader, standby = start(bindConcurrency=1), start()
+    leader.child.signal(signal.SIGSTOP)
+    add_gangs(cluster, 50, members=4)
+    leader.child.signal(signal.SIGCONT)
+    until(lambda: len(cluster.bound()) >= 40)
+    leader.kill()
+    killed = time.monotonic()
+    time.sleep(0.5)
+    left = sizes(cluster, 50)
+    bound = sum(left)
+    until(lambda: len(cluster.bound()) > bound)
+    took_s = time.monotonic() - killed
+    cluster.until(lambda: sum(sizes(cluster, 50)) == 160)
+
+    assert took_s < 20
+    assert sorted(sizes(cluster, 50)) == [0] * 10 + [4] * 40
+    assert standby.get("/readyz")[0] == 200
+    pieces = sum(0 < size < 4 for size in left)
+    show(f"fail-over: first binding {took_s:.1f} s after SIGKILL with {bound} of 160 bound, {pieces} gang in pieces")
+
+
+def test_a_leader_stopped_until_another_has_taken_over_binds_nothing_more_and_ends(
+    cluster: Cluster, start: Start
+) -> None:
+    for number in range(10):
+        cluster.add_node(f"n{number}", cpu="16", wait=False)
+    leader = start(election=SHORT, bindConcurrency=1)
+    standby = start(election=SHORT)
+    add_gangs(cluster, 40, members=4)
+    until(lambda: len(cluster.bound()) >= 4)
+    leader.child.signal(signal.SIGSTOP)
+    until(lambda: standby.metric("gangsched_leader") == 1)
+    cluster.until(lambda: sum(sizes(cluster, 40)) == 160)
+    woken = datetime.now(UTC)
+    leader.child.signal(signal.SIGCONT)
+
+    assert exit_status(leader) == 1
+    assert "lost the lease" in leader.log
+    assert bindings_since(cluster, woken) == []
+    assert bound_by(standby) > 0
+
+
+def bindings_since(cluster: Cluster, moment: datetime) -> list[str]:
+    """What the API server was asked to bind in the test's namespace after that moment, from the audit log."""
+    time.sleep(0.5)
+    events = [json.loads(line) for line in cluster.control_plane.audit_log.read_text().splitlines()]
+    return [
+        event["requestURI"]
+        for event in events
+        if event.get("objectRef", {}).get("subresource") == "binding"
+        and event["objectRef"]["namespace"] == cluster.namespace
+        and datetime.fromisoformat(event["requestReceivedTimestamp"]) > moment
+    ]
+
+
+@pytest.fixture(scope="module")
+def lonely() -> Iterator[ControlPlane]:
+    """An API server that only these tests use, so that it may be taken away."""
+    with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as running:
+        crds.install(running)
+        yield running
+
+
+@pytest.mark.parametrize("how", ["hangs", "is gone"])
+def test_a_leader_that_cannot_renew_its_lease_ends_with_status_1(
+    lonely: ControlPlane, tmp_path: Path, lease: str, how: str
+) -> None:
+    with ExitStack() as stack:
+        leader = _start(stack, lonely, tmp_path, lease, election=SHORT)
+        server = lonely._apiserver  # noqa: SLF001 - the testbed can stop a server but not freeze it
+        began = time.monotonic()
+        if how == "hangs":
+            server.signal(signal.SIGSTOP)
+            stack.callback(server.signal, signal.SIGCONT)
+        else:
+            lonely.stop_apiserver()
+            stack.callback(lonely.start_apiserver)
+        assert exit_status(leader) == 1
+        assert 2 < time.monotonic() - began < 8
+        assert "lost the lease" in leader.log
+
+
+def test_a_dry_run_decides_at_once_and_touches_no_lease(with_crd: ControlPlane, tmp_path: Path, lease: str) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(json.dumps({"leaderElection": {"resourceName": lease}}))
+    with Operator(with_crd, "--dry-run", "--config", str(config), leader_elect=True) as operator:
+        assert operator.get("/readyz") == (200, "ok: dry run\n")
+        assert operator.metric("gangsched_synced") == 1
+        assert operator.metric("gangsched_leader") == 0
+    assert lease not in [item["metadata"]["name"] for item in with_crd.api.get(LEASES)["items"]]
+
+
+def test_without_the_right_to_use_the_lease_the_operator_ends_and_says_which_is_missing(
+    with_crd: ControlPlane, lease: str
+) -> None:
+    name = f"reader-{lease}"
+    with_crd.kubectl("create", "serviceaccount", name, "-n", "default")
+    with_crd.kubectl("create", "clusterrole", name, "--verb=get,list,watch", "--resource=podgroups,pods,nodes")
+    with_crd.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount=default:{name}")
+    rules = [
+        *({"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": ["list", "watch"]},),
+        {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["gangsched.io"], "resources": ["podgroups"], "verbs": ["list", "watch"]},
+    ]
+    with_crd.api.merge(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}", {"rules": rules})
+    account = with_crd.kubeconfig_of_service_account("default", name)
+    operator = Operator(with_crd, kubeconfig=account, leader_elect=True)
+    with pytest.raises(Exception, match=r"verbs get, patch and create on leases\.coordination\.k8s\.io"):
+        operator.start()
+    assert exit_status(operator) == 1
+
+
+def test_an_operator_whose_pods_somebody_else_binds_says_so(cluster: Cluster, operator: Operator) -> None:
+    """Only after 15 s, in which such bindings may be a former leader's last ones."""
+    cluster.add_node("n1", cpu="16")
+    numbers = iter(range(10_000))
+
+    def told() -> bool:
+        name = f"stolen-{next(numbers)}"
+        cluster.add_pod(name, requests={"cpu": "17"})
+        pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
+        cluster.api.post(
+            f"{pods}/{name}/binding", {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}}
+        )
+        time.sleep(0.2)
+        return operator.metric("gangsched_rival_bindings_total") > 0
+
+    cluster.until(told, within_s=40)
+    status, problem = operator.get("/readyz")
+    assert status == 503
+    assert "somebody else bound a pod of our schedulerName" in problem
+    assert "somebody else binds pods of our schedulerName" in operator.log

@@ -1,0 +1,163 @@
+"""Least privilege: what the operator asks of the API server is exactly what the chart's role permits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testbed.operator import Operator
+from tests.integration.cluster import Cluster
+
+CHART = Path(__file__).resolve().parent.parent.parent / "charts" / "gangsched"
+NAMESPACE = "gangsched-rights"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:gangsched"
+CONFIG = f"""
+repairDeadline: 3s
+leaderElection: {{resourceNamespace: {NAMESPACE}}}
+"""
+
+Right = tuple[str, str, str]
+"""Verb, API group, resource with its subresource."""
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module")
+def rights(with_crd) -> Iterator[list[dict]]:
+    """The chart's roles, given to the operator's account."""
+    shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
+    text = with_crd.helm(
+        *("template", "gangsched", CHART, "--namespace", NAMESPACE, "--set", "image.repository=none", *shown)
+    )
+    with_crd.api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    with_crd.kubectl("apply", "-f", "-", stdin=text)
+    yield [each for each in yaml.safe_load_all(text) if each]
+    with_crd.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text)
+    with_crd.api.delete(f"/api/v1/namespaces/{NAMESPACE}")
+
+
+def operators_rules(objects: list[dict]) -> list[dict]:
+    """The rules of the roles that are bound to the operator's account."""
+    bound = {
+        (each["roleRef"]["kind"], each["roleRef"]["name"]) for each in objects if each["kind"].endswith("RoleBinding")
+    }
+    return [
+        rule for each in objects if (each["kind"], each["metadata"]["name"]) in bound for rule in each.get("rules", [])
+    ]
+
+
+def permitted(rules: list[dict]) -> set[Right]:
+    return {
+        (verb, group, resource)
+        for rule in rules
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+
+def asked(cluster: Cluster) -> set[Right]:
+    """What the account asked for, by the audit log; discovery is no resource and is not in it."""
+    found = set()
+    for line in cluster.control_plane.audit_log.read_text().splitlines():
+        entry = json.loads(line)
+        target = entry.get("objectRef", {})
+        if entry["user"]["username"] != ACCOUNT or "resource" not in target:
+            continue
+        subresource = f"/{target['subresource']}" if "subresource" in target else ""
+        found.add((entry["verb"], target.get("apiGroup", ""), target["resource"] + subresource))
+    return found
+
+
+def refusals(cluster: Cluster) -> list[str]:
+    lines = map(json.loads, cluster.control_plane.audit_log.read_text().splitlines())
+    return [
+        f"{entry['verb']} {entry['requestURI']}"
+        for entry in lines
+        if entry["user"]["username"] == ACCOUNT and entry.get("responseStatus", {}).get("code") in (401, 403)
+    ]
+
+
+def test_the_roles_name_everything_and_no_secret(rights):
+    for rule in operators_rules(rights):
+        assert "*" not in json.dumps(rule)
+        assert "nonResourceURLs" not in rule
+        assert not {"secrets", "configmaps", "serviceaccounts"} & set(rule["resources"])
+
+
+def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
+    rights, cluster, refuse_bindings, tmp_path
+):
+    """A gang is bound, one waits, one is undone against a budget, one consists of a Job's pods: every kind of call."""
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    account = cluster.control_plane.kubeconfig_of_service_account(NAMESPACE, "gangsched")
+    cluster.add_node("n1", cpu="12")
+    refuse_bindings("stuck-")
+    with Operator(cluster.control_plane, "--config", str(config), kubeconfig=account, leader_elect=True) as operator:
+        cluster.add_group("whole", min_member=2)
+        cluster.add_pods("whole", 2)
+        cluster.add_group("large", min_member=99)
+        cluster.add_pods("large", 1)
+        cluster.until_bound("whole", 2)
+        undo_against_a_budget(cluster)
+        undo_of_a_job(cluster)
+        cluster.until(lambda: cluster.told("large-0").get("reason") == "GangIncomplete")
+        cluster.until(lambda: permitted(operators_rules(rights)) <= asked(cluster), what="every right is used")
+        assert operator.get("/readyz")[0] == 200
+    assert asked(cluster) == permitted(operators_rules(rights))
+    assert refusals(cluster) == []
+
+
+def undo_against_a_budget(cluster: Cluster) -> None:
+    cluster.api.post(
+        f"/apis/policy/v1/namespaces/{cluster.namespace}/poddisruptionbudgets",
+        {
+            "metadata": {"name": "all"},
+            "spec": {"minAvailable": 9, "selector": {"matchLabels": {"gangsched.io/pod-group": "kept"}}},
+        },
+    )
+    cluster.add_group("kept", min_member=3)
+    cluster.api.post(
+        f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets",
+        {
+            "metadata": {"name": "kept"},
+            "spec": {
+                "replicas": 2,
+                "serviceName": "kept",
+                "podManagementPolicy": "Parallel",
+                "selector": {"matchLabels": {"gangsched.io/pod-group": "kept"}},
+                "template": template("kept"),
+            },
+        },
+    )
+    cluster.add_pod("stuck-kept", "kept")
+    cluster.until(lambda: cluster.condition("kept", "Degraded").get("reason") == "EvictionRefused", within_s=40)
+
+
+def template(group: str, **spec: object) -> dict:
+    return {
+        "metadata": {"labels": {"gangsched.io/pod-group": group}},
+        "spec": {"schedulerName": "gangsched", "containers": [{"name": "main", "image": "none"}], **spec},
+    }
+
+
+def undo_of_a_job(cluster: Cluster) -> None:
+    cluster.add_group("run", min_member=3)
+    cluster.api.post(
+        f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs",
+        {
+            "metadata": {"name": "run"},
+            "spec": {
+                "parallelism": 2,
+                "completions": 2,
+                "template": template("run", restartPolicy="Never"),
+            },
+        },
+    )
+    cluster.add_pod("stuck-run", "run")
+    cluster.until(lambda: cluster.condition("run", "Degraded").get("reason") == "PartlyBound", within_s=40)

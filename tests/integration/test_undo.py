@@ -1,0 +1,250 @@
+"""Real controllers and a gang that cannot become whole: what an undo does to Jobs, Deployments and StatefulSets."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.operator import Operator
+from tests.integration.cluster import end_terminating
+
+SIZE = 20
+IGNORES_DISRUPTION = {
+    "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+}
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("operator")]
+
+
+@pytest.fixture(scope="module")
+def operator(with_crd, tmp_path_factory):
+    """gangsched with a short repair deadline: an undo begins after 6 of its 9 s."""
+    config = tmp_path_factory.mktemp("config") / "config.yaml"
+    config.write_text("repairDeadline: 9s\nbackoff: {initial: 1s, max: 2s}\n")
+    with Operator(with_crd, "--config", str(config)) as running:
+        yield running
+
+
+def template(group: str, cpu: str = "1", **spec):
+    return {
+        "metadata": {"labels": {"gangsched.io/pod-group": group, "app": group}},
+        "spec": {
+            "schedulerName": "gangsched",
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}],
+            **spec,
+        },
+    }
+
+
+def job(cluster, name: str, **spec) -> None:
+    cluster.api.post(
+        f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs",
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "completions": SIZE,
+                "parallelism": SIZE,
+                "completionMode": "Indexed",
+                "backoffLimit": 0,
+                "template": template(name, restartPolicy="Never"),
+                **spec,
+            },
+        },
+    )
+
+
+def job_status(cluster, name: str):
+    return cluster.api.get(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs/{name}")["status"]
+
+
+def off_their_nodes(cluster, group: str, uids: set[str]) -> bool:
+    end_terminating(cluster.api, cluster.namespace)
+    return not uids & {pod["metadata"]["uid"] for pod in cluster.pods(group) if "nodeName" in pod["spec"]}
+
+
+def test_a_job_that_ignores_disruptions_survives_an_undo_and_ends_whole(cluster, refuse_bindings):
+    cluster.add_node("n1", cpu=str(SIZE))
+    refuse_bindings("train-19-")
+    cluster.add_group("train", min_member=SIZE)
+    # Per index, so that the Job's controller waits 10 s before it makes the pods again. By Job it waits 10 s doubled
+    # for every failure, also for those it ignores, which is its longest back-off of 10 min for 19 at once.
+    job(cluster, "train", podFailurePolicy=IGNORES_DISRUPTION, backoffLimitPerIndex=1, backoffLimit=None)
+    cluster.until_bound("train", SIZE - 1)
+    first = {pod["metadata"]["uid"] for pod in cluster.pods("train")}
+    cluster.until(
+        lambda: off_their_nodes(cluster, "train", first),
+        within_s=40,
+        what="every member of the first try is off its node",
+    )
+    refuse_bindings.allow()
+    cluster.until_bound("train", SIZE, within_s=60)
+    assert not job_status(cluster, "train").get("failed"), "no eviction counted as a failure"
+    assert not any(each["type"] == "Failed" for each in job_status(cluster, "train").get("conditions", []))
+    assert cluster.status("train")["attempts"] >= 1
+
+
+def test_a_job_that_counts_evictions_is_left_degraded_and_is_not_failed_by_us(cluster, refuse_bindings):
+    cluster.add_node("n1", cpu=str(SIZE))
+    refuse_bindings("train-19-")
+    cluster.add_group("train", min_member=SIZE)
+    job(cluster, "train")
+    cluster.until_bound("train", SIZE - 1)
+    cluster.until(lambda: cluster.phase("train") == "Degraded", within_s=40)
+    degraded = cluster.condition("train", "Degraded")
+    assert degraded["reason"] == "PartlyBound"
+    assert "podFailurePolicy" in degraded["message"]
+    assert len(cluster.bound("train")) == SIZE - 1
+    assert not job_status(cluster, "train").get("failed")
+    refuse_bindings.allow()
+    cluster.until_bound("train", SIZE, within_s=60)
+    cluster.until(lambda: cluster.phase("train") in ("Scheduled", "Running"))
+
+
+def test_bare_pods_are_left_and_pods_of_a_replica_set_are_evicted(cluster, refuse_bindings):
+    cluster.add_node("n1", cpu="8")
+    refuse_bindings("bare-2")
+    cluster.add_group("bare", min_member=3)
+    cluster.add_pods("bare", 3)
+    cluster.until(lambda: cluster.condition("bare", "Degraded").get("reason") == "PartlyBound", within_s=40)
+    assert "no controller would make it again" in cluster.condition("bare", "Degraded")["message"]
+    assert sorted(cluster.bound("bare")) == ["bare-0", "bare-1"]
+
+
+def test_a_disruption_budget_keeps_the_members_and_the_group_says_so(cluster, refuse_bindings):
+    cluster.add_node("n1", cpu="8")
+    cluster.api.post(
+        f"/apis/policy/v1/namespaces/{cluster.namespace}/poddisruptionbudgets",
+        {
+            "metadata": {"name": "all"},
+            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "kept"}}},
+        },
+    )
+    refuse_bindings("kept-2")
+    cluster.add_group("kept", min_member=3)
+    stateful_set(cluster, "kept", 3)
+    cluster.until(lambda: cluster.condition("kept", "Degraded").get("reason") == "EvictionRefused", within_s=40)
+    assert len(cluster.bound("kept")) == 2
+    refuse_bindings.allow()
+    cluster.until_bound("kept", 3, within_s=40)
+    cluster.until(lambda: cluster.phase("kept") in ("Scheduled", "Running"))
+
+
+def stateful_set(cluster, name: str, replicas: int) -> None:
+    cluster.api.post(
+        f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets",
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "serviceName": name,
+                "podManagementPolicy": "Parallel",
+                "selector": {"matchLabels": {"app": name}},
+                "template": template(name),
+            },
+        },
+    )
+
+
+def deployment(cluster, name: str, replicas: int, **strategy) -> None:
+    cluster.api.post(
+        f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments",
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": name}},
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": strategy},
+                "template": template(name),
+            },
+        },
+    )
+
+
+def roll(cluster, kind: str, name: str) -> None:
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/{kind}/{name}"
+    cluster.api.merge(path, {"spec": {"template": {"metadata": {"annotations": {"rolled": "yes"}}}}})
+
+
+def rolled(cluster, name: str) -> list[str]:
+    """The group's running pods of the new template."""
+    return [
+        pod["metadata"]["name"]
+        for pod in cluster.pods(name)
+        if pod["metadata"].get("annotations", {}).get("rolled") == "yes"
+        and pod["status"]["phase"] == "Running"
+        and "deletionTimestamp" not in pod["metadata"]
+    ]
+
+
+@pytest.mark.parametrize("surge", [{"maxSurge": 1, "maxUnavailable": 0}, {"maxSurge": 0, "maxUnavailable": 1}])
+def test_a_deployment_completes_a_rolling_update_under_a_minimum_of_all_its_replicas(cluster, surge):
+    cluster.add_node("n1", cpu="6")
+    cluster.add_group("web", min_member=5)
+    deployment(cluster, "web", 5, **surge)
+    cluster.until_bound("web", 5)
+    cluster.until(lambda: cluster.phase("web") == "Running")
+    roll(cluster, "deployments", "web")
+    cluster.until(lambda: len(rolled(cluster, "web")) == 5 == len(cluster.pods("web")), within_s=60)
+    cluster.until(lambda: cluster.phase("web") == "Running")
+
+
+def test_a_stateful_set_completes_a_rolling_update_under_a_minimum_of_all_its_replicas(cluster):
+    cluster.add_node("n1", cpu="5")
+    cluster.add_group("db", min_member=5)
+    stateful_set(cluster, "db", 5)
+    cluster.until_bound("db", 5)
+    cluster.until(lambda: cluster.phase("db") == "Running")
+    roll(cluster, "statefulsets", "db")
+    cluster.until(lambda: len(rolled(cluster, "db")) == 5, within_s=60)
+
+
+def test_surge_pods_above_the_maximum_wait_until_an_old_one_has_gone(cluster):
+    cluster.add_node("n1", cpu="20")
+    cluster.add_group("web", min_member=5, maxMember=5)
+    deployment(cluster, "web", 5, maxSurge=2, maxUnavailable=1)
+    cluster.until_bound("web", 5)
+    cluster.until(lambda: cluster.phase("web") == "Running")
+    seen: set[int] = set()
+
+    def done() -> bool:
+        live = [pod for pod in cluster.pods("web") if "deletionTimestamp" not in pod["metadata"]]
+        seen.add(sum("nodeName" in pod["spec"] for pod in live))
+        return len(rolled(cluster, "web")) == 5
+
+    roll(cluster, "deployments", "web")
+    cluster.until(done, within_s=60)
+    assert max(seen) == 5
+
+
+def test_under_restart_a_real_set_is_evicted_whole_and_bound_again_whole(cluster):
+    cluster.add_node("n1", cpu="5")
+    cluster.add_group("ring", min_member=5, onDegraded="Restart")
+    stateful_set(cluster, "ring", 5)
+    cluster.until_bound("ring", 5)
+    cluster.until(lambda: cluster.phase("ring") == "Running")
+    old = {pod["metadata"]["uid"] for pod in cluster.pods("ring")}
+    # Room for four alone: the lost member cannot be repaired within the two seconds.
+    cluster.delete_pod("ring-0")
+    cluster.add_filler("thief", "n1", "1")
+    cluster.until(lambda: not old & {pod["metadata"]["uid"] for pod in cluster.pods("ring")}, within_s=40)
+    assert cluster.bound("ring") == {}
+    cluster.delete_pod("thief")
+    cluster.until_bound("ring", 5, within_s=30)
+
+
+def test_a_kubelet_that_refuses_a_member_is_a_loss_that_is_repaired_elsewhere(cluster):
+    cluster.add_node("n1", cpu="5")
+    cluster.add_node("n2", cpu="5")
+    cluster.add_group("job", min_member=3)
+    deployment(cluster, "job", 3)
+    cluster.until_bound("job", 3)
+    cluster.until(lambda: cluster.phase("job") == "Running")
+    victim, node = next(iter(cluster.bound("job").items()))
+    cluster.api.merge(
+        f"/api/v1/namespaces/{cluster.namespace}/pods/{victim}/status",
+        {"status": {"phase": "Failed", "reason": "OutOfcpu", "message": "Node didn't have enough resource: cpu"}},
+    )
+    others = {"n1", "n2"} - {node}
+    cluster.until(
+        lambda: any(where in others for name, where in cluster.bound("job").items() if name != victim),
+        what="the replacement is bound to the other node",
+    )

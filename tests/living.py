@@ -1,0 +1,236 @@
+"""The harness with what lives around it: controllers, kubelets, a warm standby, and the end of the leading process.
+
+The promises of `tests.promises` are watched at every step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from msgspec.structs import replace
+
+from gangsched.core.effects import BindPod, Effect
+from gangsched.core.events import (
+    BindRefused,
+    Event,
+    EvictionRefused,
+    OwnerSeen,
+    PodBound,
+    PodEvicted,
+    PodGone,
+    PodSeen,
+    StatusRefused,
+    StatusWritten,
+    Synced,
+)
+from gangsched.core.gang import role_of
+from gangsched.core.machine import Machine
+from gangsched.core.model import Pod, PodPhase
+from gangsched.core.policy import Policy
+from tests.harness import Harness
+from tests.promises import Ledger, RuleOne, is_live, key_of
+
+ANSWERS = (PodBound, BindRefused, PodEvicted, EvictionRefused, OwnerSeen, StatusWritten, StatusRefused)
+GRACE_S = 1.0
+"""A pod that terminates is gone after this."""
+REMADE_S = 0.5
+"""A controller makes a lost pod again after this."""
+
+
+class Death(Enum):
+    """Where a process dies, as seen from one effect: before or after it, or amid those decided together, all but it."""
+
+    BEFORE = auto()
+    AFTER = auto()
+    AMID = auto()
+
+
+@dataclass(slots=True)
+class Standby:
+    """A second replica that sees everything and decides nothing; `lag` are the events that have not reached it yet."""
+
+    machine: Machine
+    history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = field(default_factory=list)
+    lag: list[Event] = field(default_factory=list)
+
+    def see(self, events: list[Event], now: float) -> None:
+        self.history.append((tuple(events), now, tuple(self.machine.handle(events, now))))
+
+
+class Living(Harness):
+    """A cluster in memory in which lost pods are made again by their controllers, until those are `retired` (by UID).
+
+    `crash_in` is the number of effects after which the leading process dies, `death` where exactly; `succeed` is then
+    called with the effect at which it died. `carried` counts effects. `landed` are pods by UID in the order in which
+    they came to their nodes.
+    """
+
+    def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
+        super().__init__(policy, seed=seed)
+        self.rule_one = RuleOne(self)
+        self.ledger = Ledger()
+        self.standby = Standby(Machine(self.policy))
+        self.retired: set[str] = set()
+        self.crash_in: int | None = None
+        self.carried = 0
+        self.lives = 0
+        self.death = Death.BEFORE
+        self.succeed: Callable[[Effect], None] = lambda _: self.restart()
+        self.landed: list[str] = []
+        self._last: dict[str, Pod] = {}
+        self._made = 0
+
+    # What happens in the cluster
+
+    def report(self, event: Event) -> None:
+        super().report(event)
+        self.standby.lag.append(event)
+        if isinstance(event, PodSeen):
+            self._seen(event.pod)
+        elif isinstance(event, PodGone):
+            lost = self._last.pop(event.uid)
+            self.after(REMADE_S, lambda: self._make_again(lost))
+        self.rule_one.look()
+
+    def _seen(self, pod: Pod) -> None:
+        before = self._last.get(pod.uid)
+        self._last[pod.uid] = pod
+        if pod.terminating and not (before is not None and before.terminating):
+            self.after(GRACE_S, lambda: self._remove(pod.uid))
+        elif pod.phase is PodPhase.FAILED and pod.owner is not None:
+            self.after(REMADE_S, lambda: self._remove(pod.uid))
+        if pod.node and not (before is not None and before.node):
+            self.landed.append(pod.uid)
+            self.rule_one.landed(pod)
+            self._admit(pod.node)
+
+    def _remove(self, uid: str) -> None:
+        pod = self.pods.get(uid)
+        if pod is not None:
+            self.delete(f"{pod.namespace}/{pod.name}")
+
+    def _make_again(self, lost: Pod) -> None:
+        taken = any((pod.namespace, pod.name) == (lost.namespace, lost.name) for pod in self.pods.values())
+        if lost.owner is None or lost.owner.uid in self.retired or taken or lost.phase is PodPhase.SUCCEEDED:
+            return
+        self._made += 1
+        self.add(
+            replace(
+                lost,
+                uid=f"{lost.namespace}/{lost.name}/{self._made}",
+                created=self.now,
+                node="",
+                bound_at=0.0,
+                phase=PodPhase.PENDING,
+                rejected=False,
+                terminating=False,
+                told_reason="",
+                told_message="",
+            )
+        )
+
+    def _admit(self, name: str) -> None:
+        """Let the kubelet refuse the pods that came last and for which there is no room."""
+        node = self.nodes.get(name)
+        if node is None:
+            return
+        free = dict(node.allocatable)
+        order = {uid: number for number, uid in enumerate(self.landed)}
+        there = [pod for pod in self.pods.values() if pod.node == name and not pod.terminal]
+        for pod in sorted(there, key=lambda pod: order[pod.uid]):
+            asked = {"pods": 1, **dict(pod.shape.requests)}
+            if any(amount > free.get(resource, 0) for resource, amount in asked.items()):
+                self.add(replace(pod, phase=PodPhase.FAILED, rejected=True))
+            else:
+                free.update({resource: free[resource] - amount for resource, amount in asked.items()})
+
+    # The process that leads, and the one that follows it
+
+    def _decide(self, events: list[Event]) -> list[Effect]:
+        self.standby.see([*self.standby.lag], self.now)
+        self.standby.lag.clear()
+        self.rule_one.look()
+        self.rule_one.hear(events)
+        self.ledger.hear(events)
+        effects = super()._decide(events)
+        self.ledger.check(effects, self.machine)
+        self.rule_one.decided(effects, self.machine)
+        return effects
+
+    def _hand_over(self, events: list[Event]) -> list[Effect]:
+        effects = self._decide(events)
+        dying: Effect | None = None
+        for effect in effects:
+            if self.crash_in == 0 and dying is None:
+                dying = effect
+                if self.death is Death.AFTER:
+                    self._carry_out(effect)
+                if self.death is not Death.AMID:
+                    break
+                continue
+            if self.crash_in:
+                self.crash_in -= 1
+            self.carried += 1
+            self._carry_out(effect)
+        if dying is not None:
+            self.crash_in = None
+            self.succeed(dying)
+            return effects
+        assert self.machine.validate() == []
+        self.rule_one.look()
+        return effects
+
+    def restart(self) -> None:
+        """The leading process has died; a new one lists everything and leads."""
+        self._die()
+        super().restart()
+
+    def fail_over(self, *, lag: int = 0) -> None:
+        """The leading process has died; the standby leads, though the last events have not reached it yet."""
+        self._die()
+        heir = self.standby
+        late = heir.lag[len(heir.lag) - lag :] if lag else []
+        heir.see(heir.lag[: len(heir.lag) - len(late)], self.now)
+        self.machine, self.history = heir.machine, heir.history
+        self._withheld.clear()
+        self.inbox = late
+        self.standby = Standby(Machine(self.policy), lag=self.lists())
+        self._hand_over([Synced()])
+
+    def _die(self) -> None:
+        self.lives += 1
+        self.ledger = Ledger()
+        self.rule_one.forget()
+
+    def carry_out_late(self, effect: Effect, seconds: float) -> None:
+        """Let an effect of a process that has died take place after some seconds; nobody hears the answer."""
+
+        def act() -> None:
+            known = {id(event) for event in self.inbox}
+            self._carry_out(effect)
+            self.inbox = [event for event in self.inbox if id(event) in known or not isinstance(event, ANSWERS)]
+
+        self.after(seconds, act)
+
+    def check_once(self, effect: BindPod) -> None:
+        """The ledger does it, by what the machine was told."""
+
+    def check_capacity(self) -> None:
+        """The ledger does it, by what the machine was told; the kubelets refuse what is too much."""
+
+    def partial(self) -> list[str]:
+        """Groups that were never whole in this run and of which a part is bound, by the PodGroup's present minimum."""
+        found = []
+        for key, group in self.groups.items():
+            assert group.spec is not None
+            if key in self.rule_one.whole:
+                continue
+            bound = [pod for pod in self.pods.values() if pod.node and is_live(pod) and key_of(pod) == key]
+            roles = Counter(map(role_of, bound))
+            whole = len(bound) >= group.spec.minimum
+            if bound and not (whole and all(roles[role.name] >= role.min_member for role in group.spec.roles)):
+                found.append(str(key))
+        return found

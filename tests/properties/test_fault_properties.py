@@ -1,0 +1,336 @@
+"""Nothing is ever half-bound, whatever fails: the promises under a moody API server, crashes, rivals and lost nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from msgspec.structs import replace
+
+from gangsched.core.cluster import Cluster
+from gangsched.core.demand import role_minima
+from gangsched.core.effects import BindPod, EvictPod
+from gangsched.core.events import OwnerSeen
+from gangsched.core.gang import role_of
+from gangsched.core.machine import Machine
+from gangsched.core.model import Declaration, GroupKey, OnDegraded, Owner, PodPhase, Role, TimeoutPolicy
+from gangsched.core.placement import Ask, place
+from gangsched.core.policy import Policy
+from gangsched.core.refusal import Refusal
+from gangsched.core.snapshot import Snapshot
+from gangsched.core.states import Phase
+from tests.builders import group, node, pod
+from tests.faulty import BIND_MOODS, EVICT_MOODS, STATUS_MOODS, WATCHES, Faulty
+from tests.living import Death
+from tests.promises import is_live, key_of
+
+POLICY = Policy(default_max_schedule_time_s=20.0)
+GROUPS = ("a", "b", "c")
+UNDECLARED = "d"
+"""A group without a PodGroup: its members' annotations declare it."""
+OWNERS = {
+    "set": Owner("StatefulSet", "s", "set", "apps"),
+    "job": Owner("Job", "j", "job", "batch"),
+    "careless job": Owner("Job", "k", "careless", "batch"),
+    "": None,
+}
+ROLES = (Role("r", 1), Role("s", 1))
+
+
+class Faults(RuleBasedStateMachine):
+    """Users, controllers, rivals and accidents around one machine and its standby."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+
+    @initialize(seed=st.none() | st.integers(0, 2**16), cpus=st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    def begin(self, seed, cpus):
+        self.harness = Faulty(POLICY, seed=seed)
+        self.harness.jobs["careless"] = OwnerSeen("careless", replaces=False, why="it counts evictions as failures")
+        for cpu in cpus:
+            self.add_node(cpu)
+        self.harness.settle()
+
+    def name(self) -> str:
+        self.number += 1
+        return f"x{self.number}"
+
+    def some(self, which: int, *, bound: bool | None = None):
+        found = [
+            found
+            for found in self.harness.pods.values()
+            if is_live(found) and found.declaration and (bound is None or bool(found.node) is bound)
+        ]
+        return found[which % len(found)] if found else None
+
+    # Users
+
+    @rule(cpu=st.integers(1, 4))
+    def add_node(self, cpu):
+        if len(self.harness.nodes) < 4:
+            self.harness.add(node(self.name(), cpu=cpu))
+
+    @rule(
+        name=st.sampled_from(GROUPS),
+        size=st.integers(2, 4),
+        minimum=st.integers(1, 4),
+        roles=st.sampled_from(((), (), ROLES)),
+        owner=st.sampled_from(("set", "set", "set", "job", "careless job", "")),
+        degraded=st.sampled_from(OnDegraded),
+        policy=st.sampled_from((TimeoutPolicy.RETRY, TimeoutPolicy.RETRY, TimeoutPolicy.FAIL)),
+    )
+    def add_gang(self, name, size, minimum, roles, owner, degraded, policy):
+        self.write_group(name, minimum, roles, degraded, policy)
+        names = ("r", "s") if roles else ("",)
+        self.add_members(name, size, names, owner)
+
+    @rule(
+        name=st.sampled_from(GROUPS),
+        lucky=st.integers(1, 2),
+        roles=st.sampled_from(((), ROLES)),
+        owner=st.sampled_from(("set", "set", "job", "careless job", "")),
+        mood=st.sampled_from(("unavailable", "forbidden", "queued for long")),
+        degraded=st.sampled_from((OnDegraded.REPAIR, OnDegraded.RESTART)),
+        seconds=st.sampled_from((5.0, 19.5, 21.0, 31.0)),
+    )
+    def bind_in_part(self, name, lucky, roles, owner, mood, degraded, seconds):
+        """A group of which one or two members are bound and the rest cannot be, until after the repair deadline."""
+        self.add_node(4)
+        self.write_group(name, 3, roles, degraded, TimeoutPolicy.RETRY)
+        self.harness.foresee("bind", [""] * lucky + [mood] * 40)
+        self.add_members(name, 3, ("r", "s") if roles else ("",), owner)
+        self.harness.wait(seconds)
+
+    @rule(size=st.integers(2, 4), owner=st.sampled_from(("set", "")))
+    def add_undeclared(self, size, owner):
+        for found in self.harness.pods.values():
+            if found.declaration is not None and found.declaration.group == UNDECLARED:
+                return
+        self.add_members(UNDECLARED, size, ("",), owner, minimum=3)
+
+    @rule(
+        name=st.sampled_from(GROUPS),
+        size=st.integers(1, 2),
+        roles=st.sampled_from((("",), ("r", "s"))),
+        owner=st.sampled_from(("set", "job", "")),
+    )
+    def add_members(self, name, size, roles, owner, minimum=None):
+        for number in range(size):
+            said = Declaration(name, role=roles[number % len(roles)], min_member=minimum)
+            self.harness.add(pod(self.name(), declaration=said, owner=OWNERS[owner], created=self.harness.now))
+
+    @rule(
+        name=st.sampled_from(GROUPS),
+        minimum=st.integers(1, 4),
+        roles=st.sampled_from(((), ROLES)),
+        degraded=st.sampled_from(OnDegraded),
+        policy=st.sampled_from(TimeoutPolicy),
+    )
+    def write_group(self, name, minimum, roles, degraded, policy):
+        spec = {"min_member": minimum, "roles": roles, "on_degraded": degraded, "timeout_policy": policy}
+        if GroupKey("default", name) in self.harness.groups:
+            self.harness.change_spec(f"default/{name}", **spec)
+        else:
+            self.harness.add(group(name, created=self.harness.now, uid=self.name(), **spec))
+
+    @rule(name=st.sampled_from(GROUPS))
+    def delete_group(self, name):
+        if GroupKey("default", name) in self.harness.groups:
+            self.harness.delete_group(f"default/{name}")
+
+    @rule(which=st.integers(0, 99), at_once=st.booleans())
+    def delete_pod(self, which, at_once):
+        found = self.some(which)
+        if found is not None and at_once:
+            self.harness.delete(f"default/{found.name}")
+        elif found is not None:
+            self.harness.add(replace(found, terminating=True))
+
+    @rule(name=st.sampled_from((*GROUPS, UNDECLARED)))
+    def delete_members(self, name):
+        """All members at once; their controllers make them again."""
+        for found in list(self.harness.pods.values()):
+            if found.declaration is not None and found.declaration.group == name:
+                self.harness.delete(f"default/{found.name}")
+
+    # Kubelets, other schedulers, accidents
+
+    @rule(which=st.integers(0, 99), phase=st.sampled_from((PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED)))
+    def run_pod(self, which, phase):
+        found = self.some(which, bound=True)
+        if found is not None:
+            self.harness.add(replace(found, phase=phase))
+
+    @rule(which=st.integers(0, 9), cpu=st.integers(1, 2))
+    def foreign_pod(self, which, cpu):
+        names = sorted(self.harness.nodes)
+        if names:
+            landed = names[which % len(names)]
+            self.harness.add(pod(self.name(), group="", cpu=cpu, scheduler="default-scheduler", node=landed))
+
+    @rule()
+    def foreign_pods_end(self):
+        for found in list(self.harness.pods.values()):
+            if found.declaration is None:
+                self.harness.delete(f"default/{found.name}")
+
+    @rule(which=st.integers(0, 99), where=st.integers(0, 9))
+    def rival_binds(self, which, where):
+        found = self.some(which, bound=False)
+        names = sorted(self.harness.nodes)
+        if found is not None and names:
+            self.harness.add(replace(found, node=names[where % len(names)], bound_at=self.harness.now))
+
+    @rule(which=st.integers(0, 9))
+    def lose_node(self, which):
+        names = sorted(self.harness.nodes)
+        if not names:
+            return
+        lost = names[which % len(names)]
+        self.harness.delete_node(lost)
+
+        def collect() -> None:
+            if lost not in self.harness.nodes:
+                for found in list(self.harness.pods.values()):
+                    if found.node == lost:
+                        self.harness.delete(f"default/{found.name}")
+
+        self.harness.after(5.0, collect)
+
+    # The API server
+
+    @rule(moods=st.lists(st.sampled_from(BIND_MOODS), min_size=1, max_size=8))
+    def bind_moods(self, moods):
+        self.harness.foresee("bind", moods)
+
+    @rule(moods=st.lists(st.sampled_from(("unavailable", "forbidden", "")), min_size=1, max_size=2), times=st.just(20))
+    def refuse_for_long(self, moods, times):
+        self.harness.foresee("bind", moods * times)
+
+    @rule(moods=st.lists(st.sampled_from(EVICT_MOODS), min_size=1, max_size=4))
+    def evict_moods(self, moods):
+        self.harness.foresee("evict", moods)
+
+    @rule(moods=st.lists(st.sampled_from(STATUS_MOODS), min_size=1, max_size=4))
+    def status_moods(self, moods):
+        self.harness.foresee("status", moods)
+
+    @rule()
+    def slow_owner(self):
+        self.harness.foresee("owner", ["slow"])
+
+    @rule(watch=st.sampled_from(sorted(WATCHES)), seconds=st.sampled_from((1.0, 10.0)), gap=st.booleans())
+    def stall(self, watch, seconds, gap):
+        self.harness.stall(watch, seconds, gap=gap)
+
+    # The process
+
+    @rule(
+        effects=st.integers(0, 6),
+        death=st.sampled_from(Death),
+        heir=st.sampled_from(("restarted", "standby", "late standby")),
+        late=st.booleans(),
+    )
+    def crash(self, effects, death, heir, late):
+        harness = self.harness
+        harness.crash_in, harness.death = effects, death
+
+        def follow(dying) -> None:
+            if late and isinstance(dying, BindPod | EvictPod):
+                harness.carry_out_late(dying, 3.0)
+            self.follow(heir)
+
+        harness.succeed = follow
+
+    @rule(heir=st.sampled_from(("restarted", "standby", "late standby")))
+    def crash_now(self, heir):
+        self.harness.crash_in = None
+        self.follow(heir)
+
+    def follow(self, heir):
+        if heir == "restarted":
+            self.harness.restart()
+        else:
+            self.harness.fail_over(lag=3 if heir == "late standby" else 0)
+
+    @rule()
+    def step(self):
+        self.harness.step()
+
+    @rule(seconds=st.sampled_from((0.0, 0.25, 1.0, 3.0, 10.0, 31.0, 120.0)))
+    def wait(self, seconds):
+        self.harness.wait(seconds)
+
+    # What must hold
+
+    def check_rest(self) -> None:
+        """Nobody waits who would fit into what is free."""
+        machine = self.harness.machine
+        cluster = Cluster()
+        for held in self.harness.nodes.values():
+            cluster.set_node(held)
+        for found in self.harness.pods.values():
+            cluster.set_pod(found)
+        for key, gang in machine.gangs.items():
+            assessment = machine.assessments[key]
+            if gang.run.failed_for_good or assessment.hindrance is not None:
+                continue
+            live = [found for found in self.harness.pods.values() if is_live(found) and key_of(found) == key]
+            waiting = [found for found in live if not found.node]
+            spec = assessment.terms.spec
+            if gang.run.scheduled_at:
+                want = assessment.want
+                asks = [want.quorum] if want.quorum is not None else []
+                asks += [Ask(members=(member,), need=1) for member in (*want.repairs, *want.extras)]
+            else:
+                bound = Counter(role_of(found) for found in live if found.node)
+                roles = {role: max(0, number - bound[role]) for role, number in role_minima(spec).items()}
+                there = Counter(map(role_of, waiting))
+                need = max(spec.minimum - bound.total(), sum(roles.values()))
+                if len(waiting) < need or any(there[role] < number for role, number in roles.items()):
+                    continue
+                asks = [Ask(members=waiting, need=need, role_needs=roles)] if need > 0 else []
+            for ask in asks:
+                assert isinstance(place(Snapshot(cluster), ask), Refusal), f"{key} would fit"
+
+    def teardown(self) -> None:
+        if not hasattr(self, "harness"):
+            return
+        harness = self.harness
+        harness.crash_in = None
+        harness.calm()
+        harness.wait(1000.0)
+        machine = harness.machine
+        assert not harness.stalled
+        assert not harness.inbox
+        assert harness.groups.keys() <= machine.gangs.keys(), "a group is lost"
+        for found in harness.pods.values():
+            if is_live(found) and not found.node:
+                assert any(found.uid in gang.pods for gang in machine.gangs.values()), "a pod is lost"
+        self.check_rest()
+        for key, gang in machine.gangs.items():
+            assert gang.bindings == {}, "a binding never ended"
+            if gang.undo is not None:
+                left = [found for found in gang.live() if found.node]
+                assert left
+                assert all(harness.rule_one.spared(found) for found in left), "an undo never ended"
+                assert gang.phase in (Phase.DEGRADED, Phase.FAILED)
+            if key in harness.groups and harness.now >= gang.reason_since + POLICY.fold_s:
+                status = harness.groups[key].status
+                assert status.phase == gang.phase, "the status is out of date"
+                assert status.reservation is None
+        other = Machine(POLICY)
+        for events, now, effects in harness.history:
+            assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
+
+
+TestFaults = Faults.TestCase
+TestFaults.settings = settings(
+    max_examples=250,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)

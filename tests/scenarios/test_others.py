@@ -1,0 +1,242 @@
+"""Other schedulers on the same nodes: whoever comes first has the room, and a plan that is stale is given up."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.effects import BindPod, WithdrawBinding
+from gangsched.core.events import PodSeen, Synced
+from gangsched.core.machine import Machine
+from gangsched.core.model import Owner, PodPhase
+from gangsched.core.policy import Policy
+from tests.builders import group, node, pod, pods, taint
+from tests.harness import Harness
+
+SET = Owner("StatefulSet", "a", "set-a", "apps")
+
+
+def foreign(name: str, **fields):
+    return pod(name, group="", scheduler="default-scheduler", **fields)
+
+
+def waiting_to_be_sent(*nodes, count=3, **spec) -> Harness:
+    """A group of three whose bindings wait in the queue."""
+    harness = Harness()
+    harness.withhold = lambda _: True
+    harness.add(*(nodes or (node("n1", cpu=3),)), group("a", min_member=count, **spec), *pods("a", count, owner=SET))
+    harness.settle()
+    return harness
+
+
+def sent_to(harness: Harness, name: str) -> list[str]:
+    return [effect.node for effect in harness.effects if isinstance(effect, BindPod) and effect.name == name]
+
+
+def test_a_pod_of_another_scheduler_that_lands_first_withdraws_the_place_it_took():
+    harness = waiting_to_be_sent()
+    harness.add(foreign("thief", node="n1"))
+    harness.settle()
+    harness.withhold = lambda _: False
+    harness.send_withheld()
+    harness.settle()
+    assert harness.bound("default/a-") == [], "the rest is not sent either"
+    assert harness.condition("default/a").reason == "Unschedulable" if harness.status("default/a").conditions else True
+    harness.delete("default/thief")
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 3
+
+
+def test_a_member_that_lost_its_place_is_placed_elsewhere_at_once():
+    harness = waiting_to_be_sent(node("n1", cpu=3), node("n2", cpu=1))
+    harness.add(foreign("thief", node="n1"))
+    harness.settle()
+    harness.withhold = lambda _: False
+    harness.send_withheld()
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 3
+    assert sorted(found.node for found in harness.pods.values() if found.declaration) == ["n1", "n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    "worse",
+    [
+        node("n1", cpu=3, unschedulable=True),
+        node("n1", cpu=2),
+        node("n1", cpu=3, taints=[taint("sick=:NoSchedule")]),
+    ],
+)
+def test_a_node_that_becomes_worse_before_the_bindings_are_sent_is_not_used(worse):
+    harness = waiting_to_be_sent()
+    harness.add(worse)
+    harness.settle()
+    harness.send_withheld()
+    harness.settle()
+    assert harness.bound() == []
+
+
+def test_a_host_port_taken_by_somebody_else_withdraws_the_binding():
+    harness = Harness()
+    harness.withhold = lambda _: True
+    harness.add(node("n1", cpu=9), group("a", min_member=1), pod("a-0", host_ports=[80]))
+    harness.settle()
+    harness.add(foreign("thief", node="n1", host_ports=[80]))
+    harness.settle()
+    assert any(isinstance(effect, WithdrawBinding) for effect in harness.effects)
+    harness.send_withheld()
+    harness.settle()
+    assert harness.bound("default/a-") == []
+
+
+def test_a_pod_that_leaves_room_enough_withdraws_nothing():
+    harness = waiting_to_be_sent(node("n1", cpu=4))
+    harness.add(foreign("neighbour", node="n1"))
+    harness.settle()
+    assert not any(isinstance(effect, WithdrawBinding) for effect in harness.effects)
+    harness.send_withheld()
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 3
+
+
+def test_a_binding_that_had_been_sent_stands_and_the_kubelets_refusal_is_a_loss_like_any_other():
+    harness = Harness()
+    harness.add(node("n1", cpu=3), node("n2", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.settle()
+    assert {found.node for found in harness.pods.values()} == {"n1"}
+    harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
+    harness.add(pod("a-3", owner=SET))
+    harness.settle()
+    assert harness.pod("default/a-3").node == "n2", "the node that refused is left alone for a while"
+
+
+def test_a_rejected_member_goes_back_to_the_same_node_if_there_is_no_other():
+    harness = Harness()
+    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.settle()
+    harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
+    harness.add(pod("a-3", owner=SET))
+    harness.settle()
+    assert harness.pod("default/a-3").node == "n1"
+
+
+def test_a_rejection_before_the_quorum_is_bound_is_a_failure_of_its_binding():
+    harness = Harness()
+    harness.withhold = lambda effect: effect.name == "a-2"
+    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.settle()
+    harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
+    harness.settle()
+    harness.withhold = lambda _: False
+    harness.send_withheld()
+    harness.wait(25)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-2"], "nobody made another one in time"
+
+
+# A scheduler that preempts names the node that it keeps for a pod in status.nominatedNodeName.
+
+
+@pytest.mark.parametrize(("priority", "bound"), [(0, 2), (5, 2), (6, 3)])
+def test_room_kept_for_a_nominated_pod_of_equal_or_higher_priority_is_not_taken(priority, bound):
+    harness = Harness()
+    harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1", priority=5))
+    harness.add(group("a", min_member=2, priority=priority), *pods("a", 3))
+    harness.settle()
+    assert len(harness.bound("default/a-")) == bound
+
+
+def test_a_nomination_that_is_withdrawn_wakes_the_group_that_waited():
+    harness = Harness()
+    harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1"))
+    harness.add(group("a", min_member=3, priority=0), *pods("a", 3))
+    harness.settle()
+    assert harness.bound("default/a-") == []
+    harness.change("default/heir", nominated_node="")
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 3
+
+
+@pytest.mark.parametrize("end", ["bound elsewhere", "gone"])
+def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
+    harness = Harness()
+    harness.add(node("n1", cpu=3), node("n2", cpu=1, labels={"x": "y"}), foreign("heir", nominated_node="n1"))
+    harness.add(group("a", min_member=3, priority=0), *pods("a", 3, node_selector={"kubernetes.io/hostname": "n1"}))
+    harness.settle()
+    if end == "gone":
+        harness.delete("default/heir")
+    else:
+        harness.change("default/heir", node="n2")
+    harness.settle()
+    assert not harness.machine.cluster.nominated
+
+
+def test_groups_of_different_priority_in_one_pass_heed_different_nominations():
+    harness = Harness()
+    harness.add(node("n1", cpu=4), foreign("heir", nominated_node="n1", priority=5))
+    harness.add(group("low", min_member=2, priority=1), *pods("low", 2))
+    harness.add(group("high", min_member=2, priority=9), *pods("high", 2))
+    harness.settle()
+    assert len(harness.bound("default/high-")) == 2
+    assert harness.bound("default/low-") == [], "one place is kept for the heir"
+
+
+# Somebody else who serves the same schedulerName
+
+
+def test_a_pod_of_ours_that_somebody_else_binds_is_told():
+    harness = Harness()
+    harness.add(node("n1", cpu=3), group("a", min_member=3), pod("a-0"))
+    harness.wait(20)
+    harness.change("default/a-0", node="n1")
+    harness.settle()
+    assert harness.machine.take_rivals() == [("default/a-0", "n1")]
+    assert harness.machine.take_rivals() == []
+
+
+def test_our_own_bindings_are_no_rivals():
+    harness = Harness()
+    harness.add(node("n1", cpu=4))
+    harness.wait(20)
+    harness.lose_answer = lambda effect: effect.name == "a-1"
+    harness.add(group("a", min_member=3), *pods("a", 3), foreign("b"))
+    harness.wait(20)
+    harness.change("default/b", node="n1")
+    harness.restart()
+    harness.wait(20)
+    assert len(harness.bound("default/a-")) == 3
+    assert harness.machine.take_rivals() == []
+
+
+def test_bindings_of_a_former_leader_that_arrive_late_are_no_rivals():
+    harness = Harness()
+    harness.add(node("n1", cpu=3), group("a", min_member=3), pod("a-0"))
+    harness.wait(5)
+    harness.change("default/a-0", node="n1")
+    harness.settle()
+    assert harness.machine.take_rivals() == []
+
+
+# A standby sees everything and decides nothing.
+
+
+def test_a_standby_keeps_nothing_of_what_has_gone():
+    machine = Machine(Policy())
+    harness = Harness()
+    harness.add(node("n1", cpu=3))
+    for round_ in range(3):
+        uid = f"uid-{round_}"
+        machine.handle([PodSeen(pod(f"p-{round_}", group="", uid=uid))], 1.0)
+        machine.handle([PodSeen(pod(f"p-{round_}", group="", uid=uid, node="n1"))], 2.0)
+    assert machine.gangs == {}
+
+
+def test_a_standby_that_becomes_the_leader_decides_on_everything_it_has_seen():
+    harness = Harness()
+    harness.inbox = []
+    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 2))
+    harness.settle()
+    harness.add(pod("a-9"))
+    harness.settle()
+    assert harness.effects == []
+    harness.inbox = [Synced()]
+    harness.settle()
+    assert len(harness.bound()) == 3

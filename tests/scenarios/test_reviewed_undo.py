@@ -1,0 +1,371 @@
+"""Defects of the undo that a reviewer found by running the machine against its contract; docstrings tell the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.effects import BindPod, EvictPod, LookUpOwner
+from gangsched.core.events import BindRefused, EvictionRefused, OwnerSeen, Refused, Spared
+from gangsched.core.model import Declaration, OnDegraded, Owner, PodPhase, Role
+from gangsched.core.policy import Policy
+from tests.builders import group, node, pod, pods
+from tests.harness import START, Harness
+
+SET = Owner("StatefulSet", "a", "set-a", "apps")
+JOB = Owner("Job", "a", "job-a", "batch")
+
+
+def never(*names: str, why: Refused = Refused.UNAVAILABLE) -> Callable[[BindPod], BindRefused | None]:
+    return lambda effect: BindRefused(effect.uid, effect.node, why, "no luck") if effect.name in names else None
+
+
+def forbidden_by_a_budget(effect: EvictPod) -> EvictionRefused:
+    return EvictionRefused(effect.uid, Spared.BUDGET, "the budget forbids it")
+
+
+def half_bound(**spec: Any) -> Harness:
+    harness = Harness()
+    harness.refuse_bind = never("a-2")
+    harness.add(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=SET))
+    harness.wait(15)
+    assert len(harness.bound()) == 2
+    return harness
+
+
+def running(**spec: Any) -> Harness:
+    harness = Harness()
+    harness.add(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=SET))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(2)
+    return harness
+
+
+def restarting() -> Harness:
+    """A member is lost under onDegraded Restart, and a budget refuses the evictions of the others."""
+    harness = running(on_degraded=OnDegraded.RESTART)
+    harness.refuse_eviction = forbidden_by_a_budget
+    harness.delete("default/a-1")
+    harness.wait(5)
+    return harness
+
+
+def ran_before(harness: Harness, count: int) -> None:
+    """Pods of the group that were bound and running long before anything else happened."""
+    for number in range(count):
+        there = pod(f"a-{number}", owner=SET, node="n1", phase=PodPhase.RUNNING)
+        harness.add(replace(there, bound_at=START - 1000))
+
+
+def test_a_restart_of_the_operator_evicts_no_pods_that_ran_before_their_podgroup():
+    """Two pods run; a PodGroup with minMember 3 is created; the operator is restarted."""
+    harness = Harness()
+    harness.add(node("n1", cpu=3))
+    ran_before(harness, 2)
+    harness.add(group("a", min_member=3, created=START - 10))
+    harness.wait(60)
+    harness.restart()
+    harness.wait(100)
+    assert harness.evicted == []
+
+
+def test_pods_that_ran_before_their_podgroup_stay_when_another_member_cannot_be_bound():
+    """Two pods run; a PodGroup with minMember 3 is created; the binding of the third always fails."""
+    harness = Harness()
+    harness.refuse_bind = never("a-2")
+    harness.add(node("n1", cpu=3))
+    ran_before(harness, 2)
+    harness.add(group("a", min_member=3, created=START - 10))
+    harness.add(pod("a-2", owner=SET))
+    harness.wait(100)
+    assert harness.evicted == []
+
+
+def test_of_a_group_partly_running_before_its_podgroup_only_what_a_rival_bound_is_evicted():
+    """One pod runs; a PodGroup with minMember 3 is created; somebody else binds a second one."""
+    harness = Harness()
+    harness.add(node("n1", cpu=2))
+    ran_before(harness, 1)
+    harness.add(group("a", min_member=3, created=START - 10), pod("a-1", owner=SET), pod("a-2", owner=SET))
+    harness.settle()
+    harness.change("default/a-1", node="n1")
+    harness.wait(100)
+    assert harness.evicted == ["default/a-1"]
+
+
+@pytest.mark.parametrize("policy", OnDegraded)
+def test_a_restart_of_the_operator_does_not_take_shifted_roles_for_a_loss(policy):
+    """Two and two are bound; the roles' minima change to three and one; the operator is restarted."""
+    harness = Harness()
+    roles = (Role("w", 2), Role("p", 2))
+    harness.add(node("n1", cpu=4), group("a", min_member=4, roles=roles, on_degraded=policy))
+    for number in range(4):
+        harness.add(pod(f"a-{number}", role="w" if number < 2 else "p", owner=SET))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(5)
+    harness.change_spec("default/a", roles=(Role("w", 3), Role("p", 1)))
+    harness.wait(30)
+    harness.restart()
+    harness.wait(60)
+    assert harness.evicted == []
+    assert harness.status("default/a").phase == "Running"
+
+
+def test_a_restart_that_nobody_asks_for_any_more_is_called_off_by_the_policy():
+    """While a budget refuses the evictions, onDegraded is changed to Repair; then the budget relents."""
+    harness = restarting()
+    harness.change_spec("default/a", on_degraded=OnDegraded.REPAIR)
+    harness.add(pod("a-1", owner=SET, uid="again"))
+    harness.wait(20)
+    assert len(harness.bound()) == 3
+    harness.refuse_eviction = lambda _: None
+    harness.wait(60)
+    assert harness.evicted == []
+
+
+def test_a_restart_is_called_off_when_its_podgroup_is_deleted():
+    """Rule 10: bound members stay."""
+    harness = restarting()
+    harness.delete_group("default/a")
+    harness.refuse_eviction = lambda _: None
+    harness.wait(60)
+    assert harness.evicted == []
+
+
+def test_a_restart_is_called_off_when_the_group_is_whole_by_a_lowered_minimum_and_nobody_has_left():
+    harness = restarting()
+    harness.change_spec("default/a", min_member=2)
+    harness.refuse_eviction = lambda _: None
+    harness.wait(60)
+    assert harness.evicted == []
+    assert harness.condition("default/a", "Degraded").reason == "Healthy"
+
+
+def test_a_restart_goes_on_under_a_new_leader_though_replacements_wait():
+    """One of two is evicted, a budget keeps the other; replacements exist; the operator is restarted."""
+    harness = running(on_degraded=OnDegraded.RESTART)
+    harness.refuse_eviction = lambda effect: forbidden_by_a_budget(effect) if effect.name == "a-2" else None
+    harness.delete("default/a-1")
+    harness.wait(3)
+    harness.end_terminating()
+    harness.add(*(pod(f"a-{number}", owner=SET, uid=f"again-{number}") for number in (0, 1)))
+    harness.wait(5)
+    harness.restart()
+    harness.wait(5)
+    assert harness.bound() == ["default/a-2"]
+    harness.refuse_eviction = lambda _: None
+    harness.wait(30)
+    assert harness.evicted == ["default/a-0", "default/a-2"]
+
+
+def test_an_annotated_group_that_has_run_for_long_and_lost_a_member_is_not_evicted_after_a_restart():
+    """Three pods want two places, run for 1,000 s, lose one; the third has waited all the time."""
+    said = Declaration("a", min_member=2)
+    harness = Harness()
+    harness.add(node("n1", cpu=2), *pods("a", 3, declaration=said, owner=SET))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(1000)
+    harness.delete(harness.bound()[0])
+    harness.add(node("n1", cpu=1))
+    harness.restart()
+    harness.wait(100)
+    assert harness.evicted == []
+
+
+def test_a_pod_of_a_namespace_that_is_not_ours_has_no_rivals():
+    harness = Harness(Policy(namespace="default"))
+    harness.add(node("n1"))
+    harness.wait(20)
+    harness.add(pod("other/x-0", group="x"))
+    harness.settle()
+    harness.change("other/x-0", node="n1")
+    harness.settle()
+    assert harness.machine.take_rivals() == []
+
+
+def test_a_late_binding_of_ours_to_a_node_that_we_had_given_up_has_no_rival_either():
+    """The answer is lost, the node looks full, the member is bound elsewhere in our mind; the first binding appears."""
+    harness = Harness()
+    harness.add(node("n1", cpu=1), node("n2", cpu=1))
+    harness.wait(20)
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no answer")
+    harness.add(group("a", min_member=1), pod("a-0", owner=SET))
+    harness.settle()
+    first = harness.gang("default/a").bindings["uid-default/a-0"].node
+    harness.add(node(first, cpu=1, unschedulable=True))
+    harness.wait(1)
+    harness.change("default/a-0", node=first)
+    harness.settle()
+    assert harness.machine.take_rivals() == []
+
+
+@pytest.mark.parametrize("what", ["node gone", "contradiction", "PodGroup deleted"])
+def test_bindings_that_wait_to_be_sent_are_withdrawn_when_their_ground_goes(what):
+    harness = Harness()
+    harness.withhold = lambda _: True
+    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.settle()
+    if what == "node gone":
+        harness.delete_node("n1")
+    elif what == "contradiction":
+        harness.change("default/a-0", declaration=Declaration("a", min_member=2))
+    else:
+        harness.delete_group("default/a")
+    harness.settle()
+    harness.withhold = lambda _: False
+    harness.send_withheld()
+    harness.settle()
+    assert harness.bound() == []
+
+
+def test_a_conflict_that_arrives_before_the_watch_shows_a_rivals_binding_leaves_no_half_bound_group():
+    """Its binding answers CONFLICT, all others are refused and their node goes; then the watch shows the rival's."""
+    harness = Harness()
+    harness.add(node("n1", cpu=2), node("n9", cpu=1, unschedulable=True), group("a", min_member=2))
+    harness.add(*pods("a", 2, owner=SET))
+
+    def refuse(effect: BindPod) -> BindRefused:
+        why = Refused.CONFLICT if effect.name == "a-0" else Refused.FORBIDDEN
+        return BindRefused(effect.uid, effect.node, why, "bound to n9")
+
+    harness.refuse_bind = refuse
+    harness.step()
+    harness.step()
+    harness.delete_node("n1")
+    harness.change("default/a-0", node="n9")
+    harness.refuse_bind = lambda _: None
+    harness.wait(100)
+    assert harness.evicted == ["default/a-0"]
+
+
+def test_a_member_relabelled_with_its_binding_on_the_way_does_not_leave_its_new_group_half_bound():
+    harness = Harness()
+    harness.withhold = lambda _: True
+    harness.add(node("n1", cpu=3), group("a", min_member=3), group("b", min_member=2), *pods("a", 3, owner=SET))
+    harness.settle()
+    harness.change("default/a-0", declaration=Declaration("b"))
+    harness.settle()
+    harness.withhold = lambda _: False
+    harness.send_withheld()
+    harness.wait(100)
+    assert "default/a-0" in harness.evicted
+
+
+def test_an_undo_and_a_new_plan_are_never_decided_together():
+    """Refused evictions are due again at the moment at which something unparks the group."""
+    harness = half_bound()
+    harness.refuse_eviction = forbidden_by_a_budget
+    harness.wait(60)
+    for events, _, effects in harness.history:
+        sent = {type(effect).__name__ for effect in effects}
+        assert not {"BindPod", "EvictPod"} <= sent, events
+
+
+def test_a_member_whose_eviction_was_accepted_counts_no_more_when_a_late_binding_arrives():
+    """The eviction is accepted, its watch event is late, and the last binding's answer had been lost."""
+    harness = half_bound()
+    harness.wait(4)
+    while not any(isinstance(effect, EvictPod) for effect in harness.effects):
+        harness.wait(0.1)
+        if harness.machine.gangs and harness.gang("default/a").undo is not None:
+            harness.step()
+    harness.change("default/a-2", node="n1")
+    harness.wait(5)
+    assert not harness.gang("default/a").run.scheduled_at
+    assert harness.events("Scheduled") == []
+
+
+def test_an_undo_that_is_repeated_backs_off_ever_longer():
+    """One member's binding is always refused, and a controller makes every evicted member again at once."""
+    harness = Harness()
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no luck") if effect.name.endswith("x") else None
+    )
+    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 2, owner=SET), pod("ax", owner=SET))
+    made = 2
+    for _ in range(3600):
+        harness.wait(1)
+        gone = [found for found in harness.pods.values() if found.terminating]
+        harness.end_terminating()
+        harness.add(*(pod(f"a-{made + number}", owner=SET) for number in range(len(gone))))
+        made += len(gone)
+    undone = harness.gang("default/a").run.timeouts
+    assert 10 <= undone <= 20, "every five minutes in the end"
+    assert len(harness.evicted) == 2 * undone
+
+
+def test_an_undo_long_ago_is_not_told_of_a_later_time_out():
+    """A group is undone, scheduled never, its members made again; later it times out for want of room."""
+    harness = half_bound(max_schedule_time_s=60.0)
+    harness.wait(10)
+    harness.end_terminating()
+    harness.refuse_bind = lambda _: None
+    harness.add(node("n1", cpu=1), *pods("a", 2, first=7, owner=SET))
+    harness.wait(70)
+    assert harness.status("default/a").phase == "TimedOut"
+    assert harness.condition("default/a").reason == "TimedOut"
+
+
+def test_spared_members_that_have_gone_are_not_counted():
+    harness = Harness()
+    harness.refuse_bind = never("a-3")
+    harness.refuse_eviction = forbidden_by_a_budget
+    harness.add(node("n1", cpu=4), group("a", min_member=4))
+    harness.add(pod("a-0"), pod("a-1", owner=SET), pod("a-2", owner=SET), pod("a-3", owner=SET))
+    harness.wait(24)
+    assert "2 members are still to be evicted" in harness.condition("default/a", "Degraded").message
+    assert "1 member is left in place" in harness.condition("default/a", "Degraded").message
+    harness.delete("default/a-0")
+    harness.wait(40)
+    assert "left in place" not in harness.condition("default/a", "Degraded").message
+
+
+def test_a_job_that_is_resumed_is_asked_about_again():
+    """A suspended Job would make nothing again; there is no room, so that no other plan brings a new undo."""
+    harness = half_bound()
+    for found in list(harness.pods.values()):
+        harness.add(replace(found, owner=JOB))
+    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=False, why="Job default/a is suspended: resume it")
+    harness.add(node("n1", cpu=2))
+    harness.wait(60)
+    assert harness.evicted == []
+    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=True)
+    harness.wait(70)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+    assert sum(isinstance(effect, LookUpOwner) for effect in harness.effects) < 6
+
+
+def test_a_group_without_a_podgroup_is_known_to_have_been_scheduled_after_a_failover():
+    """Three annotated members run; one succeeds, one is lost and made again; then another process leads."""
+    said = Declaration("a", min_member=3)
+    harness = Harness()
+    harness.add(node("n1", cpu=3), *pods("a", 3, declaration=said, owner=JOB, created=START - 10))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(20)
+    harness.change("default/a-2", phase=PodPhase.SUCCEEDED)
+    harness.delete("default/a-1")
+    harness.restart()
+    harness.add(pod("a-3", declaration=said, owner=JOB, created=harness.now))
+    harness.wait(5)
+    assert harness.bound() == ["default/a-0", "default/a-3"]
+    assert harness.evicted == []
+
+
+def test_a_group_that_nothing_declares_is_not_taken_for_scheduled_after_a_failover():
+    """Two members run, their PodGroup is deleted, another process leads, a PodGroup of three is created."""
+    harness = running()
+    harness.delete("default/a-2")
+    harness.delete_group("default/a")
+    harness.restart()
+    harness.wait(5)
+    harness.add(group("a", min_member=3, uid="again", created=harness.now))
+    harness.wait(60)
+    assert harness.status("default/a").phase == "Pending"
+    assert harness.evicted == []

@@ -1,0 +1,420 @@
+"""No part of a gang stays bound: a quorum that cannot be completed in time is evicted, whole (contract rules 1, 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.effects import BindPod, EvictPod, LookUpOwner
+from gangsched.core.events import BindRefused, EvictionRefused, OwnerSeen, Refused, Spared
+from gangsched.core.model import Declaration, OnDegraded, Owner, PodPhase
+from tests.builders import group, node, pod, pods
+from tests.harness import START, Harness
+
+SET = Owner("StatefulSet", "a", "set-a", "apps")
+JOB = Owner("Job", "a", "job-a", "batch")
+
+
+def never(*names: str, why: Refused = Refused.UNAVAILABLE) -> Callable[[BindPod], BindRefused | None]:
+    """Refuse every binding of these pods."""
+    return lambda effect: BindRefused(effect.uid, effect.node, why, "no luck") if effect.name in names else None
+
+
+def half_bound(owner: Owner | None = SET, **spec: Any) -> Harness:
+    """Two of three members are bound, the third cannot be."""
+    harness = Harness()
+    harness.refuse_bind = never("a-2")
+    harness.add(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=owner))
+    harness.wait(15)
+    assert harness.bound() == ["default/a-0", "default/a-1"]
+    return harness
+
+
+def test_what_could_not_be_completed_is_evicted_before_the_repair_deadline():
+    harness = half_bound()
+    assert harness.evicted == []
+    harness.wait(10)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+    assert harness.bound() == ["default/a-0", "default/a-1"], "they terminate"
+    harness.end_terminating()
+    harness.settle()
+    assert harness.bound() == []
+    assert harness.gang("default/a").bindings == {}
+
+
+def test_an_undone_group_starts_over_whole_when_its_members_are_made_again():
+    harness = half_bound()
+    harness.wait(10)
+    harness.end_terminating()
+    harness.refuse_bind = lambda _: None
+    harness.add(*pods("a", 2, first=3, owner=SET))
+    harness.wait(60)
+    assert len(harness.bound()) == 3
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_while_members_are_evicted_no_other_is_bound():
+    harness = half_bound()
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.UNAVAILABLE, "try later")
+    harness.wait(10)
+    harness.refuse_bind = lambda _: None
+    harness.add(pod("a-3", owner=SET))
+    harness.wait(20)
+    assert harness.bound() == ["default/a-0", "default/a-1"]
+    harness.refuse_eviction = lambda _: None
+    harness.wait(20)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+def test_members_that_nothing_would_make_again_are_left_and_the_group_says_so():
+    harness = half_bound(owner=None)
+    harness.wait(8)
+    assert harness.evicted == []
+    assert harness.status("default/a").phase == "Degraded"
+    degraded = harness.condition("default/a", "Degraded")
+    assert degraded.status
+    assert degraded.reason == "PartlyBound"
+    assert "no controller would make it again" in degraded.message
+    assert harness.condition("default/a").reason == "BindingUndone"
+    assert not harness.condition("default/a").status
+
+
+def test_a_group_stays_degraded_while_its_rest_is_tried_again():
+    harness = half_bound(owner=None)
+    for _ in range(40):
+        harness.wait(10)
+        if harness.now > harness.history[0][1] + 23:
+            assert harness.status("default/a").phase == "Degraded"
+    assert sum(isinstance(effect, BindPod) and effect.name == "a-2" for effect in harness.effects) > 10
+
+
+def test_members_that_were_left_become_whole_with_the_others_as_soon_as_that_is_possible():
+    harness = half_bound(owner=None)
+    harness.wait(15)
+    harness.refuse_bind = lambda _: None
+    harness.wait(300)
+    assert len(harness.bound()) == 3
+    assert harness.status("default/a").phase == "Scheduled"
+    assert not harness.condition("default/a", "Degraded").status
+
+
+def test_of_a_mixed_group_only_members_with_a_controller_are_evicted():
+    harness = Harness()
+    harness.refuse_bind = never("a-2")
+    harness.add(node("n1", cpu=3), group("a", min_member=3))
+    harness.add(pod("a-0", owner=SET), pod("a-1"), pod("a-2", owner=SET))
+    harness.wait(25)
+    assert harness.evicted == ["default/a-0"]
+    harness.end_terminating()
+    harness.wait(5)
+    assert harness.bound() == ["default/a-1"]
+    assert harness.condition("default/a", "Degraded").reason == "PartlyBound"
+
+
+def test_a_job_that_would_count_the_eviction_as_a_failure_keeps_its_members():
+    harness = half_bound(owner=JOB)
+    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=False, why="the Job has no podFailurePolicy that ignores it")
+    harness.wait(8)
+    assert harness.evicted == []
+    assert "the Job has no podFailurePolicy that ignores it" in harness.condition("default/a", "Degraded").message
+    assert sum(isinstance(effect, LookUpOwner) for effect in harness.effects) == 1, "one question for one Job"
+
+
+def test_a_job_that_ignores_disruptions_is_undone():
+    harness = half_bound(owner=JOB)
+    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=True)
+    harness.wait(15)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+def test_a_job_of_another_api_group_is_not_asked_about():
+    harness = half_bound(owner=Owner("Job", "a", "vj", "batch.volcano.sh"))
+    harness.wait(15)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+    assert not any(isinstance(effect, LookUpOwner) for effect in harness.effects)
+
+
+def test_a_question_about_a_job_that_is_never_answered_is_asked_again():
+    harness = half_bound(owner=JOB)
+    harness.jobs["job-a"] = None
+    harness.wait(19)
+    assert sum(isinstance(effect, LookUpOwner) for effect in harness.effects) == 1
+    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=True)
+    harness.wait(2)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+def test_an_eviction_that_a_disruption_budget_forbids_is_tried_again_and_told():
+    harness = half_bound()
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "the budget b forbids it")
+    harness.wait(8)
+    degraded = harness.condition("default/a", "Degraded")
+    assert (degraded.status, degraded.reason) == (True, "EvictionRefused")
+    assert "the budget b forbids it" in degraded.message
+    tries = sum(isinstance(effect, EvictPod) for effect in harness.effects)
+    assert tries > 2
+    harness.refuse_eviction = lambda _: None
+    harness.wait(60)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+def test_retries_of_an_eviction_come_ever_more_slowly_and_as_the_server_asks():
+    harness = half_bound()
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.UNAVAILABLE, "busy", 7.0)
+    harness.wait(25)
+    times = [
+        now
+        for _, now, effects in harness.history
+        for effect in effects
+        if isinstance(effect, EvictPod) and effect.name == "a-0"
+    ]
+    assert [later - earlier for earlier, later in pairwise(times)] == [7.0, 7.0]
+
+
+def test_a_group_whose_evictions_are_refused_becomes_whole_instead_when_that_is_possible():
+    harness = half_bound()
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "the budget forbids it")
+    harness.wait(15)
+    harness.refuse_bind = lambda _: None
+    harness.wait(300)
+    assert len(harness.bound()) == 3
+    assert harness.evicted == []
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_a_binding_still_on_its_way_is_awaited_before_anything_is_evicted():
+    harness = Harness()
+    harness.withhold = lambda effect: effect.name == "a-2"
+    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.wait(19)
+    assert harness.gang("default/a").undo is None
+    harness.wait(2)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+    assert sum(isinstance(effect, BindPod) and effect.name == "a-2" for effect in harness.effects) == 1
+
+
+def test_a_binding_that_arrives_at_the_last_moment_completes_the_group():
+    harness = half_bound()
+    gang = harness.gang("default/a")
+    harness.wait(2)
+    harness.lose_answer = lambda effect: effect.name == "a-2"
+    harness.refuse_bind = lambda _: None
+    harness.wait(10)
+    assert len(harness.bound()) == 3
+    assert gang.run.scheduled_at
+    assert harness.evicted == []
+
+
+def test_a_member_bound_late_while_the_others_are_evicted_is_evicted_too():
+    harness = half_bound()
+    harness.wait(6)
+    assert len(harness.evicted) == 2
+    late = harness.pod("default/a-2")
+    harness.add(replace(late, node="n1"))
+    harness.wait(25)
+    assert "default/a-2" in harness.evicted
+
+
+def test_an_incomplete_group_of_which_a_part_is_bound_is_undone():
+    harness = half_bound()
+    harness.delete("default/a-2")
+    harness.wait(10)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+def test_a_replacement_of_a_member_lost_in_mid_flight_is_bound_and_nothing_undone():
+    harness = half_bound()
+    harness.delete("default/a-2")
+    harness.refuse_bind = lambda _: None
+    harness.wait(2)
+    harness.add(pod("a-3", owner=SET))
+    harness.wait(60)
+    assert len(harness.bound()) == 3
+    assert harness.evicted == []
+
+
+def test_each_undo_counts_as_an_attempt():
+    harness = half_bound()
+    assert harness.status("default/a").attempts == 1
+    harness.add(pod("a-9", owner=SET, gated=True))
+    harness.wait(10)
+    assert harness.gang("default/a").run.timeouts == 1
+
+
+def test_after_a_restart_a_group_found_partly_bound_is_completed_first_or_undone():
+    harness = half_bound()
+    harness.restart()
+    harness.wait(9)
+    assert harness.evicted == [], "half of the time is left to complete it"
+    harness.wait(3)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+def test_after_a_restart_the_time_counts_on_from_the_first_binding():
+    harness = Harness()
+    harness.refuse_bind = never("a-2")
+    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.wait(4)
+    harness.restart()
+    harness.wait(15)
+    assert harness.evicted == []
+    harness.wait(2)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+def test_after_a_restart_without_a_podgroup_a_quorum_that_was_begun_is_undone_but_a_loss_is_not():
+    said = Declaration("a", min_member=3)
+    for waits_since, undone in [(START - 100, True), (START - 10, False)]:
+        harness = Harness()
+        harness.add(node("n1", cpu=2))
+        for name in ("a-0", "a-1"):
+            bound = pod(name, declaration=said, owner=SET, node="n1", created=START - 100)
+            harness.add(replace(bound, bound_at=START - 20))
+        harness.add(pod("a-2", declaration=said, owner=SET, created=waits_since))
+        harness.restart()
+        harness.wait(100)
+        assert bool(harness.evicted) is undone
+
+
+def test_pods_that_were_running_before_their_podgroup_existed_are_not_evicted():
+    harness = Harness()
+    harness.add(node("n1", cpu=2), *pods("a", 2, owner=SET, node="n1", phase=PodPhase.RUNNING))
+    harness.settle()
+    harness.add(group("a", min_member=3))
+    harness.wait(300)
+    assert harness.evicted == []
+    assert harness.status("default/a").phase == "Pending"
+
+
+def test_members_bound_by_somebody_else_without_the_rest_are_undone():
+    harness = Harness()
+    harness.add(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.settle()
+    harness.change("default/a-0", node="n1")
+    harness.wait(15)
+    assert harness.evicted == []
+    harness.wait(10)
+    assert harness.evicted == ["default/a-0"]
+
+
+def test_a_podgroup_that_is_deleted_in_mid_flight_has_its_transaction_finished():
+    harness = half_bound()
+    harness.delete_group("default/a")
+    harness.add(pod("a-3", owner=SET))
+    harness.delete("default/a-2")
+    harness.wait(4)
+    assert len(harness.bound()) == 3
+    harness.add(pod("a-4", owner=SET))
+    harness.wait(300)
+    assert len(harness.bound()) == 3, "what was not part of it waits"
+    assert harness.evicted == []
+
+
+def test_a_podgroup_that_is_deleted_in_mid_flight_and_cannot_be_finished_is_undone():
+    harness = half_bound()
+    harness.delete_group("default/a")
+    harness.wait(10)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+def running(owner: Owner | None = SET, **spec: Any) -> Harness:
+    harness = Harness()
+    harness.add(node("n1", cpu=3), group("a", min_member=3, on_degraded=OnDegraded.RESTART, **spec))
+    harness.add(*pods("a", 3, owner=owner))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Running"
+    return harness
+
+
+def test_under_restart_a_lost_member_takes_all_others_with_it_after_two_seconds():
+    harness = running()
+    harness.delete("default/a-1")
+    harness.wait(1.9)
+    assert harness.evicted == []
+    harness.wait(0.2)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-2"]
+    assert harness.condition("default/a", "Degraded").reason == "Restarting"
+
+
+def test_under_restart_a_loss_that_is_made_good_at_once_restarts_nothing():
+    harness = running()
+    harness.delete("default/a-1")
+    harness.wait(1)
+    harness.add(pod("a-1", owner=SET, uid="again"))
+    harness.wait(60)
+    assert harness.evicted == []
+    assert len(harness.bound()) == 3
+
+
+def test_a_restarted_group_is_bound_again_whole_or_not_at_all():
+    harness = running()
+    harness.delete("default/a-1")
+    harness.wait(3)
+    harness.end_terminating()
+    harness.add(*(pod(f"a-{number}", owner=SET, uid=f"again-{number}") for number in range(2)))
+    harness.wait(30)
+    assert harness.bound() == []
+    harness.add(pod("a-2", owner=SET, uid="again-2"))
+    harness.wait(30)
+    assert len(harness.bound()) == 3
+    assert harness.status("default/a").attempts == 1
+
+
+def test_no_replacement_is_bound_while_the_old_members_are_being_evicted():
+    harness = running()
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "the budget forbids it")
+    harness.delete("default/a-1")
+    harness.wait(3)
+    harness.add(pod("a-1", owner=SET, uid="again"))
+    harness.wait(60)
+    assert len(harness.bound()) == 2
+    assert harness.condition("default/a", "Degraded").reason == "EvictionRefused"
+    harness.refuse_eviction = lambda _: None
+    harness.wait(30)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-2"]
+
+
+def test_a_restart_evicts_every_live_member_whoever_owns_it():
+    harness = running(owner=None)
+    harness.delete("default/a-1")
+    harness.wait(3)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-2"]
+
+
+def test_ignore_evicts_nothing():
+    harness = running()
+    harness.change_spec("default/a", on_degraded=OnDegraded.IGNORE)
+    harness.delete("default/a-1")
+    harness.wait(60)
+    assert harness.evicted == []
+
+
+def test_a_restart_goes_on_after_the_operator_has_been_restarted():
+    harness = running()
+    harness.refuse_eviction = lambda effect: (
+        EvictionRefused(effect.uid, Spared.BUDGET, "no") if effect.name == "a-2" else None
+    )
+    harness.delete("default/a-1")
+    harness.wait(3)
+    assert harness.evicted == ["default/a-0"]
+    harness.refuse_eviction = lambda _: None
+    harness.end_terminating()
+    harness.restart()
+    harness.wait(3)
+    assert harness.evicted == ["default/a-0", "default/a-2"]
+
+
+@pytest.mark.parametrize("kind", ["undo", "restart"])
+def test_nothing_is_evicted_twice_while_it_terminates(kind):
+    harness = half_bound() if kind == "undo" else running()
+    if kind == "restart":
+        harness.delete("default/a-1")
+    harness.wait(60)
+    sent = [effect.uid for effect in harness.effects if isinstance(effect, EvictPod)]
+    assert len(sent) == len(set(sent)) == 2
