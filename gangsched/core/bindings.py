@@ -7,8 +7,9 @@ the server refuses for good is given up, and the member is placed anew, on anoth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from gangsched.core import clock
 from gangsched.core.cluster import Cluster
 from gangsched.core.effects import BindPod, Effect, WithdrawBinding
 from gangsched.core.events import BindRefused, Refused
@@ -89,11 +90,11 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -
     if event.why is Refused.FORBIDDEN and gang.run.scheduled_at:
         before = gang.barred.get(event.uid)
         times = before.times + 1 if before is not None else 1
-        wait_s = min(FIRST_BAR_S * 2.0 ** min(times - 1, 10), LONGEST_BAR_S)
+        wait_s = clock.doubled(FIRST_BAR_S, times, longest=LONGEST_BAR_S)
         gang.barred[event.uid] = Barred(now + max(wait_s, event.retry_after_s), event.message, times)
         release(gang, cluster, event.uid)
         return False
-    wait_s = min(FIRST_RETRY_S * 2.0 ** min(binding.tries - 1, 10), LONGEST_RETRY_S)
+    wait_s = clock.doubled(FIRST_RETRY_S, binding.tries, longest=LONGEST_RETRY_S)
     binding.state = BindState.HELD
     binding.retry_at = now + max(wait_s, event.retry_after_s)
     binding.complaint = event.message
@@ -163,10 +164,26 @@ def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
     """
     if binding.state is BindState.HELD:
         release(gang, cluster, binding.pod.uid)
-    elif not binding.withdrawn:
-        binding.withdrawn = True
-        return [WithdrawBinding(binding.pod.uid, binding.node)]
-    return []
+    return _withdraw([binding])
+
+
+def withdraw_all(gang: Gang) -> list[Effect]:
+    """Ask that no binding of the gang be sent any more."""
+    return _withdraw(gang.bindings.values())
+
+
+def complaint(gang: Gang) -> str:
+    """What the API server said of a binding that it refused; empty if it refused none."""
+    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.complaint)
+
+
+def _withdraw(several: Iterable[Binding]) -> list[Effect]:
+    effects: list[Effect] = []
+    for binding in several:
+        if binding.state is BindState.SENT and not binding.withdrawn:
+            binding.withdrawn = True
+            effects.append(WithdrawBinding(binding.pod.uid, binding.node))
+    return effects
 
 
 def reconcile(gang: Gang, cluster: Cluster) -> None:

@@ -59,9 +59,14 @@ def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
     run = gang.run
     run.timeouts += 1
     run.level += 1
-    longest = min(policy.backoff_initial_s * 2 ** min(run.level - 1, 32), policy.backoff_max_s)
+    longest = doubled(policy.backoff_initial_s, run.level, longest=policy.backoff_max_s)
     run.backoff_until = now + longest * (1 - _jitter(gang, policy.seed) / 5)
     run.clock_start = 0.0
+
+
+def doubled(first: float, times: int, *, longest: float) -> float:
+    """The wait after so many failures, from 1: the first one's, doubled with each further one up to the longest."""
+    return min(first * 2.0 ** min(times - 1, 32), longest)
 
 
 def begin_anew(gang: Gang) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from gangsched.core.anti_affinity import AntiAffinityIndex
 from gangsched.core.capacity import Capacity
@@ -138,18 +137,15 @@ class Cluster:
 
     def nominate(self, pod: Pod) -> None:
         """Know that somebody else keeps a node for this pod, or does so no longer."""
-        before = self.nominated.pop(pod.uid, None)
+        self._denominate(pod.uid)
         if pod.nominated_node and not (pod.node or pod.terminal):
             self.nominated[pod.uid] = pod
-        if before is not None and before.nominated_node in self.capacity.rows:
-            self.relief.rows.add(self.capacity.rows[before.nominated_node])
 
     def remove_pod(self, uid: str) -> Pod | None:
         """Forget a pod and free what it took. Returns its last value."""
         old = self.pods.get(uid)
         self._uncount(old)
-        if old is not None and uid in self.nominated:
-            self.nominate(replace(old, nominated_node=""))
+        self._denominate(uid)
         self.pods.pop(uid, None)
         self._assumed.pop(uid, None)
         return old
@@ -281,6 +277,11 @@ class Cluster:
 
     def _pods_on(self, node: str) -> Iterable[Pod]:
         return [self.pods[uid] for uid in self.on_node.get(node, ())]
+
+    def _denominate(self, uid: str) -> None:
+        before = self.nominated.pop(uid, None)
+        if before is not None and before.nominated_node in self.capacity.rows:
+            self.relief.rows.add(self.capacity.rows[before.nominated_node])
 
     def _uncount(self, pod: Pod | None) -> None:
         if pod is None or pod.terminal:

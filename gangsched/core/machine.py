@@ -331,10 +331,10 @@ class Machine:
         It cannot once a member has lost its place and found no other, nor once its PodGroup is gone (rule 10).
         """
         if gang.contradicted:
-            return undo.withdraw(gang)
+            return bindings.withdraw_all(gang)
         gone = assessment.hindrance is not None and assessment.hindrance.reason is Reason.POD_GROUP_NOT_FOUND
         lost = (gang.refusal is not None or gone) and not gang.run.scheduled_at and not assessment.census.bound
-        return undo.withdraw(gang) if lost else []
+        return bindings.withdraw_all(gang) if lost else []
 
     def _must_be_durable(self, gang: Gang) -> bool:
         """Places of a quorum that outlive the pass are written down before anything relies on them (design rule 4)."""

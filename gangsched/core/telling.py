@@ -21,7 +21,6 @@ from gangsched.core.reasons import Reason
 from gangsched.core.states import Phase
 from gangsched.core.verdict import (
     UNTOLD_REASONS,
-    complaint,
     degraded_message,
     degraded_reason,
     member_message,
@@ -250,7 +249,14 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     """What the messages are made of, beside what the status counts."""
     refused = next(undo.refusals(gang), None)
     spared = len(gang.undo.spared) if gang.undo is not None else 0
-    return (gang.refusal, assessment.hindrance, complaint(gang), gang.undone, spared, refused.why if refused else None)
+    return (
+        gang.refusal,
+        assessment.hindrance,
+        bindings.complaint(gang),
+        gang.undone,
+        spared,
+        refused.why if refused else None,
+    )
 
 
 def _basis_changed(gang: Gang, assessment: Assessment) -> bool:

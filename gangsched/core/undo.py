@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gangsched.core import clock
+from gangsched.core import bindings, clock
 from gangsched.core.declaration import Terms
 from gangsched.core.demand import Need
-from gangsched.core.effects import Effect, EvictPod, LookUpOwner, WithdrawBinding
+from gangsched.core.effects import Effect, EvictPod, LookUpOwner
 from gangsched.core.events import EvictionRefused, OwnerSeen, PodEvicted, Spared
 from gangsched.core.gang import BindState, Census, Eviction, Gang, Run, Undo
 from gangsched.core.model import GroupStatus, OnDegraded, Owner, Pod
@@ -29,7 +29,6 @@ UNHEARD_S = 15.0
 """A question about a Job that was not answered is asked again after this."""
 REVIEW_S = 60.0
 """So often it is found out anew why members are spared: a suspended Job may have been resumed."""
-NEVER = float("inf")
 RESTART_NOTE = "The group fell below its minimum and onDegraded is Restart"
 
 
@@ -53,6 +52,7 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
     run = gang.run
     open_ = run.began and not run.ended and not run.scheduled_at
     gang.inherited = gang.inherited & gang.pods.keys() if open_ else set()
+    gang.leaving &= gang.pods.keys()
     begun = gang.begun()
     partial = open_ and bool(need) and any(pod.uid in begun for pod in census.bound)
     if known and not need:
@@ -87,7 +87,7 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
     if gang.undo is not None and not gang.undo.retried:
         return
     if gang.partial_since and now >= due_at(gang, policy):
-        held = next((binding.complaint for binding in gang.flying() if binding.complaint), gang.complaint)
+        held = bindings.complaint(gang)
         why = f" ({held})" if held else ""
         gang.undone = (
             f"{len(census.bound)} members were bound and {need.number} more could not be within "
@@ -140,22 +140,12 @@ def may_plan(gang: Gang, now: float) -> bool:
     return all(pod.uid in undo.spared or _refused(undo, pod, now) for pod in targets(gang))
 
 
-def withdraw(gang: Gang) -> list[Effect]:
-    """Ask that no binding of the gang be sent any more."""
-    effects: list[Effect] = []
-    for binding in gang.bindings.values():
-        if binding.state is BindState.SENT and not binding.withdrawn:
-            binding.withdrawn = True
-            effects.append(WithdrawBinding(binding.pod.uid, binding.node))
-    return effects
-
-
 def go_on(gang: Gang, now: float) -> list[Effect]:
     """What an undo in hand has to send now: nothing is evicted before every binding has been answered."""
     undo = gang.undo
     if undo is None or undo.retried:
         return []
-    effects = withdraw(gang)
+    effects = bindings.withdraw_all(gang)
     if gang.flying():
         return effects
     if undo.review_at <= now:
@@ -168,33 +158,32 @@ def go_on(gang: Gang, now: float) -> list[Effect]:
     return effects
 
 
-def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> bool:
-    """The server has answered an eviction or a question about a Job. Returns whether it was this gang's."""
+def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
+    """The server has answered an eviction or a question about a Job; one that is not this gang's changes nothing."""
     if gang.undo is None:
-        return False
+        return
     if isinstance(event, OwnerSeen):
         if event.uid in gang.undo.asked:
             gang.undo.owners[event.uid] = event
-        return event.uid in gang.undo.asked
+        return
     eviction = gang.undo.evictions.get(event.uid)
     if eviction is None:
-        return False
+        return
     eviction.asked = False
     if isinstance(event, PodEvicted):
         del gang.undo.evictions[event.uid]
         gang.leaving.add(event.uid)
-        return True
-    wait_s = min(FIRST_RETRY_S * 2.0 ** min(eviction.tries - 1, 10), LONGEST_RETRY_S)
+        return
+    wait_s = clock.doubled(FIRST_RETRY_S, eviction.tries, longest=LONGEST_RETRY_S)
     eviction.refusal = event
     eviction.retry_at = now + max(wait_s, event.retry_after_s)
-    return True
 
 
 def next_due(gang: Gang) -> float:
     """When `go_on` has something to send though nothing happens; infinity if only answers can bring it on."""
     undo = gang.undo
     if undo is None or undo.retried or gang.flying():
-        return NEVER
+        return clock.NEVER
     due = [undo.review_at]
     for pod in targets(gang):
         eviction = undo.evictions.get(pod.uid)
@@ -203,6 +192,11 @@ def next_due(gang: Gang) -> float:
         elif eviction is None and pod.owner is not None and pod.uid not in undo.spared:
             due.append(undo.asked.get(pod.owner.uid, float("-inf")) + UNHEARD_S)
     return min(due)
+
+
+def spared(gang: Gang) -> list[Pod]:
+    """The members that are left where they are for now; `gang.undo.spared` says why."""
+    return [pod for pod in targets(gang) if gang.undo is not None and pod.uid in gang.undo.spared]
 
 
 def refusals(gang: Gang) -> Iterator[EvictionRefused]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gangsched.core import explain, undo
+from gangsched.core import bindings, explain, undo
 from gangsched.core.demand import raised
 from gangsched.core.gang import Gang, Undo
 from gangsched.core.life import Assessment
@@ -83,7 +83,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         gang.pods or assessment.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
     ):
         return assessment.hindrance.reason
-    if complaint(gang):
+    if bindings.complaint(gang):
         return Reason.BINDING_REFUSED
     if gang.flying():
         return Reason.BINDING
@@ -131,7 +131,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.SCHEDULED: f"{len(census.bound) + census.done} members are bound or done, of {gang.run.minimum} needed.",
         Reason.BINDING: f"{len(gang.flying())} bindings are on their way.",
         Reason.BINDING_UNDONE: _undone(gang),
-        Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {complaint(gang)}",
+        Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {bindings.complaint(gang)}",
         Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang),
         Reason.NO_MEMBERS: _nobody(gang),
         Reason.GANG_FAILED: f"The run ended with {succeeded} of {gang.run.minimum} members succeeded.",
@@ -147,16 +147,11 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
 def _undone(gang: Gang) -> str:
     if gang.undo is not None and gang.undo.retried:
         return f"{gang.undo.note}; the rest is being tried again."
-    if gang.undo is not None and any(pod.uid not in gang.undo.spared for pod in undo.targets(gang)):
+    if gang.undo is not None and len(undo.targets(gang)) > len(undo.spared(gang)):
         return f"{gang.undo.note}: the bound members are evicted, so that the group starts over whole."
     if gang.undo is not None:
         return f"{gang.undo.note}; the condition Degraded says why the bound members are left."
-    return f"{gang.undone}: those were evicted; the group is planned anew after a back-off, or when something helps."
-
-
-def complaint(gang: Gang) -> str:
-    """What the API server said of a binding that it refused; empty if it refused none."""
-    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.complaint)
+    return f"{gang.undone}: those were evicted; the group is planned anew after a back-off."
 
 
 def scheduled_note(gang: Gang, assessment: Assessment) -> str:
@@ -178,8 +173,7 @@ def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
             return Reason.EVICTION_REFUSED
         if gang.undo.restart is not None:
             return Reason.RESTARTING
-        left = any(pod.uid in gang.undo.spared for pod in undo.targets(gang))
-        return Reason.PARTLY_BOUND if left else Reason.BINDING_UNDONE
+        return Reason.PARTLY_BOUND if undo.spared(gang) else Reason.BINDING_UNDONE
     if not gang.run.scheduled_at or gang.run.ended:
         return None
     if gang.phase is Phase.DEGRADED:
@@ -204,7 +198,7 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
 
 def _evicting(gang: Gang, doing: Undo) -> str:
     left = undo.targets(gang)
-    spared = [pod for pod in left if pod.uid in doing.spared]
+    spared = undo.spared(gang)
     refusal = next(undo.refusals(gang), None)
     parts = [doing.note]
     if doing.retried:

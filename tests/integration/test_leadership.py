@@ -18,6 +18,8 @@ import pytest
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
+from tests.faults.plan import Fault, Rates
+from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
 
 SHORT = {"leaseDuration": "9s", "renewDeadline": "4s", "retryPeriod": "1s"}
@@ -46,11 +48,23 @@ def _start(
     lease: str,
     *,
     election: dict[str, str] | None = None,
+    kubeconfig: Path | None = None,
     **settings: Any,
 ) -> Operator:
     path = folder / f"{secrets.token_hex(4)}.yaml"
     path.write_text(json.dumps({"leaderElection": {"resourceName": lease, **(election or {})}, **settings}))
-    return stack.enter_context(Operator(control_plane, "--config", str(path), leader_elect=True))
+    return stack.enter_context(Operator(control_plane, "--config", str(path), leader_elect=True, kubeconfig=kubeconfig))
+
+
+@pytest.fixture
+def slow(with_crd: ControlPlane) -> Iterator[Path]:
+    """A kubeconfig through which each binding takes 50 ms: time to end a leader between two of them.
+
+    The server acts at once and the answer is late, so that one of them is always on its way.
+    """
+    with ProxyProcess(with_crd, seed=1, rates=Rates(of={}, delay_s=(0.05, 0.05))) as proxy:
+        proxy.next(fault=Fault.DELAY_AFTER, method="POST", path_contains="/binding", times=10_000)
+        yield proxy.kubeconfig_for()
 
 
 @pytest.fixture
@@ -137,15 +151,13 @@ def test_a_leader_ended_in_order_hands_over_at_once(
 
 
 def test_a_leader_killed_in_the_middle_of_fifty_gangs_leaves_none_in_pieces(
-    cluster: Cluster, start: Start, show: Callable[[str], None]
+    cluster: Cluster, start: Start, slow: Path, show: Callable[[str], None]
 ) -> None:
     """Room for forty of fifty gangs of four; one binding at a time, so that the kill comes in the middle."""
     for number in range(10):
         cluster.add_node(f"n{number}", cpu="16", wait=False)
-    leader, standby = start(bindConcurrency=1), start()
-    leader.child.signal(signal.SIGSTOP)
+    leader, standby = start(bindConcurrency=1, kubeconfig=slow), start()
     add_gangs(cluster, 50, members=4)
-    leader.child.signal(signal.SIGCONT)
     until(lambda: len(cluster.bound()) >= 40)
     leader.kill()
     killed = time.monotonic()
@@ -164,11 +176,11 @@ def test_a_leader_killed_in_the_middle_of_fifty_gangs_leaves_none_in_pieces(
 
 
 def test_a_leader_stopped_until_another_has_taken_over_binds_nothing_more_and_ends(
-    cluster: Cluster, start: Start
+    cluster: Cluster, start: Start, slow: Path
 ) -> None:
     for number in range(10):
         cluster.add_node(f"n{number}", cpu="16", wait=False)
-    leader = start(election=SHORT, bindConcurrency=1)
+    leader = start(election=SHORT, bindConcurrency=1, kubeconfig=slow)
     standby = start(election=SHORT)
     add_gangs(cluster, 40, members=4)
     until(lambda: len(cluster.bound()) >= 4)

@@ -44,6 +44,7 @@ def test_what_could_not_be_completed_is_evicted_before_the_repair_deadline():
     harness.settle()
     assert harness.bound() == []
     assert harness.gang("default/a").bindings == {}
+    assert harness.gang("default/a").leaving == set(), "evicted members that have gone must not be kept in mind"
 
 
 def test_an_undone_group_starts_over_whole_when_its_members_are_made_again():
