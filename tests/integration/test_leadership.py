@@ -153,12 +153,12 @@ def test_a_leader_ended_in_order_hands_over_at_once(
 def test_a_leader_killed_in_the_middle_of_fifty_gangs_leaves_none_in_pieces(
     cluster: Cluster, start: Start, slow: Path, show: Callable[[str], None]
 ) -> None:
-    """Room for forty of fifty gangs of four; one binding at a time, so that the kill comes in the middle."""
+    """Room for forty of fifty gangs of four; one binding at a time, so that the kill comes in the middle of a gang."""
     for number in range(10):
         cluster.add_node(f"n{number}", cpu="16", wait=False)
     leader, standby = start(bindConcurrency=1, kubeconfig=slow), start()
     add_gangs(cluster, 50, members=4)
-    until(lambda: len(cluster.bound()) >= 40)
+    until(lambda: len(cluster.bound()) >= 42)
     leader.kill()
     killed = time.monotonic()
     time.sleep(0.5)
