@@ -192,18 +192,17 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
     A pod that shows a node has been bound, by us or by somebody else; a held place is worth nothing once its pod is
     no member any more or its node is gone.
     """
-    members = {pod.uid for pod in gang.live()} if gang.bindings else set()
     for uid, binding in list(gang.bindings.items()):
         pod = gang.pods.get(uid)
         if pod is not None and pod.node:
             del gang.bindings[uid]
-        elif (binding.state is BindState.HELD and (uid not in members or binding.node not in cluster.nodes)) or (
-            pod is None or pod.terminal
+        elif (pod is None or pod.terminal) or (
+            binding.state is BindState.HELD and not (gang.lives(pod) and binding.node in cluster.nodes)
         ):
             release(gang, cluster, uid)
         else:
             binding.pod = pod
-    if not gang.flying():
+    if not gang.flies():
         gang.durable = frozenset()
         gang.durable_asked_at = 0.0
 

@@ -30,6 +30,11 @@ class Deadlines:
             self._heap = [(at, key) for key, at in self._at.items()]
             heapify(self._heap)
 
+    def hasten(self, key: GroupKey, at: float) -> None:
+        """Set the key's deadline to this if it has none or a later one."""
+        if at < self._at.get(key, float("inf")):
+            self.set(key, at)
+
     def drop(self, key: GroupKey) -> None:
         """The key has no deadline any more."""
         self._at.pop(key, None)

@@ -7,7 +7,7 @@ Only the machine and the modules it calls change a `Gang`. Everything that can b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -154,6 +154,7 @@ class Gang:
     `emptied`: since the gang was last brought up to date, its last live member went and then another came.
     `partial_since` is when a part of the quorum was first bound and the rest not (contract rule 1), 0.0 if none is.
     `undone` is what happened to the last quorum that was undone, until another one is decided.
+    `look_at`: before this it is not brought up to date again, being large.
     `avoided` are nodes on which a member was refused lately, each with the time until which it is left alone.
     """
 
@@ -186,6 +187,7 @@ class Gang:
     ask: tuple[object, ...] = ()
     reason: str = ""
     reason_since: float = 0.0
+    look_at: float = 0.0
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)
 
@@ -196,23 +198,29 @@ class Gang:
 
     def live(self) -> list[Pod]:
         """The members that exist for this run's purpose: not ended, not terminating, not gated, not of the past."""
-        return list(self._each_live())
-
-    def deserted(self) -> bool:
-        """Whether the run is under way and nobody of it is left alive."""
-        return self.run.began and not self.run.ended and next(self._each_live(), None) is None
-
-    def _each_live(self) -> Iterator[Pod]:
         gone = self.run.past | self.leaving if self.leaving else self.run.past
-        return (
+        return [
             pod
             for pod in self.pods.values()
             if not (pod.terminating or pod.gated or pod.phase in ENDED or pod.uid in gone)
-        )
+        ]
+
+    def lives(self, pod: Pod) -> bool:
+        """Whether this pod of the gang is among `live`."""
+        gone = pod.uid in self.run.past or pod.uid in self.leaving
+        return not (pod.terminating or pod.gated or pod.phase in ENDED or gone)
+
+    def deserted(self) -> bool:
+        """Whether nobody of the gang is alive."""
+        return not any(map(self.lives, self.pods.values()))
 
     def begun(self) -> set[str]:
         """The members, by UID, with which a quorum was begun."""
         return self.inherited | self.transaction.pods if self.transaction is not None else self.inherited
+
+    def flies(self) -> bool:
+        """Whether there are bindings that are not confirmed by the server yet."""
+        return any(binding.state is not BindState.BOUND for binding in self.bindings.values())
 
     def flying(self) -> list[Binding]:
         """Bindings that are not confirmed by the server yet."""
@@ -231,14 +239,13 @@ def member_order(pod: Pod) -> tuple[float, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
-    """A gang's members counted: `bound` on a node, `waiting` for one, the rest on their way there."""
+    """A gang's members counted: `bound` on a node, `waiting` for one in the order of trying, the rest on their way."""
 
     live: Sequence[Pod]
     bound: Sequence[Pod]
     waiting: Sequence[Pod]
     running: int
     bound_roles: Counter[str]
-    live_roles: Counter[str]
     done_roles: Counter[str]
 
     @property
@@ -249,7 +256,7 @@ class Census:
 
 def take_census(gang: Gang) -> Census:
     """Count the gang's members by what the pods say and what the server has confirmed."""
-    live = sorted(gang.live(), key=member_order)
+    live = gang.live()
     bound = []
     waiting = []
     for pod in live:
@@ -258,12 +265,12 @@ def take_census(gang: Gang) -> Census:
             bound.append(pod)
         elif binding is None:
             waiting.append(pod)
+    waiting.sort(key=member_order)
     return Census(
         live=live,
         bound=bound,
         waiting=waiting,
         running=sum(pod.phase is PodPhase.RUNNING for pod in bound),
         bound_roles=Counter(map(role_of, bound)),
-        live_roles=Counter(map(role_of, live)),
         done_roles=Counter(gang.run.succeeded.values()),
     )

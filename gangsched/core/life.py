@@ -16,7 +16,7 @@ from gangsched.core.bindings import AVOIDED_S
 from gangsched.core.clock import NEVER, keep_clock, runs_out
 from gangsched.core.declaration import Hindrance, Terms
 from gangsched.core.demand import Need, Want, first, later_need, quorum_need, role_minima, want_of, within_maximum
-from gangsched.core.gang import BindState, Census, Gang, Run, role_of, take_census
+from gangsched.core.gang import ENDED, BindState, Census, Gang, Run, role_of, take_census
 from gangsched.core.model import Pod, PodPhase
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
@@ -109,17 +109,17 @@ def _finishes(gang: Gang, hindrance: Hindrance | None) -> bool:
 def _go_on(gang: Gang, now: float) -> None:
     """Begin a run with the first live member and note who has ended since (rule 3)."""
     run = gang.run
-    if gang.live():
+    if not gang.deserted():
         if run.ended:
             run = gang.run = Run(past=run.past & gang.pods.keys())
             gang.told.event = ""
         run.began = True
     if not run.began or run.ended:
         return
-    for pod in gang.pods.values():
+    for pod in [pod for pod in gang.pods.values() if pod.phase in ENDED]:
         if pod.phase is PodPhase.SUCCEEDED and pod.uid not in run.past:
             run.succeeded[pod.uid] = role_of(pod)
-        elif pod.phase is PodPhase.FAILED and pod.uid not in run.past | run.failed:
+        elif pod.phase is PodPhase.FAILED and pod.uid not in run.past and pod.uid not in run.failed:
             run.failed.add(pod.uid)
             if pod.rejected:
                 gang.avoided[pod.node] = now + AVOIDED_S
@@ -152,7 +152,7 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
         return False
     if not _known(hindrance):
         begun = gang.transaction is not None and bool(census.bound)
-        if not gang.flying() and not (begun and quorum_need(gang, census, terms, known=False)):
+        if not gang.flies() and not (begun and quorum_need(gang, census, terms, known=False)):
             gang.transaction = None
         return False
     spec = terms.spec
@@ -166,7 +166,7 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
             run.role_minima = minima
         return False
     if quorum_need(gang, census, terms):
-        if not gang.flying() and not census.bound:
+        if not gang.flies() and not census.bound:
             gang.transaction = None
         return False
     decided = gang.transaction
@@ -203,6 +203,8 @@ def _complete(gang: Gang, need: Need, eligible: Sequence[Pod]) -> bool:
 
 
 def _roles_to_come(terms: Terms, census: Census) -> dict[str, int]:
+    if not terms.spec.roles:
+        return {}
     live = Counter(map(role_of, census.live))
     return {role: number - live[role] for role, number in role_minima(terms.spec).items() if number > live[role]}
 

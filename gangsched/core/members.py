@@ -51,12 +51,14 @@ class Members:
             self.pod_seen(pod)
 
     def pod_seen(self, pod: Pod) -> None:
-        """A pod exists in this form."""
+        """A pod exists in this form. Most of what a kubelet writes of a pod is not known here and changes nothing."""
+        key = self._key(pod)
+        before = self._key_of.get(pod.uid)
+        if before == key and self._cluster.pods.get(pod.uid) == pod:
+            return
         old = self._cluster.set_pod(pod)
         if not self._ours(pod):
             self._cluster.nominate(pod)
-        key = self._key(pod)
-        before = self._key_of.get(pod.uid)
         on_its_way = self._leave(pod.uid, before) if before is not None and before != key else None
         if key is None:
             if pod.terminal:
@@ -66,7 +68,7 @@ class Members:
         self._key_of[pod.uid] = key
         ours, others = (gang.pods, gang.strangers) if self._ours(pod) else (gang.strangers, gang.pods)
         if ours is gang.pods and pod.uid not in ours and not (pod.terminating or pod.gated or pod.terminal):
-            gang.emptied = gang.emptied or gang.deserted()
+            gang.emptied = gang.emptied or (gang.run.began and not gang.run.ended and gang.deserted())
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
         if on_its_way is not None:

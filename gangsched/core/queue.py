@@ -35,6 +35,10 @@ class Queue:
         self._sorted: list[tuple[OrderKey, GroupKey]] | None = None
         self._ranked_in: dict[str, list[tuple[OrderKey, GroupKey]]] = {}
 
+    def __contains__(self, key: GroupKey) -> bool:
+        """Whether the gang wants something of a pass."""
+        return key in self.active or key in self.parked
+
     def file(self, gang: Gang, assessment: Assessment) -> None:
         """Put the gang where it belongs."""
         self.drop(gang.key)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gangsched.core import bindings, explain, undo
 from gangsched.core.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
-from gangsched.core.gang import BindState, Gang, role_of
+from gangsched.core.gang import BindState, Gang, member_order, role_of
 from gangsched.core.life import Assessment
 from gangsched.core.model import Condition, GroupStatus, Place, Pod, Reservation
 from gangsched.core.policy import Policy
@@ -269,7 +269,8 @@ def _regarding(gang: Gang, assessment: Assessment) -> tuple[str, str, str] | Non
     if gang.group is not None:
         return "PodGroup", gang.key.name, gang.group.uid
     live = assessment.census.live
-    return ("Pod", live[0].name, live[0].uid) if live else None
+    oldest = min(live, key=member_order, default=None)
+    return ("Pod", oldest.name, oldest.uid) if oldest is not None else None
 
 
 def _strangers(gang: Gang) -> list[Pod]:

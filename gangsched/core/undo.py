@@ -135,7 +135,7 @@ def may_plan(gang: Gang, now: float) -> bool:
         return False
     if undo is None or undo.retried:
         return True
-    if undo.restart is not None or gang.flying():
+    if undo.restart is not None or gang.flies():
         return False
     return all(pod.uid in undo.spared or _refused(undo, pod, now) for pod in targets(gang))
 
@@ -146,7 +146,7 @@ def go_on(gang: Gang, now: float) -> list[Effect]:
     if undo is None or undo.retried:
         return []
     effects = bindings.withdraw_all(gang)
-    if gang.flying():
+    if gang.flies():
         return effects
     if undo.review_at <= now:
         undo.spared.clear()
@@ -182,7 +182,7 @@ def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now
 def next_due(gang: Gang) -> float:
     """When `go_on` has something to send though nothing happens; infinity if only answers can bring it on."""
     undo = gang.undo
-    if undo is None or undo.retried or gang.flying():
+    if undo is None or undo.retried or gang.flies():
         return clock.NEVER
     due = [undo.review_at]
     for pod in targets(gang):

@@ -85,7 +85,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return assessment.hindrance.reason
     if bindings.complaint(gang):
         return Reason.BINDING_REFUSED
-    if gang.flying():
+    if gang.flies():
         return Reason.BINDING
     if gang.phase is Phase.TIMED_OUT:
         return Reason.BINDING_UNDONE if gang.undone else Reason.TIMED_OUT
