@@ -9,7 +9,7 @@ DURATION ?= 600
 SEED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak lint fmt bench docs control-plane clean python
+.PHONY: help setup demo test soak lint fmt bench bench-quick docs control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -45,9 +45,13 @@ fmt: setup ## format the code and mend what can be mended
 	@.venv/bin/ruff check --fix-only --quiet
 	@.venv/bin/ruff format
 
-bench: setup ## throughput and memory, one JSON line a scenario
+bench: setup ## every benchmark, one JSON line each; writes docs/performance.md and its plots
 	@"$(PYTHON)" -m testbed.binaries >&2
-	@exec .venv/bin/python -m bench
+	@exec .venv/bin/python -m bench --write
+
+bench-quick: setup ## the most telling benchmarks in three minutes
+	@"$(PYTHON)" -m testbed.binaries >&2
+	@exec .venv/bin/python -m bench --quick
 
 docs: setup ## write the generated parts of docs/, crds/ and charts/ anew
 	@exec .venv/bin/python -m testbed.docs

@@ -1,69 +1,59 @@
-"""`python -m bench [NODES GANGS SIZE]`: the backlog scenario, one JSON line.
+"""`python -m bench [--quick] [--runs N] [--write] [PART …]`: every scenario, one JSON line each.
 
-Every pod exists before anything is bound. First the pods are bound by a client that plans nothing (what the API server
-takes), then they are made anew and gangsched is started. pods/s runs from the first binding seen to the last.
+Each run measures the bare API server first: the same pods bound by a client that plans nothing, with as many requests
+in flight. `ratio` is gangsched's rate to that, run by run. Every figure is given as [least, median, most] of the runs.
+PART chooses the scenarios whose title contains it; `--write` writes docs/performance.md and its plots.
 """
 
 from __future__ import annotations
 
-import asyncio
+import argparse
 import json
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import uvloop
 
-from bench.load import Load
-from gangsched.kube.session import connect
-from testbed import crds
-from testbed.control_plane import ControlPlane
-from testbed.operator import Operator
+from bench import core, page, report, runs
+from bench.lab import Figures, lab
+from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZES_SWEPT, Scenario
 
-DEFAULT = (500, 100, 20)
+RUNS = 3
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Run the scenario and print its line."""
-    nodes, gangs, size = map(int, arguments) if arguments else DEFAULT
-    with ControlPlane(
-        controllers=False,
-        kwok=False,
-        not_ready_taint=False,
-        extra_apiserver_args=("--enable-priority-and-fairness=false",),
-    ) as control_plane:
-        crds.install(control_plane)
-        print(json.dumps(uvloop.run(_backlog(control_plane, nodes, gangs=gangs, size=size)), ensure_ascii=False))
+def main() -> None:
+    """Measure, print, and write if told so."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only the first backlog and stream, and a short core")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"so often each scenario is run ({RUNS})")
+    parser.add_argument("--write", action="store_true", help="write docs/performance.md and its plots")
+    parser.add_argument("part", nargs="*", help="only scenarios whose title contains this")
+    chosen = parser.parse_args()
+    scenarios = QUICK if chosen.quick else (*ALL, *NODES_SWEPT, *SIZES_SWEPT)
+    results = []
+    for line in _measure(scenarios, parts=chosen.part, number=chosen.runs, quick=chosen.quick):
+        print(json.dumps(line, ensure_ascii=False), flush=True)
+        results.append(line)
+    if chosen.write:
+        page.write(report.keep(results))
 
 
-async def _backlog(control_plane: ControlPlane, nodes: int, *, gangs: int, size: int) -> dict[str, object]:
-    session = await connect(kubeconfig=str(control_plane.kubeconfig))
-    try:
-        load = Load(session)
-        await load.add_nodes(nodes)
-        await load.add_gangs(gangs, size)
-        bare = await load.bind_bare(nodes)
-        await load.delete_pods()
-        await load.add_gangs(gangs, size)
-        async with load.watch_bindings() as seen:
-            began = time.monotonic()
-            operator = Operator(control_plane)
-            await asyncio.to_thread(operator.start)
-            await seen.wait_for(gangs * size)
-            status = await asyncio.to_thread(operator.stop)
-        gangsched = gangs * size / (seen.last - seen.first)
-        return {
-            "scenario": f"backlog {nodes} × {gangs} × {size}",
-            "bare_pods_per_s": round(bare),
-            "gangsched_pods_per_s": round(gangsched),
-            "ratio": round(gangsched / bare, 2),
-            "first_binding_after_s": round(seen.first - began, 2),
-            "whole_s": round(seen.last - began, 2),
-            "exit_status": status,
-        }
-    finally:
-        await session.close()
+def _measure(scenarios: Iterable[Scenario], *, parts: list[str], number: int, quick: bool) -> Iterable[report.Line]:
+    for title, measure in core.benchmarks(quick=quick):
+        if _is_chosen(title, parts):
+            yield report.line(title, [measure() for _ in range(number)])
+    for scenario in scenarios:
+        if _is_chosen(scenario.title, parts):
+            yield report.line(scenario.title, uvloop.run(_runs(scenario, number)))
+
+
+def _is_chosen(title: str, parts: list[str]) -> bool:
+    return not parts or any(part in title for part in parts)
+
+
+async def _runs(scenario: Scenario, number: int) -> list[Figures]:
+    async with lab(scenario) as made:
+        return [await runs.run(made) for _ in range(number)]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

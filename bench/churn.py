@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import uvloop
 
+from bench.lab import rss_mb
 from gangsched.core.events import Event, PodSeen, PodsReplaced
 from gangsched.kube.errors import KubeError
 from gangsched.kube.reflector import Reflector
@@ -144,14 +143,6 @@ class Churn:
             if answer.status < _SERVER_ERROR:
                 raise answer.error()
             await asyncio.sleep(0.5)
-
-
-def rss_mb(pid: int) -> float:
-    """The resident memory of a process now, in MB of 10⁶ bytes."""
-    found = re.search(r"^VmRSS:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    if found is None:
-        raise RuntimeError(f"/proc/{pid}/status has no VmRSS: the operator has ended; its log says why")
-    return int(found[1]) * 1024 / 1e6
 
 
 def main(arguments: Sequence[str]) -> None:

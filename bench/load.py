@@ -4,134 +4,141 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
+from bench.scenarios import Scenario
 from gangsched.core.effects import BindPod
-from gangsched.core.events import Event, PodSeen, PodsReplaced
+from gangsched.core.events import PodBound
 from gangsched.kube.binding import bind
-from gangsched.kube.reflector import Reflector
-from gangsched.kube.resources import PODS
 from gangsched.kube.session import ApiSession
 from testbed.nodes import node
-from testbed.workloads import member, pod_group
+from testbed.workloads import Json, member, pod_group
 
 T = TypeVar("T")
 
-_IN_FLIGHT = 32
-_PODS = "/api/v1/namespaces/default/pods"
-_GROUPS = "/apis/gangsched.io/v1alpha1/namespaces/default/podgroups"
+IN_FLIGHT = 32
+"""So many requests at a time, as many as gangsched sends by default."""
+PODS = "/api/v1/namespaces/default/pods"
+GROUPS = "/apis/gangsched.io/v1alpha1/namespaces/default/podgroups"
+_POOLS = 5
+_ZONES = 10
 
-
-@dataclass(slots=True)
-class Seen:
-    """When pods were seen bound, in monotonic seconds."""
-
-    first: float = 0.0
-    last: float = 0.0
-    bound: set[str] = field(default_factory=set)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def post(self, events: Iterable[Event]) -> None:
-        """Take what a reflector of pods posts."""
-        for event in events:
-            pods = event.pods if isinstance(event, PodsReplaced) else [event.pod] if isinstance(event, PodSeen) else []
-            for pod in pods:
-                if pod.node and pod.uid not in self.bound:
-                    self.bound.add(pod.uid)
-                    self.last = time.monotonic()
-                    self.first = self.first or self.last
-        self.changed.set()
-
-    async def wait_for(self, count: int, *, within_s: float = 300) -> None:
-        """Wait until so many pods are bound.
-
-        Raises:
-            TimeoutError: they were not within that time.
-        """
-        async with asyncio.timeout(within_s):
-            while len(self.bound) < count:
-                self.changed.clear()
-                await self.changed.wait()
+Made = tuple[str, str]
+"""A pod's name and UID."""
 
 
 class Load:
-    """Creates and binds through one session, 32 requests in flight."""
+    """Creates, binds and deletes through one session, so many requests in flight."""
 
-    def __init__(self, session: ApiSession) -> None:
+    def __init__(self, session: ApiSession, scenario: Scenario) -> None:
         self._session = session
-        self._pods: list[tuple[str, str]] = []
+        self._scenario = scenario
 
-    async def add_nodes(self, count: int) -> None:
-        """Hollow nodes of 32 CPUs."""
-        await _all(
-            self._post("/api/v1/nodes", node(f"n{number}", cpu="32", memory="256Gi", ready=True))
-            for number in range(count)
+    async def add_nodes(self) -> None:
+        """The scenario's hollow nodes; for mixed gangs each is in a zone, and half of them are tainted by pool."""
+        await in_flight(self.post("/api/v1/nodes", self._node(number)) for number in range(self._scenario.nodes))
+
+    async def add_groups(self) -> None:
+        """The PodGroups; none for single pods."""
+        scenario = self._scenario
+        if not scenario.plain:
+            await in_flight(
+                self.post(GROUPS, pod_group(name, min_member=scenario.size, maxScheduleTime=scenario.time_out))
+                for name in scenario.names
+            )
+
+    async def add_pods(self) -> list[Made]:
+        """The members, gang after gang."""
+        made = await in_flight(self.post(PODS, manifest) for manifest in self._members())
+        return [(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in made]
+
+    async def add_bound_pods(self) -> None:
+        """The pods that are bound when they are made, evenly over the nodes."""
+        nodes = self._scenario.nodes
+        await in_flight(
+            self.post(PODS, member(f"b{number}", f"old-{number // 20}", nodeName=f"n{number % nodes}"))
+            for number in range(self._scenario.running)
         )
 
-    async def add_gangs(self, gangs: int, size: int) -> None:
-        """So many groups of so many pods of 1 CPU; groups that exist stay."""
-        await _all(self._post(_GROUPS, pod_group(f"g{gang}", min_member=size), again=True) for gang in range(gangs))
-        pods = await _all(
-            self._post(_PODS, member(f"g{gang}-{number}", f"g{gang}"))
-            for gang in range(gangs)
-            for number in range(size)
-        )
-        self._pods = [(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in pods]
+    async def bind_bare(self, pods: Sequence[Made]) -> None:
+        """Bind these pods without a plan.
 
-    async def delete_pods(self) -> None:
-        """Delete every pod."""
-        body = json.dumps({"gracePeriodSeconds": 0}).encode()
-        for name, _ in self._pods:
-            await self._session.request("DELETE", f"{_PODS}/{name}", body=body, timeout_s=30)
-
-    async def bind_bare(self, nodes: int) -> float:
-        """Bind all pods without a plan; pods per second from the first binding sent to the last answer."""
-        began = time.monotonic()
-        await _all(
+        Raises:
+            RuntimeError: the server refused one.
+        """
+        nodes = self._scenario.nodes
+        answers = await in_flight(
             bind(self._session, BindPod(uid, "default", name, f"n{number % nodes}"))
-            for number, (name, uid) in enumerate(self._pods)
+            for number, (name, uid) in enumerate(pods)
         )
-        return len(self._pods) / (time.monotonic() - began)
+        refused = [answer for answer in answers if not isinstance(answer, PodBound)]
+        if refused:
+            raise RuntimeError(f"{len(refused)} bare bindings were refused; the first: {refused[0]}")
 
-    @asynccontextmanager
-    async def watch_bindings(self) -> AsyncIterator[Seen]:
-        """Watch pods as gangsched does and note when they are bound."""
-        seen = Seen()
-        reflector = Reflector(self._session, PODS, seen.post, observer=_Unobserved())
-        task = asyncio.create_task(reflector.run())
-        try:
-            await reflector.synced.wait()
-            yield seen
-        finally:
-            task.cancel()
+    async def clear(self) -> None:
+        """Delete every pod and PodGroup."""
+        body = json.dumps({"gracePeriodSeconds": 0}).encode()
+        for path in (PODS, GROUPS):
+            answer = await self._session.request("DELETE", path, body=body, timeout_s=300)
+            answer.checked()
 
-    async def _post(self, path: str, body: dict[str, Any], *, again: bool = False) -> dict[str, Any]:
-        answer = await self._session.request("POST", path, body=json.dumps(body).encode(), timeout_s=30)
-        if again and answer.status == 409:  # noqa: PLR2004 - it exists already
-            return {}
-        made: dict[str, Any] = msgspec.json.decode(answer.checked().body)
+    async def get_all(self, path: str) -> list[Json]:
+        """Every object under a path."""
+        answer = await self._session.request("GET", path, timeout_s=60)
+        items: list[Json] = msgspec.json.decode(answer.checked().body)["items"]
+        return items
+
+    async def post(self, path: str, body: Json) -> Json:
+        """Create one object."""
+        answer = await self._session.request("POST", path, body=json.dumps(body).encode(), timeout_s=60)
+        made: Json = msgspec.json.decode(answer.checked().body)
         return made
 
+    def _node(self, number: int) -> Json:
+        pool = {"key": "pool", "value": f"p{number % _POOLS}", "effect": "NoSchedule"}
+        mixed = self._scenario.mixed
+        return node(
+            f"n{number}",
+            cpu=str(self._scenario.node_cpus),
+            memory="256Gi",
+            ready=True,
+            labels={"zone": f"z{number % _ZONES}"} if mixed else {},
+            taints=[pool] if mixed and number % 2 else [],
+        )
 
-class _Unobserved:
-    def watch_events(self, resource: str, count: int) -> None:
-        """Nobody counts."""
+    def _members(self) -> Iterable[Json]:
+        for gang, name in enumerate(self._scenario.names):
+            for number in range(self._scenario.size):
+                yield self._member(gang, name, number)
 
-    def relisted(self, resource: str, cause: str) -> None:
-        """Nobody counts."""
+    def _member(self, gang: int, name: str, number: int) -> Json:
+        scenario = self._scenario
+        if not scenario.mixed:
+            group = "" if scenario.plain else name
+            return member(f"{name}-{number}", group, requests={"cpu": str(scenario.pod_cpus)})
+        pool = {"key": "pool", "operator": "Equal", "value": f"p{gang % _POOLS}", "effect": "NoSchedule"}
+        return member(
+            f"{name}-{number}",
+            name,
+            requests={"cpu": f"{500 + gang}m"},
+            nodeSelector={"zone": f"z{gang % _ZONES}"},
+            tolerations=[pool],
+        )
 
 
-async def _all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    slots = asyncio.Semaphore(_IN_FLIGHT)
+async def in_flight(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results in order; so many are under way at a time, and the next is made only then."""
+    results: dict[int, T] = {}
+    pending = enumerate(work)
 
-    async def run(each: Coroutine[Any, Any, T]) -> T:
-        async with slots:
-            return await each
+    async def worker() -> None:
+        for number, each in pending:
+            results[number] = await each
 
-    return list(await asyncio.gather(*(run(each) for each in work)))
+    async with asyncio.TaskGroup() as workers:
+        for _ in range(IN_FLIGHT):
+            workers.create_task(worker())
+    return [results[number] for number in range(len(results))]

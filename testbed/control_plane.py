@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from testbed import binaries, nodes
-from testbed.api import Api, ApiError
+from testbed.api import Api, ApiError, Json
 from testbed.tether import Child, Tether, TetherError
 
 _START_WITHIN_S = 120
@@ -50,6 +50,7 @@ class ControlPlane:
         kwok: bool = True,
         scheduler: bool = False,
         audit: bool = False,
+        audit_policy: Json = _AUDIT_POLICY,
         not_ready_taint: bool = True,
         extra_apiserver_args: Sequence[str] = (),
     ) -> None:
@@ -59,7 +60,8 @@ class ControlPlane:
             controllers: run kube-controller-manager; without it the ServiceAccount admission is off as well.
             kwok: run KWOK, which keeps nodes Ready and turns bound pods Running.
             scheduler: run kube-scheduler, for pods of ``default-scheduler``.
-            audit: write every request to ``audit_log``, writes with their bodies.
+            audit: write requests to ``audit_log``.
+            audit_policy: which of them; all, writes with their bodies, unless said.
             not_ready_taint: new nodes get the not-ready taint as in a real cluster; off where nobody removes it.
             extra_apiserver_args: further flags of kube-apiserver, last on its command line.
         """
@@ -67,6 +69,7 @@ class ControlPlane:
         self._kwok = kwok
         self._scheduler = scheduler
         self._audit = audit
+        self._audit_policy = audit_policy
         self._extra_apiserver_args = tuple(extra_apiserver_args)
         self._disabled_admission = [] if controllers else ["ServiceAccount"]
         if not not_ready_taint:
@@ -101,7 +104,7 @@ class ControlPlane:
         self._certificate = self.folder / "certificates" / "apiserver.crt"
         self._token = secrets.token_hex(16)
         (self.folder / "tokens.csv").write_text(f'{self._token},testbed-admin,testbed-admin,"system:masters"\n')
-        (self.folder / "audit-policy.json").write_text(json.dumps(_AUDIT_POLICY))
+        (self.folder / "audit-policy.json").write_text(json.dumps(self._audit_policy))
 
     def _start(self) -> None:
         self._start_etcd()

@@ -1,0 +1,153 @@
+"""What is asked of gangsched: each bar with the scenario and figure that it is read from. The median counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.report import Line
+
+BARE = "bare_pods_per_s"
+FULL_BARE = 1275.0
+"""Times that are absolute hold where the bare API server binds so many pods per second and scale with it elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """`what` in words; the median of `figure` in `scenario` must be at most `most`, or at least `least`.
+
+    `scales`: the limit is a time on the API server, which is longer on a slower machine.
+    """
+
+    what: str
+    scenario: str
+    figure: str
+    least: float | None = None
+    most: float | None = None
+    unit: str = ""
+    scales: bool = False
+
+    def limit(self, line: Line) -> float:
+        """The limit on the machine of this line."""
+        if self.least is not None:
+            return self.least
+        slower = max(1.0, FULL_BARE / line[BARE][1]) if self.scales and BARE in line else 1.0
+        return (self.most or 0.0) * slower
+
+    def met(self, line: Line) -> bool:
+        """Whether the line's median is within the limit."""
+        found: float = line[self.figure][1]
+        return found >= self.limit(line) if self.least is not None else found <= self.limit(line)
+
+
+_BACKLOG, _WIDE, _SMALL = "backlog 500 × 100 × 20", "backlog 5,000 × 50 × 100", "backlog 5,000 × 1,667 × 3"
+_STREAM, _PARKED = "stream 500 × 100 × 20", "parked 500 × 500 × 20"
+_EVENTS, _MIXED = "core: pod events, gangs of 20", "core: plan 5,000 nodes × 100 of 10 signatures"
+_NO_GPU = "core: 1,000 parked groups without GPUs, a CPU pod ends"
+_NO_CPU = "core: 1,000 parked groups without CPUs, a small pod ends"
+_FOOTPRINT = "footprint 5,000 × 50,000"
+_RATE = "pods/s ÷ bare API server"
+
+BARS = (
+    Bar(what=f"{_BACKLOG}: {_RATE}", scenario=_BACKLOG, figure="ratio", least=0.75),
+    Bar(what=f"{_WIDE}: {_RATE}", scenario=_WIDE, figure="ratio", least=0.7),
+    Bar(what=f"{_SMALL}: {_RATE}", scenario=_SMALL, figure="ratio", least=0.55),
+    Bar(
+        what=f"{_BACKLOG}: process start → last binding, less 2 s, ÷ the bare time",
+        scenario=_BACKLOG,
+        figure="whole_ratio",
+        most=1.33,
+    ),
+    Bar(
+        what=f"{_WIDE}: process start → last binding, less 2 s, ÷ the bare time",
+        scenario=_WIDE,
+        figure="whole_ratio",
+        most=1.33,
+    ),
+    Bar(
+        what=f"{_BACKLOG}: last binding → last group’s status",
+        scenario=_BACKLOG,
+        figure="told_after_s",
+        most=5.0,
+        unit="s",
+        scales=True,
+    ),
+    Bar(
+        what=f"{_STREAM}: last member created → last bound, p50",
+        scenario=_STREAM,
+        figure="gang_ms_p50",
+        most=100,
+        unit="ms",
+        scales=True,
+    ),
+    Bar(
+        what=f"{_STREAM}: last member created → last bound, p99",
+        scenario=_STREAM,
+        figure="gang_ms_p99",
+        most=500,
+        unit="ms",
+        scales=True,
+    ),
+    Bar(
+        what=f"{_STREAM}: first → last binding of a gang, p50",
+        scenario=_STREAM,
+        figure="span_ms_p50",
+        most=30,
+        unit="ms",
+        scales=True,
+    ),
+    Bar(
+        what=f"{_WIDE}: process start → first binding",
+        scenario=_WIDE,
+        figure="first_binding_after_s",
+        most=3.0,
+        unit="s",
+        scales=True,
+    ),
+    Bar(
+        what="10,000 parked pods: all told",
+        scenario=_PARKED,
+        figure="all_told_after_s",
+        most=60,
+        unit="s",
+        scales=True,
+    ),
+    Bar(what="10,000 parked pods: then, of one core", scenario=_PARKED, figure="idle_cpu", most=0.01),
+    Bar(
+        what="1,000 parked groups that lack GPUs, a CPU pod ends", scenario=_NO_GPU, figure="cpu_ms", most=20, unit="ms"
+    ),
+    Bar(
+        what="1,000 parked groups that lack CPUs, a pod ends that frees too little",
+        scenario=_NO_CPU,
+        figure="cpu_ms",
+        most=100,
+        unit="ms",
+    ),
+    Bar(
+        what="plan of 1,000 identical members on 5,000 nodes",
+        scenario="core: plan 5,000 nodes × 1,000 identical",
+        figure="first_ms",
+        most=10,
+        unit="ms",
+    ),
+    Bar(
+        what="plan of 100 members of 10 signatures with selectors, taints and host ports",
+        scenario=_MIXED,
+        figure="first_ms",
+        most=20,
+        unit="ms",
+    ),
+    Bar(
+        what="resident memory, 5,000 nodes and 50,000 live pods",
+        scenario=_FOOTPRINT,
+        figure="rss_mb",
+        most=400,
+        unit="MB",
+    ),
+    Bar(what="pod event to state", scenario=_EVENTS, figure="event_us", most=40, unit="µs"),
+    Bar(
+        what="cost per pod, 5,000 nodes ÷ 500 nodes",
+        scenario="core: life of gangs of 20, 5,000 nodes against 500",
+        figure="cpu_ratio",
+        most=1.5,
+    ),
+)

@@ -1,0 +1,324 @@
+"""The core without a cluster: what a plan, an event, a wake-up and a known object cost. Times are of the processor."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from bench.lab import Figures
+from gangsched.core.cluster import Cluster
+from gangsched.core.effects import BindPod
+from gangsched.core.events import (
+    Event,
+    GroupsReplaced,
+    NodesReplaced,
+    PodBound,
+    PodGone,
+    PodSeen,
+    PodsReplaced,
+    Synced,
+    TimePassed,
+)
+from gangsched.core.machine import Machine
+from gangsched.core.model import (
+    Amounts,
+    Declaration,
+    Group,
+    GroupKey,
+    GroupSpec,
+    HostPort,
+    Node,
+    Pod,
+    PodPhase,
+    Shape,
+    Taint,
+    Toleration,
+)
+from gangsched.core.placement import Ask, Placement, place
+from gangsched.core.policy import Policy
+from gangsched.core.snapshot import Snapshot
+from gangsched.kube.resources import PODS
+from testbed.workloads import member
+
+_ROOM: Amounts = (("cpu", 32_000), ("memory", 256 << 30), ("pods", 110))
+_SHAPE = Shape(requests=(("cpu", 1000),))
+_BATCH = 50
+_EVENTS_PER_S = 1500
+_SIGNATURES = 10
+_ZONES = 4
+
+Benchmark = tuple[str, Callable[[], Figures]]
+
+
+def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
+    """Title and measurement of each."""
+    yield "core: plan 5,000 nodes × 1,000 identical", partial(plan_identical, 5000, 1000)
+    yield "core: plan 5,000 nodes × 100 of 10 signatures", partial(plan_mixed, 5000, 100)
+    yield "core: 1,000 parked groups without GPUs, a CPU pod ends", wake_without_gpu
+    yield "core: 1,000 parked groups without CPUs, a small pod ends", wake_without_cpu
+    yield "core: pod events, gangs of 20", partial(pod_events, 50, 20)
+    yield "core: life of gangs of 20, 5,000 nodes against 500", life_of_more_nodes
+    if quick:
+        return
+    yield "core: pod events, gangs of 5,000", partial(pod_events, 1, 5000)
+    yield "core: life of a gang of 5,000 on 5,000 nodes", partial(life, 5000, 1, 5000)
+    yield "core: memory of 5,000 nodes and 50,000 pods", memory
+    for nodes in (500, 5000, 15_000):
+        for members in (20, 1000, 5000):
+            if (nodes, members) != (5000, 1000):
+                yield f"core: plan {nodes:,} nodes × {members:,} identical", partial(plan_identical, nodes, members)
+        if nodes != 5000:  # noqa: PLR2004 - that one is above
+            yield f"core: plan {nodes:,} nodes × 100 of 10 signatures", partial(plan_mixed, nodes, 100)
+
+
+# Plans
+
+
+def plan_identical(nodes: int, members: int) -> Figures:
+    """One class of members on empty nodes, whose verdicts on it are not known yet."""
+    cluster = _cluster(nodes)
+    return _plan(cluster, [_pod(GroupKey("default", "a"), number) for number in range(members)])
+
+
+def plan_mixed(nodes: int, members: int) -> Figures:
+    """Ten classes in one gang: each has its own amount and port, a zone, and a taint that it tolerates."""
+    cluster = _cluster(nodes, mixed=True)
+    shapes = [
+        Shape(
+            requests=(("cpu", 1000 + 100 * number), ("memory", (1 + number) << 30)),
+            node_selector=(("zone", f"z{number % _ZONES}"),),
+            tolerations=(Toleration(key="pool", operator="Equal", value=f"p{number % 3}", effect="NoSchedule"),),
+            host_ports=(HostPort(port=9000 + number),),
+        )
+        for number in range(_SIGNATURES)
+    ]
+    key = GroupKey("default", "a")
+    return _plan(cluster, [_pod(key, number, shape=shapes[number % _SIGNATURES]) for number in range(members)])
+
+
+def _plan(cluster: Cluster, members: list[Pod]) -> Figures:
+    ask = Ask(members=members, need=len(members))
+    began = time.process_time()
+    found = place(Snapshot(cluster), ask)
+    cold = time.process_time()
+    again = place(Snapshot(cluster), ask)
+    warm = time.process_time()
+    if not isinstance(found, Placement) or found != again:
+        raise TypeError(f"the gang of the benchmark has no place: {found}")
+    return {"first_ms": 1000 * (cold - began), "again_ms": 1000 * (warm - cold)}
+
+
+# Wake-ups
+
+
+def wake_without_gpu() -> Figures:
+    """Parked groups ask for GPUs that no node has; a pod that asks for none ends."""
+    return _wake(Shape(requests=(("cpu", 1000), ("nvidia.com/gpu", 1))), ending=1000)
+
+
+def wake_without_cpu() -> Figures:
+    """Parked groups ask for more CPUs than are free; what ends frees too little for any member."""
+    return _wake(Shape(requests=(("cpu", 4000),)), ending=1000)
+
+
+def _wake(wanted: Shape, *, ending: int) -> Figures:
+    machine = Machine(Policy())
+    nodes = 100
+    keys = [GroupKey("default", f"g{number}") for number in range(1000)]
+    full = [
+        _pod(GroupKey("other", "old"), number, shape=Shape(requests=(("cpu", ending),)), node=f"n{number % nodes}")
+        for number in range(nodes * 32)
+    ]
+    waiting = [_pod(key, number, shape=wanted) for key in keys for number in range(4)]
+    machine.handle([_nodes(nodes), _groups(keys, 4), PodsReplaced((*full, *waiting)), Synced()], 1.0)
+    for now in (2.0, 3.0, 40.0):
+        machine.handle([], now)
+    began = time.process_time()
+    machine.handle([PodGone(full[0].uid)], 41.0)
+    took = time.process_time() - began
+    return {"cpu_ms": 1000 * took}
+
+
+# Events
+
+
+def pod_events(gangs: int, size: int) -> Figures:
+    """From a line of a watch to the state: running pods of scheduled gangs change, singly and fifty at a time."""
+    machine, pods = _scheduled(gangs, size)
+    lines = [Raw(json.dumps(_wire(pod, restarts=1)).encode()) for pod in pods]
+    more = [Raw(json.dumps(_wire(pod, restarts=2)).encode()) for pod in pods[: 10 * _BATCH]]
+    began = time.process_time()
+    for start in range(0, len(lines), _BATCH):
+        machine.handle([_seen(line) for line in lines[start : start + _BATCH]], 10.0)
+    batches = time.process_time()
+    for line in more:
+        machine.handle([_seen(line)], 11.0)
+    singles = time.process_time()
+    return {
+        "event_us": 1e6 * (batches - began) / len(lines),
+        "single_event_us": 1e6 * (singles - batches) / len(more),
+    }
+
+
+def life(nodes: int, gangs: int, size: int) -> Figures:
+    """All that the machine does for a pod from its creation to its binding being seen, in batches of fifty events.
+
+    They come as fast as a bare API server binds, so that it counts how often the machine looks at a gang.
+    """
+    machine = Machine(Policy())
+    keys = [GroupKey("default", f"g{number}") for number in range(gangs)]
+    machine.handle([_nodes(nodes), _groups(keys, size), Synced()], 1.0)
+    pods = {pod.uid: pod for key in keys for pod in (_pod(key, number) for number in range(size))}
+    began = time.process_time()
+    bindings = _feed(machine, [PodSeen(pod) for pod in pods.values()], 10.0)
+    planned = time.process_time()
+    _feed(machine, [PodBound(each.uid, each.node) for each in bindings], 20.0)
+    _feed(machine, [PodSeen(replace(pods[each.uid], node=each.node)) for each in bindings], 30.0)
+    _feed(machine, [], 40.0)
+    ended = time.process_time()
+    if len(bindings) != len(pods):
+        raise RuntimeError(f"only {len(bindings)} of {len(pods)} pods were bound")
+    return {"cpu_us_per_pod": 1e6 * (ended - began) / len(pods), "to_decision_us": 1e6 * (planned - began) / len(pods)}
+
+
+def life_of_more_nodes() -> Figures:
+    """How the cost per pod grows from 500 to 5,000 nodes, for the same gangs."""
+    few, many = life(500, 250, 20), life(5000, 250, 20)
+    return {
+        "few_us_per_pod": few["cpu_us_per_pod"],
+        "many_us_per_pod": many["cpu_us_per_pod"],
+        "cpu_ratio": many["cpu_us_per_pod"] / few["cpu_us_per_pod"],
+    }
+
+
+def _feed(machine: Machine, events: list[Event], now: float) -> list[BindPod]:
+    found: list[BindPod] = []
+    for start in range(0, len(events), _BATCH):
+        effects = machine.handle(events[start : start + _BATCH], now + start / _EVENTS_PER_S)
+        found += [effect for effect in effects if isinstance(effect, BindPod)]
+    effects = machine.handle([TimePassed()], now + 9.0)
+    return [*found, *(effect for effect in effects if isinstance(effect, BindPod))]
+
+
+def _seen(line: Raw) -> PodSeen:
+    _, pod = PODS.read(line)
+    return PodSeen(pod)
+
+
+# Memory
+
+
+def memory() -> Figures:
+    """What the machine keeps of each node and pod, by Python's own count."""
+    tracemalloc.start()
+    try:
+        machine = Machine(Policy())
+        empty = tracemalloc.get_traced_memory()[0]
+        machine.handle([NodesReplaced(tuple(_node(f"n{number}") for number in range(5000)))], 1.0)
+        nodes = tracemalloc.get_traced_memory()[0]
+        lines = (json.dumps(_wire(pod, restarts=0)).encode() for pod in _members(2500, 20, nodes=5000))
+        machine.handle([PodsReplaced(tuple(PODS.read(Raw(line))[1] for line in lines))], 1.0)
+        pods = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    return {"node_bytes": (nodes - empty) / 5000, "pod_bytes": (pods - nodes) / 50_000}
+
+
+# Values
+
+
+def _scheduled(gangs: int, size: int) -> tuple[Machine, list[Pod]]:
+    machine = Machine(Policy())
+    pods = _members(gangs, size, nodes=500)
+    keys = [GroupKey("default", f"g{number}") for number in range(gangs)]
+    machine.handle([_nodes(500), _groups(keys, size), PodsReplaced(tuple(pods)), Synced()], 1.0)
+    for now in (2.0, 3.0, 4.0):
+        machine.handle([TimePassed()], now)
+    return machine, pods
+
+
+def _members(gangs: int, size: int, *, nodes: int) -> list[Pod]:
+    """Running members, spread over the nodes."""
+    keys = [GroupKey("default", f"g{number}") for number in range(gangs)]
+    return [
+        replace(_pod(key, number, node=f"n{(gang * size + number) % nodes}"), phase=PodPhase.RUNNING)
+        for gang, key in enumerate(keys)
+        for number in range(size)
+    ]
+
+
+def _wire(pod: Pod, *, restarts: int) -> dict[str, object]:
+    """The pod as the API server sends it, with what a kubelet says of it."""
+    manifest = member(pod.name, pod.declaration.group if pod.declaration else "", nodeName=pod.node)
+    manifest["metadata"] |= {
+        "namespace": pod.namespace,
+        "uid": pod.uid,
+        "resourceVersion": "12345",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    times = {"lastProbeTime": None, "lastTransitionTime": "2026-01-01T00:00:01Z"}
+    types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    manifest["status"] = {
+        "phase": "Running",
+        "conditions": [{"type": each, "status": "True", **times} for each in types],
+        "hostIP": "10.0.0.1",
+        "podIP": "10.1.0.1",
+        "startTime": "2026-01-01T00:00:01Z",
+        "containerStatuses": [
+            {
+                "name": "main",
+                "ready": True,
+                "restartCount": restarts,
+                "image": "registry.invalid/sleep",
+                "imageID": "",
+                "state": {"running": {"startedAt": "2026-01-01T00:00:01Z"}},
+            }
+        ],
+        "qosClass": "Burstable",
+    }
+    return manifest
+
+
+def _cluster(nodes: int, *, mixed: bool = False) -> Cluster:
+    cluster = Cluster()
+    for number in range(nodes):
+        cluster.set_node(_mixed_node(number) if mixed else _node(f"n{number}"))
+    return cluster
+
+
+def _mixed_node(number: int) -> Node:
+    taints = (Taint(key="pool", effect="NoSchedule", value=f"p{number % 3}"),) if number % 2 else ()
+    labels = (("kubernetes.io/hostname", f"n{number}"), ("zone", f"z{number % _ZONES}"))
+    return Node(f"n{number}", _ROOM, labels=labels, taints=taints)
+
+
+def _node(name: str) -> Node:
+    return Node(name, _ROOM, labels=(("kubernetes.io/hostname", name),))
+
+
+def _nodes(count: int) -> NodesReplaced:
+    return NodesReplaced(tuple(_node(f"n{number}") for number in range(count)))
+
+
+def _groups(keys: list[GroupKey], size: int) -> GroupsReplaced:
+    return GroupsReplaced(tuple(Group(key, key.name, "1", 1, 0.0, GroupSpec(min_member=size)) for key in keys))
+
+
+def _pod(key: GroupKey, number: int, *, shape: Shape = _SHAPE, node: str = "") -> Pod:
+    name = f"{key.name}-{number}"
+    return Pod(
+        f"{key.namespace}/{name}",
+        key.namespace,
+        name,
+        shape,
+        0.0,
+        "gangsched",
+        node=node,
+        declaration=Declaration(key.name),
+    )

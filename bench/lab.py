@@ -1,0 +1,168 @@
+"""One control plane, one client and the audit log's timeline: what every scenario on the API server is measured in."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench.load import GROUPS, PODS, Load, Made
+from bench.scenarios import Scenario
+from bench.timeline import AUDIT_POLICY, Timeline
+from gangsched.kube.session import connect
+from testbed import crds
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from testbed.workloads import Json
+
+_WITHIN_S = 600.0
+_LOOK_EVERY_S = 0.05
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+Figures = dict[str, float]
+
+
+class Lab:
+    """A control plane with the scenario's nodes, and nothing else on it; an asynchronous context manager by `open`."""
+
+    def __init__(self, control_plane: ControlPlane, load: Load, scenario: Scenario) -> None:
+        self.load = load
+        self.scenario = scenario
+        self.timeline = Timeline(control_plane.audit_log)
+        self._control_plane = control_plane
+
+    async def bare(self) -> Figures:
+        """What the API server takes when nobody plans: the scenario's pods that have room, bound and then deleted."""
+        pods = await self.load.add_pods()
+        rate = await self.bind_bare(pods[: self.scenario.to_bind or len(pods)])
+        await self.load.clear()
+        return {"bare_pods_per_s": rate, "bare_s": (self.scenario.to_bind or len(pods)) / rate}
+
+    async def bind_bare(self, pods: list[Made]) -> float:
+        """Bind these without a plan; how many per second."""
+        self.timeline.begin()
+        await self.load.bind_bare(pods)
+        await self.until(lambda: len(self.timeline.bound) >= len(pods))
+        return self.timeline.pods_per_s
+
+    @asynccontextmanager
+    async def operator(self, *, ready: bool = False) -> AsyncIterator[Operator]:
+        """gangsched, ended after the block, which begins with its process or, with `ready`, once it is ready.
+
+        Raises:
+            RuntimeError: it did not end in order.
+        """
+        operator = Operator(self._control_plane)
+        starting = asyncio.create_task(asyncio.to_thread(operator.start))
+        try:
+            if ready:
+                await starting
+            yield operator
+        finally:
+            await starting
+            status = await asyncio.to_thread(operator.stop)
+        if status:
+            raise RuntimeError(f"gangsched ended with status {status}; its log is {operator.child.log}")
+
+    async def until(self, condition: Callable[[], bool], *, within_s: float = _WITHIN_S) -> None:
+        """Wait until the timeline says so.
+
+        Raises:
+            TimeoutError: it did not within that time.
+        """
+        async with asyncio.timeout(within_s):
+            while True:
+                self.timeline.read()
+                if condition():
+                    return
+                await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def until_bound(self) -> None:
+        """Wait until as many pods are bound as have room."""
+        await self.until(lambda: len(self.timeline.bound) >= self.scenario.to_bind)
+
+    async def until_told(self) -> float:
+        """Wait until every PodGroup with bound pods says that it is scheduled; when the last was written."""
+        scheduled = self.scenario.to_bind // max(1, self.scenario.size)
+        async with asyncio.timeout(_WITHIN_S):
+            while not self.scenario.plain:
+                groups = await self.load.get_all(GROUPS)
+                if sum(_is_scheduled(group) for group in groups) >= scheduled:
+                    break
+                await asyncio.sleep(0.2)
+        self.timeline.read()
+        return max(self.timeline.told.values(), default=self.timeline.last_bound)
+
+    async def check(self) -> None:
+        """See that the promises were kept.
+
+        Raises:
+            RuntimeError: a gang is bound in part, or a node has more than it can hold.
+        """
+        bound = [pod for pod in await self.load.get_all(PODS) if pod["spec"].get("nodeName")]
+        gangs = Counter(pod["metadata"]["name"].rpartition("-")[0] for pod in bound)
+        partial = {gang: count for gang, count in gangs.items() if count != self.scenario.size}
+        if partial:
+            raise RuntimeError(f"gangs are bound in part: {partial}")
+        cpus: Counter[str] = Counter()
+        for pod in bound:
+            cpus[pod["spec"]["nodeName"]] += _milli(pod)
+        full = {node: taken for node, taken in cpus.items() if taken > 1000 * self.scenario.node_cpus}
+        if full:
+            raise RuntimeError(f"nodes have more than they can hold, in milli-CPUs: {full}")
+
+
+@asynccontextmanager
+async def lab(scenario: Scenario) -> AsyncIterator[Lab]:
+    """A control plane of its own for one scenario, with its nodes, warmed up by one round of bare bindings."""
+    with ControlPlane(
+        controllers=False,
+        kwok=False,
+        not_ready_taint=False,
+        audit=True,
+        audit_policy=AUDIT_POLICY,
+        extra_apiserver_args=("--enable-priority-and-fairness=false", "--delete-collection-workers=16"),
+    ) as control_plane:
+        crds.install(control_plane)
+        session = await connect(kubeconfig=str(control_plane.kubeconfig))
+        try:
+            made = Lab(control_plane, Load(session, scenario), scenario)
+            await made.load.add_nodes()
+            yield made
+        finally:
+            await session.close()
+
+
+def cpu_s(operator: Operator) -> float:
+    """The processor seconds that the operator has used so far, in user and system mode."""
+    fields = Path(f"/proc/{operator.child.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+def rss_mb(pid: int) -> float:
+    """The resident memory of a process now, in MB of 10⁶ bytes."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError(f"/proc/{pid}/status has no VmRSS: the process has ended; its log says why")
+
+
+async def cpu_share(operator: Operator, *, over_s: float) -> float:
+    """Which part of one core the operator uses over that time from now."""
+    began, used = time.monotonic(), cpu_s(operator)
+    await asyncio.sleep(over_s)
+    return (cpu_s(operator) - used) / (time.monotonic() - began)
+
+
+def _is_scheduled(group: Json) -> bool:
+    conditions = group.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Scheduled" and each["status"] == "True" for each in conditions)
+
+
+def _milli(pod: Json) -> int:
+    asked = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+    return int(asked[:-1]) if asked.endswith("m") else 1000 * int(asked)

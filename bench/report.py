@@ -1,0 +1,58 @@
+"""What the runs found: lines as JSON, kept in docs/performance.jsonl, from which docs/performance.md is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.lab import Figures
+
+Line = dict[str, Any]
+
+RESULTS = Path(__file__).resolve().parent.parent / "docs" / "performance.jsonl"
+START_S = 2.0
+"""For so long a process may start before the time to the last binding is compared with the bare one."""
+
+
+def line(title: str, found: Sequence[Figures]) -> Line:
+    """One scenario's line: every figure as [least, median, most] of its runs.
+
+    `ratio` is the rate to the bare API server's; `whole_ratio` the time from the process's start to the last binding,
+    less START_S, to the time that the bare API server takes.
+    """
+    figures = [dict(each) for each in found]
+    for each in figures:
+        if "pods_per_s" in each:
+            each["ratio"] = each["pods_per_s"] / each["bare_pods_per_s"]
+        if "whole_s" in each:
+            each["whole_ratio"] = (each["whole_s"] - START_S) / each["bare_s"]
+    names = dict.fromkeys(name for each in figures for name in each)
+    return {"scenario": title, "runs": len(figures)} | {
+        name: _spread([each[name] for each in figures]) for name in names
+    }
+
+
+def kept() -> list[Line]:
+    """The lines that were written last."""
+    return [json.loads(each) for each in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def keep(lines: Sequence[Line]) -> list[Line]:
+    """Write these lines in place of former ones of the same scenarios. Returns all that are kept."""
+    new = {each["scenario"]: each for each in lines}
+    old = {each["scenario"]: each for each in kept()}
+    every = list((old | new).values())
+    RESULTS.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in every))
+    return every
+
+
+def _spread(values: Sequence[float]) -> list[float]:
+    return [_rounded(value) for value in (min(values), median(values), max(values))]
+
+
+def _rounded(value: float) -> float:
+    """Three significant figures, and whole numbers from 100 on."""
+    return float(f"{value:.3g}") if abs(value) < 100 else float(round(value))  # noqa: PLR2004 - as the docstring says

@@ -1,0 +1,125 @@
+"""One run of each kind of scenario: what is done in the lab, and the figures that come of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from statistics import quantiles
+
+from bench.lab import Figures, Lab, cpu_s, cpu_share, rss_mb
+from bench.scenarios import Kind
+
+IDLE_S = 30.0
+"""For so long it is measured what waiting costs while nothing changes."""
+TOLD_WITHIN_S = 60.0
+PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
+
+
+async def run(lab: Lab) -> Figures:
+    """Measure the bare API server, then gangsched; everything that was made is gone afterwards."""
+    figures = {} if lab.scenario.kind is Kind.FOOTPRINT else await lab.bare()
+    figures |= await _RUNS[lab.scenario.kind](lab)
+    await lab.load.clear()
+    return figures
+
+
+async def backlog(lab: Lab) -> Figures:
+    """Every pod exists; from the start of the process to the last status."""
+    await lab.load.add_groups()
+    await lab.load.add_pods()
+    lab.timeline.begin()
+    began = time.time()
+    async with lab.operator() as operator:
+        await lab.until_bound()
+        told = await lab.until_told()
+        figures = _of_bindings(lab, began) | {
+            "whole_s": lab.timeline.last_bound - began,
+            "told_after_s": told - lab.timeline.last_bound,
+            "cpu_s": cpu_s(operator),
+            "rss_mb": rss_mb(operator.child.pid),
+        }
+        if lab.scenario.kind is Kind.CONTENTION:
+            await asyncio.sleep(5)
+            figures["idle_cpu"] = await cpu_share(operator, over_s=IDLE_S)
+        await lab.check()
+    return figures
+
+
+async def stream(lab: Lab) -> Figures:
+    """It waits for pods; a gang's latency runs from its last member's creation to its last member's binding."""
+    await lab.load.add_groups()
+    async with lab.operator(ready=True) as operator:
+        lab.timeline.begin()
+        used, began = cpu_s(operator), time.time()
+        await lab.load.add_pods()
+        await lab.until_bound()
+        await lab.until_told()
+        latencies, spans = _of_gangs(lab)
+        figures = _of_bindings(lab, began) | {
+            "cpu_ms_per_pod": 1000 * (cpu_s(operator) - used) / lab.scenario.pods,
+            "rss_mb": rss_mb(operator.child.pid),
+            **_percentiles("gang_ms", latencies),
+            **_percentiles("span_ms", spans),
+        }
+        await lab.check()
+    return figures
+
+
+async def parked(lab: Lab) -> Figures:
+    """Nothing fits: when the last pod was told why, and what it costs to let them wait."""
+    await lab.load.add_groups()
+    await lab.load.add_pods()
+    lab.timeline.begin()
+    began = time.time()
+    async with lab.operator() as operator:
+        await lab.until(lambda: len(lab.timeline.explained) >= lab.scenario.pods)
+        told = max(lab.timeline.explained.values()) - began
+        await asyncio.sleep(max(0.0, began + TOLD_WITHIN_S - time.time()))
+        idle = await cpu_share(operator, over_s=IDLE_S)
+        figures = {"all_told_after_s": told, "idle_cpu": idle, "rss_mb": rss_mb(operator.child.pid)}
+        await lab.check()
+    return figures
+
+
+async def footprint(lab: Lab) -> Figures:
+    """Pods that run already: resident memory once everything is listed."""
+    await lab.load.add_bound_pods()
+    async with lab.operator(ready=True) as operator:
+        await asyncio.sleep(5)
+        return {"rss_mb": rss_mb(operator.child.pid), "cpu_s": cpu_s(operator)}
+
+
+_RUNS = {
+    Kind.BACKLOG: backlog,
+    Kind.CONTENTION: backlog,
+    Kind.STREAM: stream,
+    Kind.PARKED: parked,
+    Kind.FOOTPRINT: footprint,
+}
+
+
+def _of_bindings(lab: Lab, began: float) -> Figures:
+    timeline = lab.timeline
+    return {
+        "pods_per_s": timeline.pods_per_s,
+        "first_binding_after_s": timeline.first_bound - began,
+    }
+
+
+def _of_gangs(lab: Lab) -> tuple[list[float], list[float]]:
+    """In milliseconds, for each gang: last member created → last bound, and first binding → last."""
+    timeline = lab.timeline
+    latencies, spans = [], []
+    for gang in lab.scenario.names:
+        members = [f"{gang}-{number}" for number in range(lab.scenario.size)]
+        last = max(timeline.bound[name][1] for name in members)
+        latencies.append(1000 * (last - max(timeline.created[name] for name in members)))
+        spans.append(1000 * (last - min(timeline.bound[name][0] for name in members)))
+    return latencies, spans
+
+
+def _percentiles(name: str, values: list[float]) -> Figures:
+    if len(values) == 1:
+        values = values * 2
+    cuts = quantiles(values, n=100, method="inclusive")
+    return {f"{name}_p{percent}": cuts[percent - 1] for percent in PERCENTILES}

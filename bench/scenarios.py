@@ -1,0 +1,85 @@
+"""What is measured: so many nodes, gangs and members, and how the pods come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """How a scenario runs."""
+
+    BACKLOG = "backlog"
+    """Every pod exists before gangsched starts."""
+    STREAM = "stream"
+    """gangsched runs, and the pods come as fast as the API server takes them."""
+    CONTENTION = "contention"
+    """As a backlog, but more is wanted than there is; then nothing changes for a while."""
+    PARKED = "parked"
+    """Nothing fits: how soon everybody is told, and what waiting costs."""
+    FOOTPRINT = "footprint"
+    """Many pods that are bound already: what knowing them takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """Nodes of `node_cpus`, gangs of `size` members of `pod_cpus` each; `mixed` gangs all ask for something else.
+
+    `plain` pods have no group. `fitting` is how many pods have room, all unless said; `running` pods
+    are bound when they are made.
+    """
+
+    kind: Kind
+    nodes: int
+    gangs: int
+    size: int
+    node_cpus: int = 32
+    pod_cpus: int = 1
+    mixed: bool = False
+    plain: bool = False
+    time_out: str = "1h"
+    fitting: int | None = None
+    running: int = 0
+
+    @property
+    def pods(self) -> int:
+        """How many pods there are in all."""
+        return self.gangs * self.size
+
+    @property
+    def to_bind(self) -> int:
+        """How many of them have room."""
+        return self.pods if self.fitting is None else self.fitting
+
+    @property
+    def names(self) -> list[str]:
+        """The gangs' names, oldest first."""
+        return [f"g{number}" for number in range(self.gangs)]
+
+    @property
+    def title(self) -> str:
+        """The scenario in a few words: kind, nodes × gangs × size."""
+        if self.running:
+            return f"{self.kind} {self.nodes:,} × {self.running:,}"
+        what = " mixed" if self.mixed else " single pods" if self.plain else ""
+        return f"{self.kind}{what} {self.nodes:,} × {self.gangs:,} × {self.size:,}"
+
+
+SHAPES = ((500, 100, 20), (5000, 50, 100), (5000, 1667, 3), (1000, 1, 2000))
+QUICK = (
+    Scenario(kind=Kind.BACKLOG, nodes=500, gangs=100, size=20),
+    Scenario(kind=Kind.STREAM, nodes=500, gangs=100, size=20),
+)
+ALL = (
+    *(Scenario(kind=Kind.BACKLOG, nodes=nodes, gangs=gangs, size=size) for nodes, gangs, size in SHAPES),
+    *(Scenario(kind=Kind.STREAM, nodes=nodes, gangs=gangs, size=size) for nodes, gangs, size in SHAPES),
+    Scenario(kind=Kind.BACKLOG, nodes=500, gangs=100, size=20, mixed=True),
+    Scenario(kind=Kind.BACKLOG, nodes=500, gangs=2000, size=1, plain=True),
+    Scenario(kind=Kind.CONTENTION, nodes=100, gangs=80, size=20, node_cpus=8, fitting=800),
+    Scenario(kind=Kind.PARKED, nodes=500, gangs=500, size=20, pod_cpus=64, fitting=0),
+    Scenario(kind=Kind.FOOTPRINT, nodes=5000, gangs=0, size=0, running=50_000),
+)
+NODES_SWEPT = tuple(Scenario(kind=Kind.BACKLOG, nodes=nodes, gangs=100, size=20) for nodes in (100, 1000, 2000, 5000))
+SIZES_SWEPT = tuple(
+    Scenario(kind=Kind.BACKLOG, nodes=500, gangs=2000 // size, size=size) for size in (2, 5, 50, 200, 1000)
+)
