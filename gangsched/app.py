@@ -194,7 +194,7 @@ class _Shell:
         self._kopf = tasks.create_task(self._run_kopf(), name="kopf")
         await self._kopf_ready.wait()
         _take_signals(self._stop)
-        await self._await_kopf()
+        await asyncio.gather(self._await_kopf(), self._session.warm(self._settings.bind_concurrency))
         for synced in (self._feed.synced, *(reflector.synced for reflector in self._reflectors)):
             await synced.wait()
         if self._leadership is not None:
@@ -234,7 +234,7 @@ class _Shell:
         told = ""
         while True:
             try:
-                await self._list_groups()
+                await self._list_groups(most=1)
                 await check_discovery(self._session)
             except _TRY_AGAIN as error:
                 if str(error) != told:
@@ -275,9 +275,9 @@ class _Shell:
                 " not answer, or its discovery does not list them; gangsched ends so as to be started anew"
             ) from None
 
-    async def _list_groups(self) -> Sequence[Group]:
+    async def _list_groups(self, *, most: int | None = None) -> Sequence[Group]:
         try:
-            groups, _ = await list_groups(self._session)
+            groups, _ = await list_groups(self._session, most=most)
         except ApiError as error:
             if error.status in _DENIED:
                 raise AccessDenied(

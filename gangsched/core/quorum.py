@@ -38,7 +38,7 @@ def fill_class(snapshot: Snapshot, member: MemberClass, count: int, strategy: St
     room = Room(
         rows=rows,
         caps=np.minimum(caps[rows], total),
-        fullness=snapshot.fullness(member.shape, rows),
+        fullness=snapshot.fullness(member.shape)[rows],
         own=snapshot.own[rows],
         rank=snapshot.cluster.rank()[rows],
     )

@@ -6,8 +6,9 @@ changed through a snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from gangsched.core.feasibility import ACCEPTED
 from gangsched.core.model import HostPort, Shape
 from gangsched.core.ports import PortsInUse, self_conflicting
 
+Key = TypeVar("Key", bound=Hashable)
+Array = TypeVar("Array", IntArray, npt.NDArray[np.float64])
 Mask = npt.NDArray[np.bool_]
 MOST_HEEDED = 1 << 52
 """A nominated pod counts with no more of a resource: nobody looks whether its node has that much, and sums of absurd
@@ -56,6 +59,14 @@ class _Taken:
     counts: IntArray
 
 
+@dataclass(frozen=True, slots=True)
+class _Known(Generic[Array]):
+    """A value for each row, true after so many changes."""
+
+    values: Array
+    changes: int
+
+
 class Snapshot:
     """Free capacity of all nodes at one moment, with undo. `emptied` gives the same nodes without any pod.
 
@@ -74,6 +85,9 @@ class Snapshot:
         self._log: list[_Taken | IntArray] = []
         self._masks: dict[MemberClass, Mask] = {}
         self._vectors: dict[Shape, _Vector | None] = {}
+        self._caps: dict[MemberClass, _Known[IntArray]] = {}
+        self._fullness: dict[Shape, _Known[npt.NDArray[np.float64]]] = {}
+        self._changed: list[IntArray] = []
         self._ports_closed: dict[tuple[HostPort, ...], Mask] = {}
 
     def _source(self) -> IntArray:
@@ -183,18 +197,8 @@ class Snapshot:
         return mask
 
     def caps(self, member: MemberClass) -> IntArray:
-        """How many members of the class each row could take now; 0 where a constraint closes the row."""
-        caps: IntArray = np.zeros(self.size, dtype=np.int64)
-        vector = self._vector(member.shape)
-        if vector is None:
-            return caps
-        rows = np.flatnonzero(self.accepts(member))
-        most: IntArray = (self.free[rows[:, None], vector.columns] // vector.amounts).min(axis=1)
-        ports = member.shape.host_ports
-        caps[rows] = np.minimum(np.maximum(most, 0), 1 if self_conflicting(ports) else MOST)
-        if ports:
-            caps[self._closed_by_ports(ports)] = 0
-        return caps
+        """How many members of the class each row could take now, to be read only; 0 where a constraint closes it."""
+        return self._up_to_date(self._caps, member, self._caps_of)
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""
@@ -213,16 +217,9 @@ class Snapshot:
         closed = member.forbidden and not self._emptied and self._cluster.closes(member.forbidden, row)
         return not closed and self.name(row) not in member.avoided and self._cluster.accepts(member.shape, row)
 
-    def fullness(self, shape: Shape, rows: IntArray) -> npt.NDArray[np.float64]:
-        """The largest share in use of any resource that the shape requests (the pod count if it requests none)."""
-        vector = self._vector(shape)
-        if vector is None:
-            return np.zeros(len(rows))
-        columns = vector.columns[:-1] if len(vector.columns) > 1 else vector.columns
-        given = self._cluster.capacity.allocatable[rows[:, None], columns].astype(np.float64)
-        used = given - self.free[rows[:, None], columns]
-        share: npt.NDArray[np.float64] = (used / np.maximum(given, 1.0)).max(axis=1)
-        return share
+    def fullness(self, shape: Shape) -> npt.NDArray[np.float64]:
+        """Each row's largest share in use of a resource that the shape requests (the pod count if it requests none)."""
+        return self._up_to_date(self._fullness, shape, self._fullness_of)
 
     def amounts(self, shape: Shape) -> dict[int, int]:
         """What one pod of the shape takes, by column; empty where no node has ever had one of the resources."""
@@ -244,6 +241,43 @@ class Snapshot:
         return np.flatnonzero(self._closed_by_ports(ports)).tolist() if ports else []
 
     # Inside
+
+    def _up_to_date(self, known: dict[Key, _Known[Array]], key: Key, of: Callable[[Key, IntArray], Array]) -> Array:
+        """What is known by row, with the rows found anew in which something was taken or given back since."""
+        before = known.get(key)
+        if before is None:
+            values = of(key, np.arange(self.size))
+        elif before.changes == len(self._changed):
+            return before.values
+        else:
+            rows = np.unique(np.concatenate(self._changed[before.changes :]))
+            values = before.values.copy()
+            values[rows] = of(key, rows)
+        known[key] = _Known(values, len(self._changed))
+        return values
+
+    def _caps_of(self, member: MemberClass, rows: IntArray) -> IntArray:
+        vector = self._vector(member.shape)
+        caps: IntArray = np.zeros(len(rows), dtype=np.int64)
+        if vector is None:
+            return caps
+        open_ = self.accepts(member)[rows]
+        most: IntArray = (self.free[rows[open_][:, None], vector.columns] // vector.amounts).min(axis=1)
+        ports = member.shape.host_ports
+        caps[open_] = np.minimum(np.maximum(most, 0), 1 if self_conflicting(ports) else MOST)
+        if ports:
+            caps[self._closed_by_ports(ports)[rows]] = 0
+        return caps
+
+    def _fullness_of(self, shape: Shape, rows: IntArray) -> npt.NDArray[np.float64]:
+        vector = self._vector(shape)
+        if vector is None:
+            return np.zeros(len(rows))
+        columns = vector.columns[:-1] if len(vector.columns) > 1 else vector.columns
+        given = self._cluster.capacity.allocatable[rows[:, None], columns].astype(np.float64)
+        used = given - self.free[rows[:, None], columns]
+        share: npt.NDArray[np.float64] = (used / np.maximum(given, 1.0)).max(axis=1)
+        return share
 
     def _vector(self, shape: Shape) -> _Vector | None:
         if shape in self._vectors:
@@ -276,6 +310,7 @@ class Snapshot:
         vector = self._vector(shape)
         if vector is None:
             raise ValueError(f"no node has ever had all of {shape.requests}")
+        self._changed.append(taken.rows)
         self.free[taken.rows[:, None], vector.columns] += sign * taken.counts[:, None] * vector.amounts
         if of_gang:
             self.own[taken.rows] -= sign * taken.counts

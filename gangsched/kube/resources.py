@@ -171,15 +171,15 @@ async def check_discovery(session: ApiSession) -> None:
         raise CrdMissing(f"The API server's discovery (/apis) does not list {GROUP} yet: wait.")
 
 
-async def list_groups(session: ApiSession) -> tuple[list[Group], str]:
-    """All PodGroups of the cluster and the resourceVersion at which this was so.
+async def list_groups(session: ApiSession, *, most: int | None = None) -> tuple[list[Group], str]:
+    """All PodGroups of the cluster, or the first `most`, and the resourceVersion at which this was so.
 
     Raises:
         CrdMissing: the CustomResourceDefinition is not installed.
         ApiError, ApiUnreachable, Garbled: the list did not come whole.
     """
     groups: list[Group] = []
-    params = {"limit": str(PAGE)}
+    params = {"limit": str(most or PAGE)}
     while True:
         answer = await session.request("GET", GROUPS_PATH, params=params, timeout_s=LIST_TIMEOUT_S)
         if answer.status == HTTPStatus.NOT_FOUND:
@@ -192,6 +192,6 @@ async def list_groups(session: ApiSession) -> tuple[list[Group], str]:
         except msgspec.DecodeError as error:
             raise Garbled(f"A list of podgroups cannot be read: {error}") from error
         groups += map(group_from_object, page.items or ())
-        if not page.metadata.continue_:
+        if most is not None or not page.metadata.continue_:
             return groups, page.metadata.resource_version or ""
         params["continue"] = page.metadata.continue_

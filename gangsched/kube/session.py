@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
@@ -133,6 +134,13 @@ class ApiSession:
                 yield pieces
         finally:
             answer.close()
+
+    async def warm(self, connections: int) -> None:
+        """Open so many connections, so that as many requests at once need not wait for them; what fails is left out."""
+        await asyncio.gather(
+            *(self.request("GET", "/version", timeout_s=_CONNECT_TIMEOUT_S) for _ in range(connections)),
+            return_exceptions=True,
+        )
 
     async def close(self) -> None:
         """End all connections."""

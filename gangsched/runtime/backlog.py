@@ -3,8 +3,8 @@
 Who goes first
     A binding takes any free slot, and so does a conditional status write: it is a reservation, and bindings wait for
     it. Next are evictions and the look-ups of owners before them: they undo gangs, which has a deadline, and take at
-    most half of the slots. The other status patches, pod conditions and Events only tell people and take at most a
-    quarter, so that a burst of bindings always finds slots. Neither takes any while a binding waits. So that they never
+    most a quarter of the slots. The other status patches, pod conditions and Events only tell people and take at most
+    half, so that a burst of bindings always finds slots. Neither takes any while a binding waits. So that they never
     starve under an endless stream of bindings, one that has waited for `patience_s` may even then take one of two slots
     of its sort.
 
@@ -104,8 +104,8 @@ class Backlog:
         events_limit: int,
         on_event_dropped: Callable[[], None],
     ) -> None:
-        self._undoing_slots = max(1, slots // 2)
-        self._telling_slots = max(1, slots // 4)
+        self._undoing_slots = max(1, slots // 4)
+        self._telling_slots = max(1, slots // 2)
         self._trickle_slots = min(2, self._telling_slots)
         self._patience_s = patience_s
         self._events_limit = events_limit

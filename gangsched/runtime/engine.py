@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import time
@@ -18,6 +19,9 @@ from gangsched.runtime.rivals import Rivals
 _log = logging.getLogger(__name__)
 
 _BEAT_S = 5.0
+_REST_S = 0.01
+"""Between two passes: what happens meanwhile is dealt with at once for little more than the price of one event. Whoever
+comes while nothing happens does not wait."""
 _LEAST_WAIT_S = 0.001
 """A machine whose deadline stays due must not keep the event loop busy for ever."""
 
@@ -69,6 +73,7 @@ class Engine:
         self._muted = muted
         self._monotonic = monotonic
         self._turned = monotonic()
+        self._passed = float("-inf")
         self._rivals = Rivals(metrics, monotonic=monotonic)
         self._synced = False
 
@@ -92,6 +97,9 @@ class Engine:
 
     async def step(self) -> list[Effect]:
         """Wait until something happens, a deadline is due or the heart must beat; handle it; give what was decided."""
+        rest_s = self._passed + _REST_S - self._monotonic()
+        if rest_s > 0:
+            await asyncio.sleep(rest_s)
         deadline = self._machine.next_deadline()
         wait_s = _BEAT_S if deadline is None else min(max(deadline - self._now(), _LEAST_WAIT_S), _BEAT_S)
         events = await self._inbox.drain(wait_s)
@@ -110,7 +118,8 @@ class Engine:
             counts = ", ".join(f"{name} {count}" for name, count in sorted(inputs.items()))
             _log.critical("the scheduler's core failed; this is a bug", extra={"events": counts})
             raise
-        self._metrics.passed(self._monotonic() - began, inputs)
+        self._passed = self._monotonic()
+        self._metrics.passed(self._passed - began, inputs)
         for waited_s in self._machine.take_waits():
             self._metrics.gang_waited(waited_s)
         rivals = self._machine.take_rivals()
@@ -128,8 +137,8 @@ class Engine:
     def _begin(self) -> None:
         self._synced = True
         self._metrics.synced()
-        # What was just listed lives long: moving it out of the collector's sight keeps its pauses short.
-        gc.collect()
+        # What was just listed lives long: moving it out of the collector's sight keeps its pauses short. Collecting
+        # first would be one pause of a tenth of a second, in the very moment in which everybody waits for bindings.
         gc.freeze()
 
     def _log_decisions(self, effects: Iterable[Effect]) -> None:

@@ -159,23 +159,23 @@ def test_fullness_is_the_largest_share_in_use_of_a_requested_resource(cluster_of
     )
     snapshot = Snapshot(cluster)
     rows = np.arange(3)
-    assert snapshot.fullness(shape("1"), rows).tolist() == [0.5, 0.75, 0.0]
-    assert snapshot.fullness(shape("1", memory="1Gi"), rows).tolist() == [0.75, 0.75, 0.0]
-    assert snapshot.fullness(shape(None), rows).tolist() == [0.1, 0.1, 0.0]
-    assert snapshot.fullness(shape(None, gpu=1), rows).tolist() == [0.0, 0.0, 0.0]
-    assert snapshot.fullness(shape("1"), rows[1:2]).tolist() == [0.75]
+    assert snapshot.fullness(shape("1"))[rows].tolist() == [0.5, 0.75, 0.0]
+    assert snapshot.fullness(shape("1", memory="1Gi"))[rows].tolist() == [0.75, 0.75, 0.0]
+    assert snapshot.fullness(shape(None))[rows].tolist() == [0.1, 0.1, 0.0]
+    assert snapshot.fullness(shape(None, gpu=1))[rows].tolist() == [0.0, 0.0, 0.0]
+    assert snapshot.fullness(shape("1"))[rows[1:2]].tolist() == [0.75]
 
 
 def test_the_pod_count_does_not_make_a_node_fuller_for_who_requests_something(cluster_of):
     snapshot = Snapshot(cluster_of(node("n1", cpu=8, pods=2), pod("a", cpu=2, node="n1")))
-    assert snapshot.fullness(shape("1"), np.array([0])).tolist() == [0.25]
-    assert snapshot.fullness(shape(None), np.array([0])).tolist() == [0.5]
+    assert snapshot.fullness(shape("1"))[np.array([0])].tolist() == [0.25]
+    assert snapshot.fullness(shape(None))[np.array([0])].tolist() == [0.5]
 
 
 def test_fullness_of_a_node_overcommitted_beyond_measure_is_a_large_number(cluster_of):
     huge = {"memory": MAX_AMOUNT}
     cluster = cluster_of(node("n1", memory=MAX_AMOUNT), *(pod(f"a-{at}", requests=huge, node="n1") for at in range(3)))
-    assert Snapshot(cluster).fullness(shape(None, memory=1), np.array([0])).tolist() == [2.0]
+    assert Snapshot(cluster).fullness(shape(None, memory=1))[np.array([0])].tolist() == [2.0]
 
 
 def test_amounts_are_by_column_and_none_where_a_resource_is_unheard_of(cluster_of):

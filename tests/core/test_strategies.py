@@ -71,6 +71,21 @@ def test_every_strategy_hands_out_what_was_asked_and_never_more_than_there_is_ro
     assert all(0 < number <= by_row[row] for row, number in shares)
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from((0.0, 0.5)), st.none()), min_size=1, max_size=40), st.data()
+)
+def test_pack_fills_as_if_all_nodes_had_been_sorted(given_, data):
+    caps, fullness, _ = zip(*given_, strict=True)
+    rank = data.draw(st.permutations(range(len(caps))))
+    count = data.draw(st.integers(1, sum(caps)))
+    left, expected = count, []
+    for row in sorted(range(len(caps)), key=lambda row: (-fullness[row], caps[row], rank[row])):
+        if left:
+            expected.append((row, min(left, caps[row])))
+            left -= expected[-1][1]
+    assert Pack().distribute(room(caps, fullness=list(fullness), rank=rank), count) == expected
+
+
 @given(candidates, st.data())
 def test_spread_never_gives_a_node_one_that_a_less_loaded_one_had_room_for(given_, data):
     caps, fullness, own = zip(*given_, strict=True)

@@ -254,6 +254,29 @@ def test_the_room_of_a_node_is_what_putting_members_there_one_by_one_finds(probl
     assert np.array_equal(snapshot.caps(asked), caps)
 
 
+@given(rich_problems(), st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), max_size=12))
+@settings(max_examples=150)
+def test_what_a_snapshot_knows_of_its_rows_is_what_a_fresh_look_finds(problem, steps):
+    """Room and fullness are kept and brought up to date by the rows that takes and undos have changed."""
+    cluster, _, members = problem
+    snapshot = Snapshot(cluster)
+    every = np.arange(snapshot.size)
+    marks = [snapshot.mark()]
+    for which, looks, undoes in steps:
+        asked = MemberClass(members[which % len(members)].shape)
+        row = next((row for row in every.tolist() if snapshot.fits(asked, row)), None)
+        if row is not None:
+            marks.append(snapshot.mark())
+            snapshot.take(row, asked, 1)
+        if undoes:
+            snapshot.undo(marks.pop() if len(marks) > 1 else 0)
+        if looks:
+            for each in {member.shape for member in members}:
+                known = snapshot.caps(MemberClass(each))
+                assert np.array_equal(known, snapshot._caps_of(MemberClass(each), every))  # noqa: SLF001
+                assert np.array_equal(snapshot.fullness(each), snapshot._fullness_of(each, every))  # noqa: SLF001
+
+
 @given(rich_problems(), st.lists(st.tuples(strategies, st.booleans()), max_size=6), st.data())
 @settings(max_examples=150)
 def test_undo_restores_the_snapshot_exactly_whatever_was_placed_since(problem, gangs, data):

@@ -102,15 +102,15 @@ class TestOrder:
             queue.done(job)
         assert order == [event("e"), condition("p"), status("g")]
 
-    def test_telling_takes_at_most_a_quarter_of_the_slots(self):
+    def test_telling_takes_at_most_half_of_the_slots(self):
         queue = backlog()
         for number in range(10):
             queue.add(event(str(number)), 0.0)
-        assert len(taken(queue)) == SLOTS // 4
+        assert len(taken(queue)) == SLOTS // 2
         finish(queue, event("0"))
-        assert taken(queue) == [event("2")]
+        assert taken(queue) == [event(str(SLOTS // 2))]
 
-    def test_reservations_are_not_limited_to_that_quarter(self):
+    def test_reservations_are_not_limited_to_that_half(self):
         queue = backlog()
         for number in range(SLOTS):
             queue.add(status(str(number), resource_version="1"), 0.0)
@@ -143,14 +143,14 @@ class TestOrder:
             queue.add(effect, 0.0)
         assert taken(queue) == [bind("b"), look_up("j"), evict("p"), event("e")]
 
-    def test_evictions_and_look_ups_take_at_most_half_of_the_slots(self):
+    def test_evictions_and_look_ups_take_at_most_a_quarter_of_the_slots(self):
         queue = backlog()
         for number in range(SLOTS):
             queue.add(evict(str(number)), 0.0)
         queue.add(look_up("j"), 0.0)
-        assert taken(queue) == [evict(str(number)) for number in range(SLOTS // 2)]
+        assert taken(queue) == [evict(str(number)) for number in range(SLOTS // 4)]
         finish(queue, evict("0"))
-        assert taken(queue) == [evict(str(SLOTS // 2))]
+        assert taken(queue) == [evict(str(SLOTS // 4))]
 
     def test_evictions_do_not_starve_while_bindings_never_end(self):
         queue = backlog(patience_s=1.0)
@@ -353,9 +353,9 @@ class Sender:
         self.last[about] = job.effect
         self.in_flight.append(job)
         telling = [other for other in self.in_flight if isinstance(other.effect, EmitEvent | PatchPodCondition)]
-        assert len(telling) <= SLOTS // 4
+        assert len(telling) <= SLOTS // 2
         undoing = [other for other in self.in_flight if isinstance(other.effect, EvictPod | LookUpOwner)]
-        assert len(undoing) <= SLOTS // 2
+        assert len(undoing) <= SLOTS // 4
         return True
 
     def finish_oldest(self) -> bool:

@@ -200,3 +200,18 @@ async def test_running_handles_what_is_posted_later():
     with pytest.raises(asyncio.CancelledError):
         await running
     assert rig.sent == [BIND]
+
+
+async def test_between_passes_events_gather_but_one_that_comes_while_nothing_happens_does_not_wait(monkeypatch):
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    rig = Rig(FakeMachine())
+    monkeypatch.setattr("gangsched.runtime.engine.asyncio.sleep", sleep)
+    for mono in (100.0, 100.004, 200.0):
+        rig.mono = mono
+        rig.inbox.post([GONE])
+        await rig.engine.step()
+    assert [round(seconds, 3) for seconds in slept if seconds] == [0.006]

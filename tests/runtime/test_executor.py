@@ -286,9 +286,9 @@ class TestEvictions:
         async with running() as rig:
             rig.executor.submit([evict(str(number)) for number in range(SLOTS)])
             await rig.settle()
-            assert rig.calls.qsize() == SLOTS // 2
+            assert rig.calls.qsize() == SLOTS // 4
             page = rig.metrics.render()
-            assert f'gangsched_effects_queued{{kind="EvictPod"}} {SLOTS // 2}.0'.encode() in page
+            assert f'gangsched_effects_queued{{kind="EvictPod"}} {SLOTS - SLOTS // 4}.0'.encode() in page
             assert b'gangsched_effects_queued{kind="LookUpOwner"} 0.0' in page
 
 
@@ -553,14 +553,14 @@ class TestDrain:
             rig.executor.submit([LOOK_UP])
             await rig.settle()
             draining = asyncio.create_task(rig.executor.drain(10))
-            for number in range(SLOTS // 2):
+            for number in range(SLOTS // 4):
                 await rig.settle()
                 assert not draining.done()
                 await rig.sent_and_answered(PodEvicted(uid=str(number)))
             assert await draining == 0
             assert rig.calls.empty()
-            assert len(rig.posted) == SLOTS // 2
-            dropped = f'gangsched_evictions_total{{result="Dropped"}} {SLOTS - SLOTS // 2}.0'
+            assert len(rig.posted) == SLOTS // 4
+            dropped = f'gangsched_evictions_total{{result="Dropped"}} {SLOTS - SLOTS // 4}.0'
             assert dropped in rig.metrics.render().decode()
 
     async def test_a_look_up_in_flight_without_an_answer_is_not_tried_again(self):

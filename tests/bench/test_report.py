@@ -1,0 +1,124 @@
+"""Lines, bars and the page of the benchmark, from figures that are given."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from bench import core, page, report
+from bench.bars import BARS, Bar
+from bench.runs import PERCENTILES
+from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZES_SWEPT
+from bench.timeline import Timeline
+
+
+def test_a_line_has_least_median_and_most_of_each_figure_and_the_ratio_run_by_run():
+    runs = [
+        {"bare_pods_per_s": 1000.0, "bare_s": 2.0, "pods_per_s": 900.0, "whole_s": 4.0},
+        {"bare_pods_per_s": 2000.0, "bare_s": 1.0, "pods_per_s": 1000.0, "whole_s": 3.0},
+        {"bare_pods_per_s": 1000.0, "bare_s": 2.0, "pods_per_s": 700.0, "whole_s": 5.0},
+    ]
+    line = report.line("a", runs)
+    assert line["scenario"] == "a"
+    assert line["runs"] == 3
+    assert line["ratio"] == [0.5, 0.7, 0.9]
+    assert line["whole_ratio"] == [1.0, 1.0, 1.5]
+    assert line["pods_per_s"] == [700.0, 900.0, 1000.0]
+
+
+def test_lines_replace_former_ones_of_their_scenario_and_leave_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path / "performance.jsonl")
+    report.keep([{"scenario": "a", "runs": 1}, {"scenario": "b", "runs": 1}])
+    every = report.keep([{"scenario": "a", "runs": 3}, {"scenario": "c", "runs": 3}])
+    assert [(line["scenario"], line["runs"]) for line in every] == [("a", 3), ("b", 1), ("c", 3)]
+    assert report.kept() == every
+
+
+@pytest.mark.parametrize(
+    ("bar", "line", "met"),
+    [
+        pytest.param(Bar(what="", scenario="a", figure="x", least=0.7), {"x": [0.1, 0.7, 0.9]}, True, id="median"),
+        pytest.param(
+            Bar(what="", scenario="a", figure="x", least=0.7), {"x": [0.1, 0.69, 0.9]}, False, id="too little"
+        ),
+        pytest.param(Bar(what="", scenario="a", figure="x", most=10), {"x": [9, 10, 11]}, True, id="at most"),
+        pytest.param(Bar(what="", scenario="a", figure="x", most=10), {"x": [9, 10.1, 11]}, False, id="too much"),
+        pytest.param(
+            Bar(what="", scenario="a", figure="x", most=10, scales=True),
+            {"x": [9, 19, 20], "bare_pods_per_s": [600, 637.5, 700]},
+            True,
+            id="a slower machine may take longer",
+        ),
+        pytest.param(
+            Bar(what="", scenario="a", figure="x", most=10, scales=True),
+            {"x": [9, 11, 20], "bare_pods_per_s": [2000, 3000, 4000]},
+            False,
+            id="a faster one has no less time and no more",
+        ),
+    ],
+)
+def test_the_median_is_held_against_the_bar(bar, line, met):
+    assert bar.met(line) is met
+
+
+def test_every_bar_is_read_from_a_scenario_that_is_measured():
+    titles = {scenario.title for scenario in (*ALL, *QUICK, *NODES_SWEPT, *SIZES_SWEPT)}
+    titles |= {title for title, _ in core.benchmarks(quick=False)}
+    assert {bar.scenario for bar in BARS} <= titles
+
+
+def test_the_page_says_which_bars_are_met_and_draws_what_is_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "PAGE", tmp_path / "performance.md")
+    monkeypatch.setattr(page, "IMAGES", tmp_path / "images")
+    figures = {bar.figure: [1.0, 2.0, 3.0] for bar in BARS}
+    figures |= {f"gang_ms_p{percent}": [1.0, 2.0, 3.0] for percent in PERCENTILES}
+    figures |= {"bare_pods_per_s": [1300.0, 1400.0, 1500.0], "pods_per_s": [900.0, 1000.0, 1100.0]}
+    page.write([{"scenario": scenario.title, "runs": 3, **figures} for scenario in (*ALL, *NODES_SWEPT)])
+    text = (tmp_path / "performance.md").read_text()
+    assert "| backlog 500 × 100 × 20: pods/s ÷ bare API server | ≥ 0.75 | 1 / **2** / 3 | met |" in text
+    assert "| 10,000 parked pods: then, of one core | ≤ 0.01 | 1 / **2** / 3 | **missed** |" in text
+    assert "| pod event to state | | not measured | |" in text
+    drawn = sorted(path.name for path in (tmp_path / "images").iterdir())
+    assert drawn == [f"performance-{name}.svg" for name in ("latency", "memory", "nodes", "sizes")]
+    for path in (tmp_path / "images").iterdir():
+        assert ET.parse(path).getroot().tag.endswith("svg")
+
+
+def test_a_timeline_reads_what_was_written_since_it_began_also_in_pieces(tmp_path):
+    log = tmp_path / "audit.log"
+
+    def entry(resource: str, subresource: str, name: str, second: int, code: int = 201) -> str:
+        return json.dumps(
+            {
+                "objectRef": {"resource": resource, "subresource": subresource, "name": name},
+                "responseStatus": {"code": code},
+                "requestReceivedTimestamp": f"2026-01-01T00:00:0{second}.000000Z",
+                "stageTimestamp": f"2026-01-01T00:00:0{second}.500000Z",
+            }
+        )
+
+    log.write_text(entry("pods", "binding", "before", 0) + "\n")
+    timeline = Timeline(log)
+    text = "\n".join(
+        [
+            entry("pods", "", "a", 1),
+            entry("pods", "binding", "a", 2),
+            entry("pods", "binding", "refused", 2, code=409),
+            entry("pods", "binding", "b", 4),
+            entry("podgroups", "status", "g", 5, code=200),
+            entry("pods", "status", "c", 6, code=200),
+            "",
+        ]
+    )
+    for piece in (text[:100], text[100:]):
+        with log.open("a") as file:
+            file.write(piece)
+        timeline.read()
+    assert timeline.bound.keys() == {"a", "b"}
+    assert timeline.last_bound - timeline.first_bound == 2.5
+    assert timeline.pods_per_s == pytest.approx(2 / 2.5)
+    assert timeline.created["a"] - timeline.first_bound == -0.5
+    assert timeline.told.keys() == {"g"}
+    assert timeline.explained.keys() == {"c"}

@@ -1,0 +1,49 @@
+"""Each kind of scenario in small, so that the benchmark runs when it is wanted; its figures say nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import runs
+from bench.lab import lab
+from bench.scenarios import Kind, Scenario
+
+SMALL = (
+    Scenario(kind=Kind.BACKLOG, nodes=10, gangs=4, size=3, mixed=True),
+    Scenario(kind=Kind.STREAM, nodes=3, gangs=4, size=3),
+    Scenario(kind=Kind.CONTENTION, nodes=2, gangs=4, size=3, node_cpus=3, fitting=6),
+    Scenario(kind=Kind.PARKED, nodes=2, gangs=2, size=3, pod_cpus=64, fitting=0),
+    Scenario(kind=Kind.FOOTPRINT, nodes=3, gangs=0, size=0, running=30),
+)
+EXPECTED = {
+    Kind.BACKLOG: {"bare_pods_per_s", "pods_per_s", "whole_s", "told_after_s", "cpu_s", "rss_mb"},
+    Kind.STREAM: {"bare_pods_per_s", "gang_ms_p50", "gang_ms_p99", "span_ms_p50", "cpu_ms_per_pod"},
+    Kind.CONTENTION: {"pods_per_s", "idle_cpu"},
+    Kind.PARKED: {"all_told_after_s", "idle_cpu"},
+    Kind.FOOTPRINT: {"rss_mb"},
+}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.kind.value)
+async def test_a_run_measures_what_it_says_and_leaves_nothing_behind(monkeypatch, scenario):
+    monkeypatch.setattr(runs, "IDLE_S", 0.2)
+    monkeypatch.setattr(runs, "TOLD_WITHIN_S", 0.0)
+    async with lab(scenario) as made:
+        figures = await runs.run(made)
+        assert figures.keys() >= EXPECTED[scenario.kind]
+        assert min(figures.values()) >= 0
+        assert await made.load.get_all("/api/v1/namespaces/default/pods") == []
+
+
+@pytest.mark.integration
+async def test_a_gang_bound_in_part_and_an_overcommitted_node_end_the_benchmark():
+    scenario = Scenario(kind=Kind.BACKLOG, nodes=1, gangs=1, size=3, node_cpus=2)
+    async with lab(scenario) as made:
+        pods = await made.load.add_pods()
+        await made.bind_bare(pods[:2])
+        with pytest.raises(RuntimeError, match=r"bound in part: \{'g0': 2\}"):
+            await made.check()
+        await made.bind_bare(pods[2:])
+        with pytest.raises(RuntimeError, match=r"more than they can hold.*\{'n0': 3000\}"):
+            await made.check()
