@@ -29,12 +29,10 @@ def main() -> None:
     parser.add_argument("part", nargs="*", help="only scenarios whose title contains this")
     chosen = parser.parse_args()
     scenarios = QUICK if chosen.quick else (*ALL, *NODES_SWEPT, *SIZES_SWEPT)
-    results = []
     for line in _measure(scenarios, parts=chosen.part, number=chosen.runs, quick=chosen.quick):
         print(json.dumps(line, ensure_ascii=False), flush=True)
-        results.append(line)
-    if chosen.write:
-        page.write(report.keep(results))
+        if chosen.write:
+            page.write(report.keep([line]))
 
 
 def _measure(scenarios: Iterable[Scenario], *, parts: list[str], number: int, quick: bool) -> Iterable[report.Line]:

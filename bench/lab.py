@@ -21,6 +21,7 @@ from testbed.workloads import Json
 
 _WITHIN_S = 600.0
 _LOOK_EVERY_S = 0.05
+_SILENT_S = 0.5
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 Figures = dict[str, float]
@@ -87,15 +88,19 @@ class Lab:
 
     async def until_told(self) -> float:
         """Wait until every PodGroup with bound pods says that it is scheduled; when the last was written."""
-        scheduled = self.scenario.to_bind // max(1, self.scenario.size)
-        async with asyncio.timeout(_WITHIN_S):
-            while not self.scenario.plain:
-                groups = await self.load.get_all(GROUPS)
-                if sum(_is_scheduled(group) for group in groups) >= scheduled:
-                    break
-                await asyncio.sleep(0.2)
-        self.timeline.read()
-        return max(self.timeline.told.values(), default=self.timeline.last_bound)
+        if self.scenario.plain:
+            return self.timeline.last_bound
+        scheduled = self.scenario.to_bind // self.scenario.size
+        while True:
+            # Asking for all groups costs the API server as much as telling many: not before it may be of use.
+            await self.until(lambda: len(self.timeline.told) >= scheduled and self._silent_s() >= _SILENT_S)
+            groups = await self.load.get_all(GROUPS)
+            if sum(_is_scheduled(group) for group in groups) >= scheduled:
+                return max(self.timeline.told.values())
+            await asyncio.sleep(_SILENT_S)
+
+    def _silent_s(self) -> float:
+        return time.time() - max(self.timeline.told.values())
 
     async def check(self) -> None:
         """See that the promises were kept.

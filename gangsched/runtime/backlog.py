@@ -5,8 +5,8 @@ Who goes first
     it. Next are evictions and the look-ups of owners before them: they undo gangs, which has a deadline, and take at
     most a quarter of the slots. The other status patches, pod conditions and Events only tell people and take at most
     half, so that a burst of bindings always finds slots. Neither takes any while a binding waits. So that they never
-    starve under an endless stream of bindings, one that has waited for `patience_s` may even then take one of two slots
-    of its sort.
+    starve under an endless stream of bindings, one that has waited for `patience_s`, or `telling_patience_s`, may even
+    then take one of two slots of its sort.
 
 What is never sent
     Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in
@@ -35,6 +35,9 @@ from gangsched.core.effects import (
 )
 from gangsched.core.model import GroupKey
 
+EVENTS_YIELD_S = 5.0
+"""An Event lets statuses and conditions go first that were decided at most so much later."""
+
 
 class Job(NamedTuple):
     """A write that waits: since when (seconds of any monotonic clock) and how often it was tried before."""
@@ -49,6 +52,11 @@ class Dropped(NamedTuple):
 
     bindings: int
     evictions: int
+
+
+def _turn(job: Job) -> float:
+    """Whose turn it is among what tells people: the oldest's, but Events yield to what people and programs wait for."""
+    return job.since + EVENTS_YIELD_S if isinstance(job.effect, EmitEvent) else job.since
 
 
 class _Newest:
@@ -101,6 +109,7 @@ class Backlog:
         *,
         slots: int,
         patience_s: float,
+        telling_patience_s: float,
         events_limit: int,
         on_event_dropped: Callable[[], None],
     ) -> None:
@@ -108,6 +117,7 @@ class Backlog:
         self._telling_slots = max(1, slots // 2)
         self._trickle_slots = min(2, self._telling_slots)
         self._patience_s = patience_s
+        self._telling_patience_s = telling_patience_s
         self._events_limit = events_limit
         self._on_event_dropped = on_event_dropped
         self._bindings: OrderedDict[tuple[str, str], Job] = OrderedDict()
@@ -253,17 +263,17 @@ class Backlog:
                 return self._statuses.take(key)
         if not self._bindings:
             return None
-        return self._next_overdue(now - self._patience_s) or self._bindings.popitem(last=False)[1]
+        return self._next_overdue(now) or self._bindings.popitem(last=False)[1]
 
-    def _next_overdue(self, since: float) -> Job | None:
-        """What has waited since then or longer, although bindings wait."""
+    def _next_overdue(self, now: float) -> Job | None:
+        """What has waited too long, although bindings wait."""
         if self._undoing and len(self._undoing_in_flight) < self._trickle_slots:
             effect, oldest = next(iter(self._undoing.items()))
-            if oldest.since <= since:
+            if oldest.since <= now - self._patience_s:
                 return self._take_undoing(effect)
         if self._telling < self._trickle_slots:
             told = self._oldest_telling()
-            if told is not None and told.since <= since:
+            if told is not None and told.since <= now - self._telling_patience_s:
                 return self._take_telling(told)
         return None
 
@@ -286,7 +296,7 @@ class Backlog:
         heads = [next(iter(waiting.ready.values())) for waiting in (self._statuses, self._conditions) if waiting.ready]
         if self._events:
             heads.append(self._events[0])
-        return min(heads, key=lambda job: job.since, default=None)
+        return min(heads, key=_turn, default=None)
 
     def _take_telling(self, job: Job) -> Job:
         self._telling += 1

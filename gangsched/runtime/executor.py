@@ -70,7 +70,8 @@ class Executor:
         backoff_s: float = 0.5,
         backoff_max_s: float = 30.0,
         patience_s: float = 1.0,
-        events_limit: int = 1000,
+        telling_patience_s: float = 5.0,
+        events_limit: int = 5000,
         allowed: Callable[[], bool] = lambda: True,
         monotonic: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
@@ -90,7 +91,11 @@ class Executor:
         self._jitter = jitter
         self._later = later
         self._backlog = Backlog(
-            slots=slots, patience_s=patience_s, events_limit=events_limit, on_event_dropped=metrics.event_dropped
+            slots=slots,
+            patience_s=patience_s,
+            telling_patience_s=telling_patience_s,
+            events_limit=events_limit,
+            on_event_dropped=metrics.event_dropped,
         )
         self._idle: deque[asyncio.Future[None]] = deque()
         self._retries: dict[Hashable, Timer] = {}

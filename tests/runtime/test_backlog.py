@@ -15,7 +15,7 @@ from gangsched.core.effects import (
     WithdrawBinding,
 )
 from gangsched.core.model import GroupKey, GroupStatus
-from gangsched.runtime.backlog import Backlog, Dropped, Job
+from gangsched.runtime.backlog import EVENTS_YIELD_S, Backlog, Dropped, Job
 
 SLOTS = 8
 
@@ -60,6 +60,7 @@ def backlog(*, patience_s: float = 1.0, events_limit: int = 100, dropped: list[N
     return Backlog(
         slots=SLOTS,
         patience_s=patience_s,
+        telling_patience_s=5 * patience_s,
         events_limit=events_limit,
         on_event_dropped=lambda: drops.append(None),
     )
@@ -89,18 +90,19 @@ class TestOrder:
         queue.add(status("g", resource_version="7"), 0.0)
         assert taken(queue) == [status("g", resource_version="7"), bind("b")]
 
-    def test_telling_takes_the_oldest_first_whatever_its_kind(self):
+    def test_telling_takes_the_oldest_first_but_events_yield_for_a_while(self):
         queue = backlog()
         queue.add(event("e"), 1.0)
         queue.add(status("g"), 3.0)
         queue.add(condition("p"), 2.0)
+        queue.add(status("late"), 1.0 + EVENTS_YIELD_S + 0.1)
         order = []
-        for _ in range(3):
+        for _ in range(4):
             job = queue.next(3.0)
             assert job is not None
             order.append(job.effect)
             queue.done(job)
-        assert order == [event("e"), condition("p"), status("g")]
+        assert order == [condition("p"), status("g"), event("e"), status("late")]
 
     def test_telling_takes_at_most_half_of_the_slots(self):
         queue = backlog()
@@ -125,8 +127,8 @@ class TestOrder:
         queue.add(event("e"), 0.0)
         for number in range(20):
             queue.add(bind(str(number)), 0.0)
-        assert event("e") not in taken(queue, 0.9, most=10)
-        assert queue.next(1.0) == Job(event("e"), 0.0)
+        assert event("e") not in taken(queue, 4.9, most=10)
+        assert queue.next(5.0) == Job(event("e"), 0.0)
 
     def test_impatient_telling_takes_at_most_two_slots_from_waiting_bindings(self):
         queue = backlog(patience_s=1.0)
