@@ -64,8 +64,22 @@ BARS = (
         most=1.33,
     ),
     Bar(
+        what=f"{_SMALL}: process start → last binding, less 2 s, ÷ the bare time",
+        scenario=_SMALL,
+        figure="whole_ratio",
+        most=1.33,
+    ),
+    Bar(
         what=f"{_BACKLOG}: last binding → last group’s status",
         scenario=_BACKLOG,
+        figure="told_after_s",
+        most=5.0,
+        unit="s",
+        scales=True,
+    ),
+    Bar(
+        what=f"{_SMALL}: last binding → last group’s status",
+        scenario=_SMALL,
         figure="told_after_s",
         most=5.0,
         unit="s",

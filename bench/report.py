@@ -25,9 +25,8 @@ def line(title: str, found: Sequence[Figures]) -> Line:
     """
     figures = [dict(each) for each in found]
     for each in figures:
-        if "pods_per_s" in each:
-            each["ratio"] = each["pods_per_s"] / each["bare_pods_per_s"]
         if "whole_s" in each:
+            each["ratio"] = each["pods_per_s"] / each["bare_pods_per_s"]
             each["whole_ratio"] = (each["whole_s"] - START_S) / each["bare_s"]
     names = dict.fromkeys(name for each in figures for name in each)
     return {"scenario": title, "runs": len(figures)} | {

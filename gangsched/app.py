@@ -194,11 +194,12 @@ class _Shell:
         self._kopf = tasks.create_task(self._run_kopf(), name="kopf")
         await self._kopf_ready.wait()
         _take_signals(self._stop)
-        await asyncio.gather(self._await_kopf(), self._session.warm(self._settings.bind_concurrency))
+        await self._await_kopf()
         for synced in (self._feed.synced, *(reflector.synced for reflector in self._reflectors)):
             await synced.wait()
         if self._leadership is not None:
             await self._lead(self._leadership, tasks)
+        await self._session.warm(self._settings.bind_concurrency)
         self._inbox.post((Synced(),))
         _log.info("everything is listed; scheduling begins")
 

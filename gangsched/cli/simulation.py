@@ -65,7 +65,7 @@ def simulate(world: World, policy: Policy) -> Outcome:
 
 class _Simulation:
     def __init__(self, world: World, policy: Policy) -> None:
-        self._machine = Machine(policy)
+        self._machine = Machine(policy, look_s_per_pod=0.0)
         self._policy = policy
         self._start = self._now = world.start
         self._pods = {pod.uid: pod for pod in world.pods}

@@ -117,12 +117,20 @@ def _go_on(gang: Gang, now: float) -> None:
     if not run.began or run.ended:
         return
     for pod in [pod for pod in gang.pods.values() if pod.phase in ENDED]:
-        if pod.phase is PodPhase.SUCCEEDED and pod.uid not in run.past:
-            run.succeeded[pod.uid] = role_of(pod)
-        elif pod.phase is PodPhase.FAILED and pod.uid not in run.past and pod.uid not in run.failed:
-            run.failed.add(pod.uid)
-            if pod.rejected:
-                gang.avoided[pod.node] = now + AVOIDED_S
+        note_ended(gang, pod, now)
+
+
+def note_ended(gang: Gang, pod: Pod, now: float) -> None:
+    """Note that a member has ended, if it belongs to the run under way; once it is gone nothing else would tell."""
+    run = gang.run
+    if not run.began or run.ended or pod.uid in run.past:
+        return
+    if pod.phase is PodPhase.SUCCEEDED:
+        run.succeeded[pod.uid] = role_of(pod)
+    elif pod.phase is PodPhase.FAILED and pod.uid not in run.failed:
+        run.failed.add(pod.uid)
+        if pod.rejected:
+            gang.avoided[pod.node] = now + AVOIDED_S
 
 
 def _end_run(gang: Gang) -> None:

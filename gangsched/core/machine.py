@@ -82,7 +82,8 @@ class Stats:
 class Machine:
     """Events in, effects out. The only owner of the state; see the module's docstring."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, *, look_s_per_pod: float = LOOK_S_PER_POD) -> None:
+        self._look_s_per_pod = look_s_per_pod
         self.cluster = Cluster()
         self.gangs: dict[GroupKey, Gang] = {}
         self.assessments: dict[GroupKey, Assessment] = {}
@@ -172,9 +173,9 @@ class Machine:
             case PodSeen(pod):
                 self._members.pod_seen(pod)
             case PodGone(uid):
-                self._members.pod_gone(uid)
+                self._members.pod_gone(uid, now)
             case PodsReplaced(pods):
-                self._members.pods_replaced(pods)
+                self._members.pods_replaced(pods, now)
             case GroupSeen(group):
                 self._members.group_seen(group, now=now, synced=self._synced)
             case GroupGone(key):
@@ -313,7 +314,7 @@ class Machine:
 
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         if len(gang.pods) > LARGE:
-            gang.look_at = now + len(gang.pods) * LOOK_S_PER_POD
+            gang.look_at = now + len(gang.pods) * self._look_s_per_pod
         bindings.reconcile(gang, self.cluster)
         terms, hindrance = resolve(gang, gang.live(), policy=self._policy, priority_classes=self._priority_classes)
         gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION

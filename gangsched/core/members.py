@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gangsched.core import adoption, bindings, clock
+from gangsched.core import adoption, bindings, clock, life
 from gangsched.core.cluster import Cluster
 from gangsched.core.gang import Binding, BindState, Gang, Run, Told
 from gangsched.core.model import Group, GroupKey, Pod
@@ -43,12 +43,13 @@ class Members:
 
     # Pods
 
-    def pods_replaced(self, pods: Sequence[Pod]) -> None:
-        """These are all the pods there are."""
+    def pods_replaced(self, pods: Sequence[Pod], now: float) -> None:
+        """These are all the pods there are. Every gang is looked at: what was told of it may have been lost."""
         for uid in sorted((self._cluster.pods.keys() | self._key_of.keys()) - {pod.uid for pod in pods}):
-            self.pod_gone(uid)
+            self.pod_gone(uid, now)
         for pod in pods:
             self.pod_seen(pod)
+        self.dirty.update(dict.fromkeys(self._key_of.values()))
 
     def pod_seen(self, pod: Pod) -> None:
         """A pod exists in this form. Most of what a kubelet writes of a pod is not known here and changes nothing."""
@@ -87,11 +88,15 @@ class Members:
         else:
             gang.inherited.add(pod.uid)
 
-    def pod_gone(self, uid: str) -> None:
-        """A pod exists no longer."""
+    def pod_gone(self, uid: str, now: float) -> None:
+        """A pod exists no longer. Its end may have been seen just before, and its gang not been looked at since."""
         self.sent.pop(uid, None)
         key = self._key_of.get(uid)
         if key is not None:
+            gang = self._gangs[key]
+            pod = gang.pods.get(uid)
+            if pod is not None:
+                life.note_ended(gang, pod, now)
             self._leave(uid, key)
         self._cluster.remove_pod(uid)
 
@@ -113,7 +118,9 @@ class Members:
         if binding is None or binding.state is BindState.HELD:
             bindings.release(gang, self._cluster, uid)
             return None
-        return gang.bindings.pop(uid)
+        del gang.bindings[uid]
+        pod = self._cluster.pods.get(uid)
+        return None if pod is not None and pod.node else binding
 
     def _ours(self, pod: Pod) -> bool:
         return pod.scheduler in self._policy.scheduler_names

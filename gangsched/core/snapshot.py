@@ -26,6 +26,8 @@ Mask = npt.NDArray[np.bool_]
 MOST_HEEDED = 1 << 52
 """A nominated pod counts with no more of a resource: nobody looks whether its node has that much, and sums of absurd
 amounts would overflow."""
+MOST_KNOWN = 256
+"""For so many classes, and shapes, it is kept what is known by row: with thousands of them it would take gigabytes."""
 MOST = 1 << 31
 """No row is said to take more members than this, so that sums over all rows stay far from overflow."""
 
@@ -253,6 +255,8 @@ class Snapshot:
             rows = np.unique(np.concatenate(self._changed[before.changes :]))
             values = before.values.copy()
             values[rows] = of(key, rows)
+        if before is None and len(known) >= MOST_KNOWN:
+            del known[next(iter(known))]
         known[key] = _Known(values, len(self._changed))
         return values
 

@@ -23,6 +23,7 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _CONNECTIONS = 100
 _CONNECT_TIMEOUT_S = 10.0
 _KEEP_ALIVE_S = 60.0
+_WARM_S = 1.0
 _READ_BUFFER_BYTES = 1 << 20
 _STATUS = msgspec.json.Decoder(Status)
 
@@ -136,10 +137,12 @@ class ApiSession:
             answer.close()
 
     async def warm(self, connections: int) -> None:
-        """Open so many connections, so that as many requests at once need not wait for them; what fails is left out."""
+        """Open so many connections, so that as many requests at once need not wait for them.
+
+        What fails, or takes longer than a second, is left out.
+        """
         await asyncio.gather(
-            *(self.request("GET", "/version", timeout_s=_CONNECT_TIMEOUT_S) for _ in range(connections)),
-            return_exceptions=True,
+            *(self.request("GET", "/version", timeout_s=_WARM_S) for _ in range(connections)), return_exceptions=True
         )
 
     async def close(self) -> None:

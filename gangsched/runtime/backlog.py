@@ -39,6 +39,10 @@ EVENTS_YIELD_S = 5.0
 """An Event lets statuses and conditions go first that were decided at most so much later."""
 
 
+EVENTS_AT_END = 500
+"""So many Events are still sent at the end: whoever takes over must not wait for thousands."""
+
+
 class Job(NamedTuple):
     """A write that waits: since when (seconds of any monotonic clock) and how often it was tried before."""
 
@@ -115,7 +119,7 @@ class Backlog:
     ) -> None:
         self._undoing_slots = max(1, slots // 4)
         self._telling_slots = max(1, slots // 2)
-        self._trickle_slots = min(2, self._telling_slots)
+        self._trickle_slots = min(2, self._undoing_slots)
         self._patience_s = patience_s
         self._telling_patience_s = telling_patience_s
         self._events_limit = events_limit
@@ -242,12 +246,15 @@ class Backlog:
         self._telling -= 1
 
     def close(self) -> Dropped:
-        """Forget all bindings, evictions, look-ups and conditions that wait; the rest may still be sent."""
+        """Forget all bindings, evictions, look-ups and conditions that wait, and all but the newest Events."""
         dropped = Dropped(bindings=self.waiting(BindPod), evictions=self.waiting(EvictPod))
         self._bindings.clear()
         self._bindings_behind.clear()
         self._undoing.clear()
         self._conditions.clear()
+        while len(self._events) > EVENTS_AT_END:
+            self._events.popleft()
+            self._on_event_dropped()
         return dropped
 
     def _append_event(self, job: Job) -> None:

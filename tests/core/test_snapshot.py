@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gangsched.core.cluster import Cluster
 from gangsched.core.model import HostPort, PodTerm
 from gangsched.core.quantity import MAX_AMOUNT
-from gangsched.core.snapshot import MOST, MemberClass, Snapshot
+from gangsched.core.snapshot import MOST, MOST_KNOWN, MemberClass, Snapshot
 from tests.builders import GPU, node, pod, shape
 
 
@@ -207,3 +208,13 @@ def test_the_largest_amounts_are_compared_exactly(cluster_of, given, asked, fits
     snapshot = Snapshot(cluster_of(node("n1", memory=given)))
     assert snapshot.fits(member(None, memory=asked), 0) is fits
     assert caps(snapshot, member(None, memory=asked)) == [int(fits)]
+
+
+def test_of_thousands_of_classes_only_the_last_are_kept_and_all_are_right():
+    cluster = Cluster()
+    cluster.set_node(node("n1", cpu=1000, pods=5000))
+    snapshot = Snapshot(cluster)
+    for number in range(1, 2 * MOST_KNOWN):
+        assert snapshot.caps(member(number)).tolist() == [1000 // number]
+    assert snapshot.caps(member(1)).tolist() == [1000]
+    assert len(snapshot._caps) == MOST_KNOWN  # noqa: SLF001 - memory shows nowhere else

@@ -15,7 +15,7 @@ from gangsched.core.effects import (
     WithdrawBinding,
 )
 from gangsched.core.model import GroupKey, GroupStatus
-from gangsched.runtime.backlog import EVENTS_YIELD_S, Backlog, Dropped, Job
+from gangsched.runtime.backlog import EVENTS_AT_END, EVENTS_YIELD_S, Backlog, Dropped, Job
 
 SLOTS = 8
 
@@ -416,3 +416,16 @@ def test_a_binding_waits_for_its_pods_condition_in_flight_which_is_not_tried_aga
     assert meanwhile == []
     assert superseded
     assert taken(queue) == [bind("a")]
+
+
+def test_at_the_end_only_the_newest_events_are_still_sent():
+    dropped: list[None] = []
+    queue = backlog(events_limit=2 * EVENTS_AT_END, dropped=dropped)
+    for number in range(EVENTS_AT_END + 3):
+        queue.add(event(str(number)), 0.0)
+    queue.close()
+    assert queue.waiting(EmitEvent) == EVENTS_AT_END
+    assert len(dropped) == 3
+    job = queue.next(0.0)
+    assert job is not None
+    assert job.effect == event("3")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from gangsched.core.effects import BindPod, EmitEvent, PatchStatus
-from gangsched.core.events import GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.effects import BindPod, EmitEvent, EvictPod, PatchPodCondition, PatchStatus
+from gangsched.core.events import GroupSeen, NodeSeen, PodBound, PodGone, PodSeen, PodsReplaced, Synced, TimePassed
 from gangsched.core.machine import Machine
+from gangsched.core.model import Declaration, OnDegraded, PodPhase
 from gangsched.core.policy import Policy
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
@@ -72,3 +76,46 @@ def test_an_event_that_changes_nothing_costs_no_look_at_its_group():
     assert machine.assessments[key("a")] is before
     machine.handle([PodSeen(pod("a-0", phase="Running", node="n1"))], 1000.6)
     assert machine.assessments[key("a")] is not before
+
+
+@pytest.mark.parametrize("size", [20, 300])
+def test_a_member_that_succeeds_and_is_deleted_before_the_next_look_has_succeeded_all_the_same(size):
+    harness = Harness()
+    harness.add(node(cpu=400, pods=400), group("a", min_member=size, on_degraded=OnDegraded.RESTART), *pods("a", size))
+    harness.wait(5)
+    harness.run_pods()
+    harness.wait(5)
+    done = replace(harness.pod("default/a-0"), phase=PodPhase.SUCCEEDED)
+    now = harness.now
+    machine = harness.machine
+    machine.handle([PodSeen(replace(harness.pod("default/a-1"), told_message="x"))], now + 0.001)
+    machine.handle([PodSeen(done), PodGone(done.uid)], now + 0.002)
+    effects = machine.handle([TimePassed()], now + 0.2)
+    effects += machine.handle([TimePassed()], now + 30)
+    assert not [effect for effect in effects if isinstance(effect, EvictPod)]
+    assert machine.gangs[key("a")].run.succeeded == {done.uid: ""}
+
+
+def test_a_relabelled_bound_member_of_a_large_group_is_nobodys_quorum():
+    harness = Harness()
+    harness.add(node(cpu=400, pods=400), group("a", min_member=300), group("b", min_member=2))
+    harness.settle()
+    members = pods("a", 300)
+    machine, now = harness.machine, harness.now
+    machine.handle([PodSeen(member) for member in members], now)
+    bound = replace(members[0], node="n1")
+    machine.handle([PodBound(bound.uid, "n1")], now + 0.0001)
+    machine.handle([PodSeen(bound)], now + 0.0002)
+    machine.handle([PodSeen(replace(bound, declaration=Declaration("b")))], now + 0.0003)
+    machine.handle([TimePassed()], now + 1)
+    assert machine.gangs[key("b")].inherited == set()
+
+
+def test_a_new_list_of_pods_looks_at_every_group_so_that_what_was_lost_is_told_again():
+    machine = Machine(Policy())
+    waiting = pod("a-0", cpu=99, group="")
+    machine.handle([NodeSeen(node("n1")), PodSeen(waiting), Synced()], 1000.0)
+    machine.handle([TimePassed()], 1002.0)
+    machine.handle([PodsReplaced((waiting,))], 1200.0)
+    effects = machine.handle([TimePassed()], 1202.0)
+    assert [effect.uid for effect in effects if isinstance(effect, PatchPodCondition)] == [waiting.uid]
