@@ -49,7 +49,7 @@ bench: setup ## every benchmark, one JSON line each; writes docs/performance.md 
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m bench --write
 
-bench-quick: setup ## the most telling benchmarks in three minutes
+bench-quick: setup ## the most telling benchmarks in less than three minutes
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m bench --quick
 

@@ -28,7 +28,7 @@ Figures = dict[str, float]
 
 
 class Lab:
-    """A control plane with the scenario's nodes, and nothing else on it; an asynchronous context manager by `open`."""
+    """A control plane with the scenario's nodes, and nothing else on it; `lab` makes one."""
 
     def __init__(self, control_plane: ControlPlane, load: Load, scenario: Scenario) -> None:
         self.load = load
@@ -39,9 +39,10 @@ class Lab:
     async def bare(self) -> Figures:
         """What the API server takes when nobody plans: the scenario's pods that have room, bound and then deleted."""
         pods = await self.load.add_pods()
-        rate = await self.bind_bare(pods[: self.scenario.to_bind or len(pods)])
+        fitting = pods[: self.scenario.to_bind or len(pods)]
+        rate = await self.bind_bare(fitting)
         await self.load.clear()
-        return {"bare_pods_per_s": rate, "bare_s": (self.scenario.to_bind or len(pods)) / rate}
+        return {"bare_pods_per_s": rate, "bare_s": len(fitting) / rate}
 
     async def bind_bare(self, pods: list[Made]) -> float:
         """Bind these without a plan; how many per second."""
@@ -123,7 +124,7 @@ class Lab:
 
 @asynccontextmanager
 async def lab(scenario: Scenario) -> AsyncIterator[Lab]:
-    """A control plane of its own for one scenario, with its nodes, warmed up by one round of bare bindings."""
+    """A control plane of its own for one scenario, with its nodes and no pods."""
     with ControlPlane(
         controllers=False,
         kwok=False,
