@@ -19,9 +19,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from gangsched.core.events import Event, PodSeen, PodsReplaced
+from bench.timeline import AUDIT_POLICY, Timeline
+from gangsched.api.conversion import group_from_object
+from gangsched.core.events import Event, GroupGone, GroupSeen, GroupsReplaced, PodSeen, PodsReplaced
+from gangsched.core.model import Group, GroupKey
 from gangsched.kube.reflector import Reflector
-from gangsched.kube.resources import PODS
+from gangsched.kube.resources import PODS, Resource
 from gangsched.kube.session import ApiSession, connect
 from testbed import crds
 from testbed.control_plane import ControlPlane
@@ -39,32 +42,45 @@ NAMESPACE = "healthy"
 BOUND_WITHIN_S = 1.0
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _GROUPS = f"/apis/gangsched.io/v1alpha1/namespaces/{NAMESPACE}/podgroups"
+_HEALTHY_PODS = replace(PODS, path=_PODS)
+_HEALTHY_GROUPS = Resource[Group](
+    name="podgroups",
+    path=_GROUPS,
+    read=lambda raw: (None, group_from_object(msgspec.json.decode(raw))),
+    seen=lambda group: GroupSeen(group=group),
+    gone=lambda meta: GroupGone(key=GroupKey(NAMESPACE, meta.name or "")),
+    replaced=lambda groups: GroupsReplaced(groups=groups),
+)
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 class Seen:
-    """When pods were first seen bound, in monotonic seconds, by name."""
+    """When PodGroups and pods were first seen at all, and pods first seen bound, in epoch seconds, by name."""
 
     def __init__(self) -> None:
         self.at: dict[str, float] = {}
+        self.bound_at: dict[str, float] = {}
         self._changed = asyncio.Event()
 
     def post(self, events: Iterable[Event]) -> None:
-        """Take what a reflector of pods posts."""
+        """Take what a reflector posts."""
         for event in events:
+            if isinstance(event, GroupSeen):
+                self.at.setdefault(event.group.key.name, time.time())
             pods = event.pods if isinstance(event, PodsReplaced) else [event.pod] if isinstance(event, PodSeen) else []
             for pod in pods:
+                self.at.setdefault(pod.name, time.time())
                 if pod.node:
-                    self.at.setdefault(pod.name, time.monotonic())
+                    self.bound_at.setdefault(pod.name, time.time())
         self._changed.set()
 
     async def wait_for(self, names: Iterable[str]) -> float:
         """Wait until all these pods are bound; when the last one was."""
         async with asyncio.timeout(60):
-            while not all(name in self.at for name in names):
+            while not all(name in self.bound_at for name in names):
                 self._changed.clear()
                 await self._changed.wait()
-        return max(self.at[name] for name in names)
+        return max(self.bound_at[name] for name in names)
 
     def watch_events(self, resource: str, count: int) -> None:
         """Nobody counts."""
@@ -76,7 +92,9 @@ class Seen:
 @pytest.fixture
 def lone_control_plane() -> Iterator[ControlPlane]:
     """A control plane of its own, whose nodes and pods nobody else has to bear."""
-    with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as running:
+    with ControlPlane(
+        controllers=False, kwok=False, not_ready_taint=False, audit=True, audit_policy=AUDIT_POLICY
+    ) as running:
         crds.install(running)
         for name in (*NAMESPACES, NAMESPACE):
             running.api.post("/api/v1/namespaces", {"metadata": {"name": name}})
@@ -90,60 +108,68 @@ def lone_control_plane() -> Iterator[ControlPlane]:
 async def test_odd_objects_neither_stop_the_operator_nor_delay_a_healthy_group_by_a_second(
     lone_control_plane: ControlPlane, record_property: Callable[[str, object], None]
 ) -> None:
-    """A group's delay runs from the answer to the creation of its last member to its last binding on a watch.
+    """A group's own delay runs from when this test's watches saw it with all its members to its last binding's request.
 
-    It is made of the operator's own and of what the API server needs to bring the members to the watch, to bind them
-    and to bring that to the watch, which is about what it has just needed to create them: that is taken off. The median
-    of all groups must be within the second, and nine in ten; the rest is for the machine's other work.
+    That is the operator's part. What the API server needs on a machine that it shares with its load is told and not
+    judged: it may take it a second to bring an object to a watch, and another to answer a binding.
     """
+    timeline = Timeline(lone_control_plane.audit_log)
     with Operator(lone_control_plane) as operator:
         session = await connect(kubeconfig=str(lone_control_plane.kubeconfig))
         seen = Seen()
-        watch = Reflector(session, replace(PODS, path=_PODS), seen.post, observer=seen)
-        watching = asyncio.create_task(watch.run())
+        watches = [
+            Reflector(session, watched, seen.post, observer=seen) for watched in (_HEALTHY_PODS, _HEALTHY_GROUPS)
+        ]
+        watching = [asyncio.create_task(watch.run()) for watch in watches]
         try:
-            await watch.synced.wait()
+            for watch in watches:
+                await watch.synced.wait()
             child = lone_control_plane.spawn(
                 "flood",
                 [sys.executable, flood.__file__, str(lone_control_plane.kubeconfig), str(SEED), str(OBJECTS)],
                 env={"PYTHONPATH": str(_ROOT)},
             )
-            delays: list[tuple[float, float]] = []
+            waits: list[float] = []
             while child.poll() is None:
-                delays.append(await _delay(session, seen, f"healthy-{len(delays)}"))
-                await asyncio.sleep(max(0.0, 1.0 - delays[-1][0]))
+                waits.append(await _bound_after_s(session, seen, f"healthy-{len(waits)}"))
+                await asyncio.sleep(max(0.0, 1.0 - waits[-1]))
         finally:
-            watching.cancel()
+            for task in watching:
+                task.cancel()
             await session.close()
         outcome = json.loads(child.log.read_text().splitlines()[-1])
-        own = sorted(delay - bare for delay, bare in delays)
-        median = statistics.median(delay for delay, _ in delays)
-        passes = operator.metric("gangsched_pass_duration_seconds_count")
-        long = max(0.0, passes - operator.metric("gangsched_pass_duration_seconds_bucket", le="1.0"))
+        timeline.read()
+        own = [_own_delay_s(seen, timeline, f"healthy-{number}") for number in range(len(waits))]
         said = (
-            f"{outcome['created']} created, {outcome['refused']} refused, {len(delays)} healthy groups; delay: median "
-            f"{median:.2f} s, longest {max(delays)[0]:.2f} s; less the API server's: longest {own[-1]:.2f} s; "
-            f"{long:g} of {passes:g} passes took over a second by the clock"
+            f"{outcome['created']} created, {outcome['refused']} refused, {len(own)} healthy groups; own delay: median "
+            f"{statistics.median(own):.2f} s, longest {max(own):.2f} s; with the API server's: median "
+            f"{statistics.median(waits):.2f} s, longest {max(waits):.2f} s"
         )
         record_property("figures", said)
         assert child.poll() == 0, child.log.read_text()
         assert outcome["created"] > OBJECTS // 2, outcome
-        assert median < BOUND_WITHIN_S, said
-        assert own[len(own) * 9 // 10] < BOUND_WITHIN_S, f"{said}: {delays}"
+        assert max(own) < BOUND_WITHIN_S, f"{said}: {own}"
         assert operator.child.poll() is None
         assert operator.get("/readyz")[0] == 200
         assert "Traceback" not in operator.log
 
 
-async def _delay(session: ApiSession, seen: Seen, name: str) -> tuple[float, float]:
-    """Create a group of five and wait until it is bound: its delay, and how long its creation took, in seconds."""
-    began = time.monotonic()
+async def _bound_after_s(session: ApiSession, seen: Seen, name: str) -> float:
+    """Create a group of five and wait until it is bound: how long that took from the answer to its last creation."""
     await _post(session, _GROUPS, pod_group(name, min_member=SIZE))
-    members = [member(f"{name}-{index}", name, requests={HEALTHY: "1"}) for index in range(SIZE)]
+    members = [member(pod, name, requests={HEALTHY: "1"}) for pod in _members(name)]
     await asyncio.gather(*(_post(session, _PODS, manifest) for manifest in members))
-    created = time.monotonic()
-    bound = await seen.wait_for([manifest["metadata"]["name"] for manifest in members])
-    return bound - created, created - began
+    created = time.time()
+    return await seen.wait_for(_members(name)) - created
+
+
+def _members(name: str) -> list[str]:
+    return [f"{name}-{index}" for index in range(SIZE)]
+
+
+def _own_delay_s(seen: Seen, timeline: Timeline, name: str) -> float:
+    last_seen = max(seen.at[each] for each in (name, *_members(name)))
+    return max(timeline.bound[pod][0] for pod in _members(name)) - last_seen
 
 
 async def _post(session: ApiSession, path: str, manifest: dict[str, Any]) -> None:
