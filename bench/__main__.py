@@ -18,6 +18,9 @@ from bench.lab import Figures, lab
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZES_SWEPT, Scenario
 
 RUNS = 3
+BRIEF_RUNS = 3
+"""So many times as often the two scenarios of bench-quick are run when all are: theirs last a second or two, in which a
+machine's other work changes a rate by a fifth."""
 
 
 def main() -> None:
@@ -41,7 +44,8 @@ def _measure(scenarios: Iterable[Scenario], *, parts: list[str], number: int, qu
             yield report.line(title, [measure() for _ in range(number)])
     for scenario in scenarios:
         if _is_chosen(scenario.title, parts):
-            yield report.line(scenario.title, uvloop.run(_runs(scenario, number)))
+            times = number if quick or scenario not in QUICK else number * BRIEF_RUNS
+            yield report.line(scenario.title, uvloop.run(_runs(scenario, times)))
 
 
 def _is_chosen(title: str, parts: list[str]) -> bool:

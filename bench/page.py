@@ -41,8 +41,9 @@ _PLOTS = """
 
 ## All scenarios
 
-`kind nodes × gangs × size`: a *backlog* exists before gangsched starts, a *stream* comes while it runs, under
-*contention* twice as much is wanted as there is, and *parked* pods fit nowhere.
+`kind nodes × gangs × size`: a *backlog* exists before gangsched starts, a *stream* comes while it runs, created as fast
+as the API server takes it (8 requests in flight; more are not faster, they wait), under *contention* twice as much is
+wanted as there is, and *parked* pods fit nowhere.
 
 """
 _CORE = """

@@ -4,9 +4,10 @@ Who goes first
     A binding takes any free slot, and so does a conditional status write: it is a reservation, and bindings wait for
     it. Next are evictions and the look-ups of owners before them: they undo gangs, which has a deadline, and take at
     most a quarter of the slots. The other status patches, pod conditions and Events only tell people and take at most
-    half, so that a burst of bindings always finds slots. Neither takes any while a binding waits. So that they never
-    starve under an endless stream of bindings, one that has waited for `patience_s`, or `telling_patience_s`, may even
-    then take one of two slots of its sort.
+    half, so that a burst of bindings always finds slots, and two while a binding is in flight, so that a gang's bindings
+    have the API server to themselves. Neither takes any while a binding waits. So that they never starve under an
+    endless stream of bindings, one that has waited for `patience_s`, or `telling_patience_s`, may even then take one of
+    two slots of its sort.
 
 What is never sent
     Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in
@@ -133,6 +134,7 @@ class Backlog:
         self._conditions = _Newest()
         self._events: deque[Job] = deque()
         self._telling = 0
+        self._binding = 0
         self._in_flight = 0
 
     @property
@@ -230,6 +232,7 @@ class Backlog:
         self._in_flight -= 1
         match job.effect:
             case BindPod():
+                self._binding -= 1
                 return
             case EvictPod() | LookUpOwner() as effect:
                 self._undoing_in_flight.discard(effect)
@@ -270,7 +273,11 @@ class Backlog:
                 return self._statuses.take(key)
         if not self._bindings:
             return None
-        return self._next_overdue(now) or self._bindings.popitem(last=False)[1]
+        overdue = self._next_overdue(now)
+        if overdue is not None:
+            return overdue
+        self._binding += 1
+        return self._bindings.popitem(last=False)[1]
 
     def _next_overdue(self, now: float) -> Job | None:
         """What has waited too long, although bindings wait."""
@@ -294,7 +301,7 @@ class Backlog:
         return self._undoing.pop(effect)
 
     def _next_telling(self) -> Job | None:
-        if self._telling >= self._telling_slots:
+        if self._telling >= (self._trickle_slots if self._binding else self._telling_slots):
             return None
         oldest = self._oldest_telling()
         return self._take_telling(oldest) if oldest is not None else None

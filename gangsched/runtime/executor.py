@@ -160,6 +160,9 @@ class Executor:
                 self._idle.append(woken)
                 await woken
                 continue
+            if not self._backlog.empty:
+                # There may be work for one more: an answer can free more slots than the one it came in.
+                self._wake(1)
             if self._allowed():
                 await self._send(job)
             else:

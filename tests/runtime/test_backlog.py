@@ -112,6 +112,15 @@ class TestOrder:
         finish(queue, event("0"))
         assert taken(queue) == [event(str(SLOTS // 2))]
 
+    def test_telling_takes_two_slots_while_a_binding_is_in_flight(self):
+        queue = backlog()
+        queue.add(bind("b"), 0.0)
+        for number in range(10):
+            queue.add(event(str(number)), 0.0)
+        assert taken(queue) == [bind("b"), event("0"), event("1")]
+        finish(queue, bind("b"))
+        assert taken(queue) == [event(str(number)) for number in range(2, SLOTS // 2)]
+
     def test_reservations_are_not_limited_to_that_half(self):
         queue = backlog()
         for number in range(SLOTS):

@@ -89,6 +89,7 @@ class Rig:
     posted: list[Event] = field(default_factory=list)
     gone: list[GroupKey] = field(default_factory=list)
     timers: list[FakeTimer] = field(default_factory=list)
+    slots: int = SLOTS
     attempts: int = 3
     may_write: bool = True
     asked_before: list[int] = field(default_factory=list)
@@ -101,7 +102,7 @@ class Rig:
             self._post,
             metrics=self.metrics,
             on_group_gone=self.gone.append,
-            slots=SLOTS,
+            slots=self.slots,
             attempts=self.attempts,
             backoff_s=0.5,
             allowed=self._allowed,
@@ -156,8 +157,8 @@ class Rig:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Rig]:
-    rig = Rig()
+async def running(*, slots: int = SLOTS) -> AsyncIterator[Rig]:
+    rig = Rig(slots=slots)
     task = asyncio.create_task(rig.executor.run())
     try:
         yield rig
@@ -202,6 +203,15 @@ class TestBindings:
             rig.executor.submit([EVENT, status(1), *(bind(str(number)) for number in range(SLOTS))])
             await rig.settle()
             assert [type(rig.calls.get_nowait().effect) for _ in range(SLOTS)] == [BindPod] * SLOTS
+
+    async def test_once_the_last_is_answered_all_slots_of_telling_are_used_again(self):
+        async with running(slots=16) as rig:
+            rig.executor.submit([bind("a"), *[EVENT] * 12])
+            await rig.settle()
+            assert rig.calls.qsize() == 1 + 2
+            await rig.sent_and_answered(PodBound(uid="a", node="n1"))
+            await rig.settle()
+            assert rig.calls.qsize() == 16 // 2
 
 
 class TestWithdrawing:
