@@ -17,7 +17,7 @@ from collections.abc import Coroutine, Sequence
 
 import aiohttp
 
-from gangsched.config.settings import Settings
+from gangsched.config.settings import InvalidConfig, Settings
 from gangsched.core.duration import parse_duration
 from gangsched.core.events import Synced
 from gangsched.core.machine import Machine
@@ -64,7 +64,11 @@ async def run(
     stop = asyncio.Event()
     _take_signals(stop)
     try:
+        policy = settings.policy(seed=secrets.randbits(32))
         session = await connect(kubeconfig=kubeconfig, context=context)
+    except InvalidConfig as error:
+        _log.critical("the configuration cannot be used", extra={"error": str(error)})
+        return WRONG_USAGE
     except NoCredentials as error:
         _log.critical("no credentials for an API server", extra={"error": str(error)})
         return WRONG_USAGE
@@ -73,7 +77,14 @@ async def run(
         _log.warning("dry run: decisions are logged and counted, nothing is written")
     elif not leader_elect:
         _log.warning("without leader election: no second gangsched may serve the same schedulerName")
-    shell = _Shell(session, settings, stop, dry_run=dry_run, leader_elect=leader_elect and not dry_run)
+    shell = _Shell(
+        session,
+        settings,
+        stop,
+        machine=Machine(policy),
+        dry_run=dry_run,
+        leader_elect=leader_elect and not dry_run,
+    )
     try:
         async with asyncio.TaskGroup() as tasks:
             await shell.start(tasks)
@@ -96,7 +107,14 @@ class _Shell:
     """All parts of the operator, wired to each other."""
 
     def __init__(
-        self, session: ApiSession, settings: Settings, stop: asyncio.Event, *, dry_run: bool, leader_elect: bool
+        self,
+        session: ApiSession,
+        settings: Settings,
+        stop: asyncio.Event,
+        *,
+        machine: Machine,
+        dry_run: bool,
+        leader_elect: bool,
     ) -> None:
         self._session = session
         self._settings = settings
@@ -115,7 +133,6 @@ class _Shell:
             slots=settings.bind_concurrency,
             allowed=self._may_write,
         )
-        machine = Machine(settings.policy(seed=secrets.randbits(32)))
         self._metrics.read_stats_from(machine.stats)
         self._metrics.read_leader_from(self._may_write)
         self._engine = Engine(

@@ -10,6 +10,9 @@ import pytest
 
 from gangsched import app
 from gangsched.config.settings import Settings
+from gangsched.core.machine import Machine
+from gangsched.core.policy import Policy
+from gangsched.kube.session import ApiSession
 from gangsched.runtime.executor import Executor
 from tests.kube.fake_api import FakeApi, body, serving, status
 
@@ -30,10 +33,17 @@ def allowed(monkeypatch) -> list[Callable[[], bool]]:
     return asked
 
 
+def shell_of(session: ApiSession, *, dry_run: bool, leader_elect: bool) -> Any:
+    machine = Machine(Policy())
+    return app._Shell(  # noqa: SLF001
+        session, SETTINGS, asyncio.Event(), machine=machine, dry_run=dry_run, leader_elect=leader_elect
+    )
+
+
 @pytest.mark.parametrize(("dry_run", "may_write"), [(False, True), (True, False)])
 async def test_without_leader_election_everything_may_be_written_unless_the_run_is_dry(allowed, dry_run, may_write):
     async with serving(FakeApi()) as session:
-        app._Shell(session, SETTINGS, asyncio.Event(), dry_run=dry_run, leader_elect=False)  # noqa: SLF001
+        shell_of(session, dry_run=dry_run, leader_elect=False)
     assert [may() for may in allowed] == [may_write]
 
 
@@ -48,7 +58,7 @@ async def test_with_leader_election_nothing_is_written_before_the_lease_is_held_
     api.answer("POST", LEASE.removesuffix("/gangsched"), grant)
     api.answer("PATCH", LEASE, grant)
     async with serving(api) as session:
-        shell = app._Shell(session, SETTINGS, asyncio.Event(), dry_run=False, leader_elect=True)  # noqa: SLF001
+        shell = shell_of(session, dry_run=False, leader_elect=True)
         leadership = shell._leadership  # noqa: SLF001
         assert leadership is not None
         (may,) = allowed

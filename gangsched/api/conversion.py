@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gangsched.api.podgroup import NAME_RULE, STRATEGIES, Placement, PodGroupSpec
+from gangsched.api.podgroup import NAME_RULE, Placement, PodGroupSpec, Preference
 from gangsched.api.status import status_from_object
 from gangsched.api.times import parse_time
+from gangsched.core import model
 from gangsched.core.duration import parse_duration
 from gangsched.core.model import Group, GroupKey, GroupSpec, Role
 
-_BUILT_STRATEGIES = ("Pack", "Spread")
 _TOLD_ERRORS = 3
 
 
@@ -71,6 +71,7 @@ def _spec(value: object, name: str) -> tuple[GroupSpec | None, str]:
 
 
 def _spec_from_object(spec: PodGroupSpec) -> GroupSpec:
+    placement = spec.placement or Placement()
     return GroupSpec(
         min_member=spec.min_member,
         max_member=spec.max_member,
@@ -79,23 +80,23 @@ def _spec_from_object(spec: PodGroupSpec) -> GroupSpec:
         priority=spec.priority,
         priority_class=spec.priority_class_name or "",
         roles=tuple(Role(role.name, role.min_member, role.max_member) for role in spec.roles),
-        strategy=(spec.placement or Placement()).strategy,
+        strategy=placement.strategy,
+        prefer=tuple(map(_preference, placement.prefer)),
         on_degraded=spec.on_degraded,
         not_built=tuple(_not_built(spec)),
     )
+
+
+def _preference(preference: Preference) -> model.Preference:
+    return model.Preference(preference.key, preference.order or "", tuple(preference.values or ()))
 
 
 def _not_built(spec: PodGroupSpec) -> Iterator[str]:
     """Name what the spec uses and this version does not build yet, as a person finds it in the manifest."""
     if any(role.template is not None for role in spec.roles):
         yield "spec.roles[].template"
-    if spec.placement is not None:
-        if spec.placement.strategy in STRATEGIES and spec.placement.strategy not in _BUILT_STRATEGIES:
-            yield f"spec.placement.strategy: {spec.placement.strategy}"
-        if spec.placement.topology is not None:
-            yield "spec.placement.topology"
-        if spec.placement.prefer:
-            yield "spec.placement.prefer"
+    if spec.placement is not None and spec.placement.topology is not None:
+        yield "spec.placement.topology"
 
 
 def _sentence(error: ValidationError) -> str:

@@ -15,6 +15,7 @@ from gangsched.api.schema import Count, Int32, ListMap, Part, Rule, matching
 from gangsched.api.template import LabelKey, LabelValue, MemberTemplate
 from gangsched.core.duration import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
 from gangsched.core.model import OnDegraded, TimeoutPolicy
+from gangsched.core.strategies import STRATEGIES
 
 MAX_NAME = 63
 """A PodGroup's name is the value of its members' label `gangsched.io/pod-group`, which holds no more characters."""
@@ -26,9 +27,6 @@ NAME_RULE = Rule(
     lambda name: len(name) <= MAX_NAME,
 )
 """The one rule on the whole object; in Python it sees the name alone."""
-
-STRATEGIES = ("Pack", "Spread", "MinimalFragmentation", "BestFit", "MostUsed")
-"""The strategies that are part of gangsched; any other is a plug-in, whose name contains a slash."""
 
 
 def _is_duration(text: str) -> bool:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.core.duration import parse_duration
 from gangsched.core.policy import Policy
 
@@ -161,6 +162,12 @@ class Settings(_Part):
         default=32,
         description="Bindings in flight at once. More: large groups start faster and the API server works harder.",
     )
+    gpu_strategy: Annotated[str, Field(min_length=1, max_length=253)] = Field(
+        default="BestFit",
+        description="Placement strategy of pods without a group that request a GPU, that is a resource whose name ends "
+        "in /gpu: BestFit leaves the fewest GPUs free on the node it takes, MostUsed takes the node on which most are "
+        "in use; Pack, Spread, MinimalFragmentation or an installed plug-in's name as for PodGroups.",
+    )
     leader_election: LeaderElection = Field(
         default_factory=LeaderElection, description="Which of several replicas acts; without effect in a dry run."
     )
@@ -174,7 +181,20 @@ class Settings(_Part):
     )
 
     def policy(self, *, seed: int = 0) -> Policy:
-        """Return what the core decides by; `seed` makes the jitter of back-offs differ between installations."""
+        """Return what the core decides by; `seed` makes the jitter of back-offs differ between installations.
+
+        Raises:
+            InvalidConfig: an installed strategy plug-in cannot be used, or `gpuStrategy` names one that is not there.
+        """
+        try:
+            strategies = installed_strategies()
+        except InvalidPlugin as error:
+            raise InvalidConfig(str(error)) from error
+        if self.gpu_strategy not in strategies:
+            raise InvalidConfig(
+                f"gpuStrategy: {self.gpu_strategy!r} is not installed: install the plug-in that brings it, or name one "
+                f"of {', '.join(strategies)}"
+            )
         return Policy(
             scheduler_names=self.scheduler_names,
             namespace=self.namespace,
@@ -184,6 +204,8 @@ class Settings(_Part):
             backoff_max_s=parse_duration(self.backoff.max),
             repair_deadline_s=parse_duration(self.repair_deadline),
             seed=seed,
+            strategies=strategies,
+            gpu_strategy=self.gpu_strategy,
         )
 
     @property

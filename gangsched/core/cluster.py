@@ -17,12 +17,14 @@ import numpy.typing as npt
 from gangsched.core.anti_affinity import AntiAffinityIndex
 from gangsched.core.capacity import Capacity
 from gangsched.core.feasibility import Codes, Feasibility
-from gangsched.core.model import Labels, Node, Pod, Shape
+from gangsched.core.model import Labels, Node, Pod, Preference, Shape
 from gangsched.core.ports import PortsInUse
+from gangsched.core.preferences import ranks
 
 Forbidden = frozenset[tuple[str, str]]
 """(topology key, value) pairs whose nodes an existing pod's required anti-affinity closes to a newcomer."""
 _NOTHING: Forbidden = frozenset()
+_MOST_PREFERENCES = 64
 
 
 @dataclass(slots=True)
@@ -62,6 +64,7 @@ class Cluster:
         self._forbidden: dict[tuple[str, Labels], Forbidden] = {}
         self._selecting_keys: frozenset[str] | None = None
         self._rank: npt.NDArray[np.int64] | None = None
+        self._preferred: dict[tuple[Preference, ...], npt.NDArray[np.int64]] = {}
 
     # Nodes
 
@@ -76,6 +79,8 @@ class Cluster:
             self._relieve_terms()
             for pod in self._pods_on(node.name):
                 self._count_terms(pod, node.name, -1)
+        if old is None or old.labels != node.labels:
+            self._preferred.clear()
         self.nodes[node.name] = node
         self._labels[node.name] = dict(node.labels)
         row = self.capacity.set_node(node.name, node.allocatable)
@@ -100,6 +105,7 @@ class Cluster:
         self.ports.pop(row, None)
         del self.nodes[name], self._labels[name]
         self._rank = None
+        self._preferred.clear()
         self._feasibility.remove_node(row)
         self.relief.rows.discard(row)
         self.worsened.add(name)
@@ -223,6 +229,16 @@ class Cluster:
         if self._rank is None:
             self._rank = np.argsort(np.argsort(np.array(self.capacity.names, dtype=object), kind="stable"))
         return self._rank
+
+    def preference(self, preferences: tuple[Preference, ...]) -> npt.NDArray[np.int64]:
+        """Each row's place by these preferences, 0 for the most preferred; see `core.preferences`."""
+        known = self._preferred.get(preferences)
+        if known is None:
+            if len(self._preferred) >= _MOST_PREFERENCES:
+                self._preferred.clear()
+            known = ranks([self.node_labels(name) for name in self.capacity.names], preferences)
+            self._preferred[preferences] = known
+        return known
 
     def take_worsened(self) -> set[str]:
         """The nodes that may have less room, or other demands, than when places on them were decided."""

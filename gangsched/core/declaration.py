@@ -15,8 +15,9 @@ from gangsched.core.gang import Gang, role_of
 from gangsched.core.model import GroupSpec, Pod
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.strategies import PACK, Strategy
 
+GPU_SUFFIX = "/gpu"
 VALUES_SHOWN = 5
 """So many values are named of which only one may be: an API object has room for so much, and a reader patience."""
 
@@ -31,13 +32,17 @@ class Hindrance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The gang's declaration as it applies: `created` orders by age, `source` names the dialect."""
+    """The gang's declaration as it applies: `created` orders by age, `source` names the dialect.
+
+    `strategy` is the one that the spec names, Pack where it is not known.
+    """
 
     spec: GroupSpec
     priority: int
     created: float
     max_schedule_time_s: float
     source: str
+    strategy: Strategy = PACK
 
 
 NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_schedule_time_s=float("inf"), source="")
@@ -56,6 +61,7 @@ def resolve(
             created=oldest,
             max_schedule_time_s=float("inf"),
             source="",
+            strategy=policy.strategies[policy.gpu_strategy] if any(map(_wants_gpu, members)) else PACK,
         )
         return terms, _unsupported(members)
     spec, source, hindrance = _declared(gang, members)
@@ -67,9 +73,12 @@ def resolve(
         created=gang.group.created if gang.group else oldest,
         max_schedule_time_s=policy.default_max_schedule_time_s if time_s is None else time_s,
         source=source,
+        strategy=policy.strategies.get(spec.strategy, PACK),
     )
     if hindrance is None:
-        hindrance = missing or _refused_fields(spec) or _unknown_role(gang, spec, members) or _unsupported(members)
+        hindrance = (
+            missing or _refused_fields(spec, policy) or _unknown_role(gang, spec, members) or _unsupported(members)
+        )
     return terms, hindrance
 
 
@@ -147,18 +156,18 @@ def _priority(spec: GroupSpec, own_priority: int, priority_classes: Mapping[str,
     return value, None
 
 
-def _refused_fields(spec: GroupSpec) -> Hindrance | None:
+def _refused_fields(spec: GroupSpec, policy: Policy) -> Hindrance | None:
     if spec.not_built:
         return Hindrance(
             Reason.NOT_SUPPORTED,
             f"This version of gangsched does not support {', '.join(spec.not_built)} yet: remove it to have the group "
             "scheduled without.",
         )
-    if spec.strategy not in STRATEGIES:
+    if spec.strategy not in policy.strategies:
         return Hindrance(
             Reason.STRATEGY_UNKNOWN,
             f"The placement strategy {spec.strategy} is not installed: install the plug-in that provides it, or use "
-            f"one of {', '.join(STRATEGIES)}.",
+            f"one of {', '.join(policy.strategies)}.",
         )
     return None
 
@@ -175,6 +184,11 @@ def _unknown_role(gang: Gang, spec: GroupSpec, members: Sequence[Pod]) -> Hindra
                 "gangsched.io/role or add the role to the PodGroup.",
             )
     return None
+
+
+def _wants_gpu(pod: Pod) -> bool:
+    """Whether the pod asks for GPUs, by the names that vendors' device plug-ins give them, such as nvidia.com/gpu."""
+    return any(resource.endswith(GPU_SUFFIX) for resource, _ in pod.shape.requests)
 
 
 def _unsupported(members: Sequence[Pod]) -> Hindrance | None:

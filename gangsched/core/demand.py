@@ -143,7 +143,8 @@ def want_of(gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequ
             members=eligible,
             need=need.number,
             role_needs=need.roles,
-            strategy=terms.spec.strategy,
+            strategy=terms.strategy,
+            prefer=terms.spec.prefer,
             own=Counter(_nodes_of(gang, census)),
             avoided=frozenset(gang.avoided),
         )

@@ -208,6 +208,17 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
     max_member: int | None = None
 
 
+class Preference(Struct, frozen=True, gc=False, cache_hash=True):
+    """A wish for nodes by one of their labels: by `order` of its values, or by `values`, the most preferred first.
+
+    `order` is Ascending or Descending, and empty where there are `values`.
+    """
+
+    key: str
+    order: str = ""
+    values: tuple[str, ...] = ()
+
+
 class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores."""
 
@@ -219,6 +230,7 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     priority_class: str = ""
     roles: tuple[Role, ...] = ()
     strategy: str = "Pack"
+    prefer: tuple[Preference, ...] = ()
     on_degraded: OnDegraded = OnDegraded.REPAIR
     not_built: tuple[str, ...] = ()
 

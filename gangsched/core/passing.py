@@ -98,7 +98,14 @@ class _Pass:
         avoided = frozenset(gang.avoided)
         own = Counter(self._cluster.node_of(uid) for uid in gang.pods)
         for pod in members:
-            ask = Ask(members=(pod,), need=1, strategy=terms.spec.strategy, own=own, avoided=avoided)
+            ask = Ask(
+                members=(pod,),
+                need=1,
+                strategy=terms.strategy,
+                prefer=terms.spec.prefer,
+                own=own,
+                avoided=avoided,
+            )
             found = self._place(ask)
             if isinstance(found, Refusal):
                 gang.refused_members[pod.uid] = found

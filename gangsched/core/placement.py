@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gangsched.core.model import Pod
+from gangsched.core.model import Pod, Preference
 from gangsched.core.quorum import Quorum
 from gangsched.core.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.search import Slots
 from gangsched.core.snapshot import MemberClass, Snapshot
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.strategies import PACK, Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,8 @@ class Ask:
     members: Sequence[Pod]
     need: int
     role_needs: Mapping[str, int] = field(default_factory=dict)
-    strategy: str = "Pack"
+    strategy: Strategy = PACK
+    prefer: tuple[Preference, ...] = ()
     own: Mapping[str, int] = field(default_factory=dict)
     avoided: frozenset[str] = frozenset()
 
@@ -91,7 +92,8 @@ def _quorum(snapshot: Snapshot, ask: Ask) -> Quorum:
         classify(snapshot, ask.members, ask.avoided),
         members=ask.members,
         slots=Slots(owed, max(0, ask.need - sum(owed.values()))),
-        strategy=STRATEGIES[ask.strategy],
+        strategy=ask.strategy,
+        prefer=ask.prefer,
     )
 
 

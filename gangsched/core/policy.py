@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from gangsched.core.strategies import STRATEGIES, Strategy
 
 
 class Policy(Struct, frozen=True):
     """How the machine decides. Times are in seconds.
 
     `namespace` not empty: only its pods and groups are scheduled, all pods and nodes still count. `seed` makes the
-    jitter of back-offs differ between installations while every run of the core stays deterministic.
+    jitter of back-offs differ between installations while every run of the core stays deterministic. `strategies` are
+    those that may be named, plug-ins included; `gpu_strategy` is that of pods without a group that ask for a GPU.
     """
 
     scheduler_names: tuple[str, ...] = ("gangsched",)
@@ -23,3 +28,5 @@ class Policy(Struct, frozen=True):
     degraded_after_s: float = 2.0
     repair_deadline_s: float = 30.0
     seed: int = 0
+    strategies: Mapping[str, Strategy] = field(default_factory=lambda: STRATEGIES)
+    gpu_strategy: str = "BestFit"

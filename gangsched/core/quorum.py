@@ -11,25 +11,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from gangsched.core import search
-from gangsched.core.model import Pod
+from gangsched.core.model import Pod, Preference
 from gangsched.core.search import Budget, Kind, Search, Selection, Share, Slots, selections
 from gangsched.core.snapshot import MemberClass, Snapshot
-from gangsched.core.strategies import STRATEGIES, Room, Strategy
+from gangsched.core.strategies import PACK, Room, Strategy
 
 TRIES = 8
 """So many choices of members are tried in one order."""
-_PACK = STRATEGIES["Pack"]
 
 Counts = Mapping[MemberClass, int]
 Places = list[tuple[Pod, str]]
 
 
-def fill_class(snapshot: Snapshot, member: MemberClass, count: int, strategy: Strategy) -> list[Share]:
-    """Place as many as possible of `count` members of one class, by the strategy."""
+def fill_class(
+    snapshot: Snapshot,
+    member: MemberClass,
+    count: int,
+    *,
+    strategy: Strategy = PACK,
+    prefer: tuple[Preference, ...] = (),
+) -> list[Share]:
+    """Place as many as possible of `count` members of one class, by the strategy and the wishes for nodes."""
     caps = snapshot.caps(member)
     rows = np.flatnonzero(caps)
     total = min(count, int(caps.sum()))
@@ -37,10 +44,12 @@ def fill_class(snapshot: Snapshot, member: MemberClass, count: int, strategy: St
         return []
     room = Room(
         rows=rows,
-        caps=np.minimum(caps[rows], total),
+        caps=caps[rows],
         fullness=snapshot.fullness(member.shape)[rows],
         own=snapshot.own[rows],
         rank=snapshot.cluster.rank()[rows],
+        preference=snapshot.cluster.preference(prefer)[rows] if prefer else None,
+        scarce=partial(snapshot.scarce, member, rows),
     )
     shares = strategy.distribute(room, total)
     snapshot.take_all(member, shares)
@@ -61,6 +70,7 @@ class Quorum:
         members: Sequence[Pod],
         slots: Slots,
         strategy: Strategy,
+        prefer: tuple[Preference, ...],
     ) -> None:
         self.slots = slots
         self.budget = Budget()
@@ -69,6 +79,7 @@ class Quorum:
         self._classes = classes
         self._members = members
         self._strategy = strategy
+        self._prefer = prefer
         self._kinds = Counter(map(self._kind, members))
         self._size = {member: search.size(snapshot, member) for member in self.room}
         self._largest = list(self.room)
@@ -186,7 +197,7 @@ class Quorum:
         scarcest = sorted(largest, key=lambda member: self.room[member] / counts[member])
         orders = [scarcest] if largest == scarcest else [scarcest, largest]
         # A gang that fits only when packed is packed rather than refused.
-        strategies = [self._strategy] if self._strategy is _PACK else [self._strategy, _PACK]
+        strategies = [self._strategy] if self._strategy is PACK else [self._strategy, PACK]
         for order, strategy in ((order, strategy) for strategy in strategies for order in orders):
             shares, missing = self._fill_in(order, counts, strategy)
             if not missing:
@@ -198,7 +209,7 @@ class Quorum:
         mark = self._snapshot.mark()
         shares: list[Share] = []
         for member in order:
-            placed = fill_class(self._snapshot, member, counts[member], strategy)
+            placed = fill_class(self._snapshot, member, counts[member], strategy=strategy, prefer=self._prefer)
             shares += placed
             missing = counts[member] - sum(count for _, _, count in placed)
             if missing:
@@ -217,7 +228,7 @@ class Quorum:
             own = owed.get(kind[1], 0)
             if not own + free:
                 continue
-            taken = fill_class(self._snapshot, kind[0], min(count, own + free), _PACK)
+            taken = fill_class(self._snapshot, kind[0], min(count, own + free))
             shares += taken
             placed[kind] = number = sum(count for _, _, count in taken)
             owed[kind[1]] = max(0, own - number)

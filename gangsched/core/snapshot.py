@@ -19,6 +19,7 @@ from gangsched.core.cluster import Cluster, Forbidden
 from gangsched.core.feasibility import ACCEPTED
 from gangsched.core.model import HostPort, Shape
 from gangsched.core.ports import PortsInUse, self_conflicting
+from gangsched.core.strategies import Scarce
 
 Key = TypeVar("Key", bound=Hashable)
 Array = TypeVar("Array", IntArray, npt.NDArray[np.float64])
@@ -222,6 +223,20 @@ class Snapshot:
     def fullness(self, shape: Shape) -> npt.NDArray[np.float64]:
         """Each row's largest share in use of a resource that the shape requests (the pod count if it requests none)."""
         return self._up_to_date(self._fullness, shape, self._fullness_of)
+
+    def scarce(self, member: MemberClass, rows: IntArray) -> Scarce:
+        """Of the resource of which the nodes that accept the class could take the fewest, what these rows have."""
+        vector = self._vector(member.shape)
+        if vector is None:
+            return Scarce(np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
+        columns, amounts = vector.columns, vector.amounts
+        if len(columns) > 1:
+            columns, amounts = columns[:-1], amounts[:-1]
+        # As floats, for a sum of absurd amounts must not overflow.
+        free = np.maximum(self.free[self.accepts(member)][:, columns], 0).astype(np.float64)
+        column = columns[np.argmin(free.sum(axis=0) / amounts)]
+        left = self.free[rows, column]
+        return Scarce(left, self._cluster.capacity.allocatable[rows, column] - left)
 
     def amounts(self, shape: Shape) -> dict[int, int]:
         """What one pod of the shape takes, by column; empty where no node has ever had one of the resources."""

@@ -1,28 +1,44 @@
 """In which order nodes are filled: each placement strategy is one small class.
 
 A strategy is asked for one class of interchangeable members at a time. It sees how many of them each node could still
-take and how full each node is, and says how many go where. It never decides whether something fits.
+take and how full each node is, and says how many go where. It never decides whether something fits. A plug-in adds one
+by the entry point `gangsched.strategies` (docs/strategies.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from gangsched.core.capacity import IntArray
 
+Keys = Sequence[npt.NDArray[np.float64] | IntArray]
+"""What candidates are ordered by, the most important first; the smallest value comes first."""
+
+
+class Scarce(NamedTuple):
+    """Of the scarcest resource that the members request, per candidate: how much is free, and how much in use.
+
+    Scarcest is the one of which all nodes that accept the members could take the fewest. Amounts are in the core's
+    units (millicores, bytes, devices).
+    """
+
+    left: IntArray
+    used: IntArray
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What a strategy sees, one element per candidate node.
+    """What a strategy sees, one element per candidate node; nothing of it may be changed.
 
     `rows` are the candidates' row numbers, `caps` how many members each could take (≥ 1), `fullness` the largest share
     of a requested resource that is in use (0..1), `own` how many members of this gang are there already, `rank` the
-    node's place in the order of names.
+    node's place in the order of names, `preference` its place by `placement.prefer` (0 is preferred most), None where
+    the gang has no such wish. `scarce` finds what few strategies want to know.
     """
 
     rows: IntArray
@@ -30,6 +46,12 @@ class Room:
     fullness: npt.NDArray[np.float64]
     own: IntArray
     rank: IntArray
+    preference: IntArray | None
+    scarce: Callable[[], Scarce]
+
+    def preferred(self, *keys: npt.NDArray[np.float64] | IntArray) -> Keys:
+        """These keys behind the gang's preference among nodes, if it has one."""
+        return keys if self.preference is None else (self.preference, *keys)
 
 
 class Strategy(Protocol):
@@ -40,7 +62,7 @@ class Strategy(Protocol):
         ...
 
 
-def _first(keys: Sequence[npt.NDArray[np.float64] | IntArray], most: int) -> IntArray:
+def _first(keys: Keys, most: int) -> IntArray:
     """Positions of elements among which are the first so many in the order of these keys, not in order.
 
     Sorting thousands of nodes to fill a few takes longer than all the rest of a plan.
@@ -58,17 +80,41 @@ def _first(keys: Sequence[npt.NDArray[np.float64] | IntArray], most: int) -> Int
     return np.concatenate([*sure, tied])
 
 
+def _filled(room: Room, count: int, keys: Keys) -> list[tuple[int, int]]:
+    """Node by node in the order of these keys, each as full as it gets."""
+    nearest = _first(keys, count)
+    order = nearest[np.lexsort([key[nearest] for key in reversed(keys)])]
+    before = np.concatenate(([0], np.cumsum(room.caps[order])[:-1]))
+    shares = np.minimum(np.maximum(count - before, 0), room.caps[order])
+    used = np.flatnonzero(shares)
+    return list(zip(room.rows[order][used].tolist(), shares[used].tolist(), strict=True))
+
+
 class Pack:
     """Fills the fullest accepted node first, so that large gaps stay whole."""
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
         """Node by node, fullest first; among equally full ones the smallest room first, then by name."""
-        nearest = _first((-room.fullness, room.caps, room.rank), count)
-        order = nearest[np.lexsort((room.rank[nearest], room.caps[nearest], -room.fullness[nearest]))]
-        before = np.concatenate(([0], np.cumsum(room.caps[order])[:-1]))
-        shares = np.minimum(np.maximum(count - before, 0), room.caps[order])
-        used = np.flatnonzero(shares)
-        return list(zip(room.rows[order][used].tolist(), shares[used].tolist(), strict=True))
+        return _filled(room, count, room.preferred(-room.fullness, room.caps, room.rank))
+
+
+class BestFit:
+    """Leaves least of the scarcest requested resource on the nodes that it uses: a GPU pod goes where few are free."""
+
+    def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
+        """Node by node, the one with least left first; among equal ones the fullest, then by name."""
+        return _filled(room, count, room.preferred(room.scarce().left, -room.fullness, room.rank))
+
+
+class MostUsed:
+    """Goes where most of the scarcest requested resource is in use, as toy-scheduler does with GPUs.
+
+    That is not the tightest fit: four of eight in use are more than three of four.
+    """
+
+    def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
+        """Node by node, the one with most in use first; among equal ones the fullest, then by name."""
+        return _filled(room, count, room.preferred(-room.scarce().used, -room.fullness, room.rank))
 
 
 class Spread:
@@ -85,12 +131,56 @@ class Spread:
                 low = level + 1
         shares = np.minimum(np.maximum(low - 1 - room.own, 0), room.caps)
         left = count - int(shares.sum())
-        order = np.lexsort((room.rank, room.fullness, room.own + shares))
+        keys = (room.own + shares, *room.preferred(room.fullness, room.rank))
+        order = np.lexsort(keys[::-1])
         open_ = order[((shares < room.caps) & (room.own + shares < low))[order]]
         shares[open_[:left]] += 1
         used = order[shares[order] > 0]
         return list(zip(room.rows[used].tolist(), shares[used].tolist(), strict=True))
 
 
-STRATEGIES: dict[str, Strategy] = {"Pack": Pack(), "Spread": Spread()}
-"""The strategies that this version knows, by the name used in `placement.strategy`."""
+class MinimalFragmentation:
+    """Uses few nodes and leaves the nearly empty ones alone: the rule of palantir's k8s-spark-scheduler.
+
+    Where one node holds all, the smallest such does. Otherwise the largest are filled whole, as long as more members
+    are left than one of them holds, and so on with the rest. A node with far more room than is wanted (more than half
+    way from what is wanted to the largest room) is touched only if the others are not enough.
+    """
+
+    def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
+        """Whole nodes first, the largest first; nodes of equal room by preference, fullest first, then by name."""
+        keys = (room.caps, *room.preferred(-room.fullness, room.rank))
+        order = np.lexsort(keys[::-1])
+        caps = room.caps[order]
+        modest = caps[: np.searchsorted(2 * caps, count + caps[-1])] if count < caps[-1] else caps
+        shares = _whole(modest if modest.sum() >= count else caps, count)
+        return [(int(room.rows[order[at]]), number) for at, number in shares]
+
+
+def _whole(caps: IntArray, count: int) -> list[tuple[int, int]]:
+    """(Position, members) by `MinimalFragmentation`; `caps` ascend and hold so many in all."""
+    left: IntArray = np.arange(len(caps))
+    shares: list[tuple[int, int]] = []
+    while count:
+        rooms = caps[left]
+        holds = int(np.searchsorted(rooms, count))
+        if holds < len(left):
+            return [*shares, (int(left[holds]), count)]
+        largest = int(rooms[-1])
+        begin = int(np.searchsorted(rooms, largest))
+        number = min(len(left) - begin, count // largest)
+        shares += [(int(at), largest) for at in left[begin : begin + number]]
+        left = np.delete(left, np.s_[begin : begin + number])
+        count -= number * largest
+    return shares
+
+
+PACK: Strategy = Pack()
+STRATEGIES: Mapping[str, Strategy] = {
+    "Pack": PACK,
+    "Spread": Spread(),
+    "MinimalFragmentation": MinimalFragmentation(),
+    "BestFit": BestFit(),
+    "MostUsed": MostUsed(),
+}
+"""The strategies that are part of gangsched, by the name used in `placement.strategy`."""

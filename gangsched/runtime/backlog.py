@@ -3,11 +3,11 @@
 Who goes first
     A binding takes any free slot, and so does a conditional status write: it is a reservation, and bindings wait for
     it. Next are evictions and the look-ups of owners before them: they undo gangs, which has a deadline, and take at
-    most a quarter of the slots. The other status patches, pod conditions and Events only tell people and take at most
-    half, so that a burst of bindings always finds slots, and two while a binding is in flight, so that a gang's bindings
-    have the API server to themselves. Neither takes any while a binding waits. So that they never starve under an
-    endless stream of bindings, one that has waited for `patience_s`, or `telling_patience_s`, may even then take one of
-    two slots of its sort.
+    most a quarter of the slots. The other status patches, pod conditions and Events only tell people: they take at most
+    half, so that a burst of bindings always finds slots, and two while a binding is in flight, so that a gang's
+    bindings have the API server to themselves. Neither takes any while a binding waits. So that they never starve under
+    an endless stream of bindings, one that has waited for `patience_s`, or `telling_patience_s`, may even then take one
+    of two slots of its sort.
 
 What is never sent
     Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gangsched.api.conversion import group_from_object
-from gangsched.core.model import Group, GroupKey, GroupSpec, GroupStatus, OnDegraded, Role, TimeoutPolicy
+from gangsched.core.model import Group, GroupKey, GroupSpec, GroupStatus, OnDegraded, Preference, Role, TimeoutPolicy
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
 
 
@@ -45,11 +45,11 @@ def test_the_full_group_is_read_whole():
         priority=1_000_000_000,
         roles=(Role("launcher", 1, 1), Role("worker_2.a", 5, None)),
         strategy="example.com/my-strategy",
+        prefer=(Preference("rack", "Descending"), Preference("tier", values=("gold", ""))),
         on_degraded=OnDegraded.RESTART,
         not_built=(
             "spec.roles[].template",
             "spec.placement.topology",
-            "spec.placement.prefer",
         ),
     )
 
@@ -67,12 +67,12 @@ def test_the_priority_class_is_read():
         ({"placement": {}}, ()),
         ({"placement": {"strategy": "Pack"}}, ()),
         ({"placement": {"strategy": "Spread"}}, ()),
-        ({"placement": {"strategy": "MinimalFragmentation"}}, ("spec.placement.strategy: MinimalFragmentation",)),
-        ({"placement": {"strategy": "BestFit"}}, ("spec.placement.strategy: BestFit",)),
-        ({"placement": {"strategy": "MostUsed"}}, ("spec.placement.strategy: MostUsed",)),
+        ({"placement": {"strategy": "MinimalFragmentation"}}, ()),
+        ({"placement": {"strategy": "BestFit"}}, ()),
+        ({"placement": {"strategy": "MostUsed"}}, ()),
         ({"placement": {"strategy": "example.com/x"}}, ()),
         ({"placement": {"topology": {"key": "zone"}}}, ("spec.placement.topology",)),
-        ({"placement": {"prefer": [{"key": "zone", "order": "Ascending"}]}}, ("spec.placement.prefer",)),
+        ({"placement": {"prefer": [{"key": "zone", "order": "Ascending"}]}}, ()),
         ({"placement": {"prefer": []}}, ()),
         ({"onDegraded": "Restart"}, ()),
         ({"onDegraded": "Ignore"}, ()),

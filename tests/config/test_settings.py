@@ -33,6 +33,7 @@ def test_every_key_is_read(tmp_path):
         backoff: {initial: 1s, max: 1h}
         repairDeadline: 45s
         bindConcurrency: 8
+        gpuStrategy: MostUsed
         leaderElection:
           {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s, resourceName: mine, resourceNamespace: sys}
         listen: 127.0.0.1:0
@@ -49,6 +50,7 @@ def test_every_key_is_read(tmp_path):
         backoff_max_s=3600.0,
         repair_deadline_s=45.0,
         seed=7,
+        gpu_strategy="MostUsed",
     )
     assert (settings.bind_concurrency, settings.listen, settings.log_format) == (8, "127.0.0.1:0", "json")
     assert settings.leader_election.model_dump() == {
@@ -78,7 +80,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             "schedulerName: a",
             (
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
-                "defaultMaxScheduleTime, leaderElection, listen, logFormat, maxPriority, namespace, "
+                "defaultMaxScheduleTime, gpuStrategy, leaderElection, listen, logFormat, maxPriority, namespace, "
                 "repairDeadline, schedulerNames"
             ),
         ),

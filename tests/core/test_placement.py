@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.model import HostPort, PodTerm
+from gangsched.core.model import HostPort, PodTerm, Preference
 from gangsched.core.placement import Ask, Placement, classify, place
 from gangsched.core.quantity import MAX_AMOUNT
 from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import Snapshot
+from gangsched.core.strategies import STRATEGIES
 from tests.builders import node, pod
 
 HOST = "kubernetes.io/hostname"
@@ -16,8 +17,9 @@ def gang(number, **fields):
     return [pod(f"m{at}", created=float(at), **fields) for at in range(number)]
 
 
-def ask(members, *, need=None, **fields):
-    return Ask(members=members, need=len(members) if need is None else need, **fields)
+def ask(members, *, need=None, strategy="Pack", **fields):
+    need = len(members) if need is None else need
+    return Ask(members=members, need=need, strategy=STRATEGIES[strategy], **fields)
 
 
 def run(cluster, members, **fields):
@@ -51,6 +53,63 @@ def test_pack_fills_the_fullest_accepted_node_first(cluster_of):
     )
     assert spread_over(run(cluster, gang(3))) == {"half": 3}
     assert spread_over(run(cluster, gang(6))) == {"half": 4, "empty": 2}
+
+
+def test_the_scarcest_requested_resource_decides_best_fit_and_most_used(cluster_of):
+    """GPUs are scarcer than CPUs here: by CPUs the other node would be the tighter and the more used one."""
+    cluster = cluster_of(
+        node("a", cpu=64, gpu=8),
+        node("b", cpu=64, gpu=4),
+        pod("old-a", cpu=50, gpu=4, node="a"),
+        pod("old-b", cpu=3, gpu=3, node="b"),
+    )
+    wanted = [pod("m", gpu=1)]
+    assert spread_over(run(cluster, wanted, strategy="BestFit")) == {"b": 1}
+    assert spread_over(run(cluster, wanted, strategy="MostUsed")) == {"a": 1}
+    assert spread_over(run(cluster, [pod("m", cpu=1)], strategy="BestFit")) == {"a": 1}
+
+
+def test_scarce_is_what_the_fewest_pods_can_have_not_what_there_is_least_of(cluster_of):
+    slots = "example.com/slot"
+    cluster = cluster_of(
+        node("a", cpu=32, extra={slots: "50"}),
+        node("b", cpu=32, extra={slots: "50"}),
+        pod("old-a", requests={"cpu": "2", slots: "40"}, node="a"),
+        pod("old-b", cpu=12, node="b"),
+    )
+    wanted = [pod("m", requests={"cpu": "8", slots: "1"})]
+    assert spread_over(run(cluster, wanted, strategy="BestFit")) == {"b": 1}
+
+
+@pytest.mark.parametrize("strategy", ["BestFit", "MostUsed"])
+def test_a_node_without_room_is_no_fit_however_little_is_left_of_it(cluster_of, strategy):
+    cluster = cluster_of(node("a", gpu=4), node("b", gpu=8), pod("old", gpu=4, node="a"))
+    assert spread_over(run(cluster, [pod("m", gpu=1)], strategy=strategy)) == {"b": 1}
+    assert isinstance(run(cluster, [pod("m", gpu=9)], strategy=strategy), Refusal)
+
+
+def test_nodes_that_are_preferred_by_label_come_first_and_the_others_are_used_all_the_same(cluster_of):
+    cluster = cluster_of(
+        node("dear", cpu=4, labels={"cost": "5"}),
+        node("cheap", cpu=4, labels={"cost": "1"}),
+        node("unknown", cpu=4),
+        pod("old", cpu=1, node="dear"),
+    )
+    prefer = (Preference("cost", "Ascending"),)
+    assert spread_over(run(cluster, gang(3), prefer=prefer)) == {"cheap": 3}
+    assert spread_over(run(cluster, gang(9), prefer=prefer)) == {"cheap": 4, "dear": 3, "unknown": 2}
+
+
+def test_a_changed_label_changes_what_is_preferred(cluster_of):
+    cluster = cluster_of(node("a", labels={"cost": "1"}), node("b", labels={"cost": "2"}))
+    prefer = (Preference("cost", "Ascending"),)
+    assert spread_over(run(cluster, gang(1), prefer=prefer)) == {"a": 1}
+    cluster.set_node(node("a", labels={"cost": "3"}))
+    assert spread_over(run(cluster, gang(1), prefer=prefer)) == {"b": 1}
+    cluster.set_node(node("c", labels={"cost": "0"}))
+    assert spread_over(run(cluster, gang(1), prefer=prefer)) == {"c": 1}
+    cluster.remove_node("c")
+    assert spread_over(run(cluster, gang(1), prefer=prefer)) == {"b": 1}
 
 
 def test_spread_gives_each_node_one_in_turn(cluster_of):

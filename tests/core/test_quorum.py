@@ -9,11 +9,13 @@ from gangsched.core import search
 from gangsched.core.placement import Ask, Placement, place
 from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import Snapshot
+from gangsched.core.strategies import STRATEGIES
 from tests.builders import node, pod
 
 
 def run(cluster, members, *, need=None, strategy="Pack", **needs):
-    ask = Ask(members=members, need=len(members) if need is None else need, role_needs=needs, strategy=strategy)
+    need = len(members) if need is None else need
+    ask = Ask(members=members, need=need, role_needs=needs, strategy=STRATEGIES[strategy])
     return place(Snapshot(cluster), ask)
 
 

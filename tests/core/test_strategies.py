@@ -5,12 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.strategies import STRATEGIES, Pack, Room, Spread
+from gangsched.core.strategies import (
+    STRATEGIES,
+    BestFit,
+    MinimalFragmentation,
+    MostUsed,
+    Pack,
+    Room,
+    Scarce,
+    Spread,
+)
 
 
-def room(caps, *, fullness=None, own=None, rank=None, rows=None):
+def room(caps, *, fullness=None, own=None, rank=None, rows=None, preference=None, left=None, used=None):
+    """A room of one member each by default; `left` and `used` of the scarcest resource."""
     size = len(caps)
+    scarce = Scarce(np.array(left or [0] * size), np.array(used or [0] * size))
     return Room(
+        preference=None if preference is None else np.array(preference),
+        scarce=lambda: scarce,
         rows=np.array(rows if rows is not None else range(size)),
         caps=np.array(caps),
         fullness=np.array(fullness or [0.0] * size),
@@ -52,6 +65,193 @@ def test_pack_fills_the_fullest_node_first(given_, count, shares):
 )
 def test_spread_gives_each_node_one_in_turn(given_, count, shares):
     assert dict(Spread().distribute(given_, count)) == shares
+
+
+@pytest.mark.parametrize(
+    ("left", "used", "caps", "best", "most"),
+    [
+        # The cases of toy-scheduler: GPUs free and in use on nodes A (0) and B (1), for a pod of one GPU.
+        pytest.param([4, 6], [4, 2], [4, 6], 0, 0, id="A has 4 of 8 in use, B 2 of 8"),
+        pytest.param([4, 1], [4, 3], [4, 1], 1, 0, id="A has 4 of 8, B 3 of 4: the tightest fit is not the most used"),
+        pytest.param([8, 8], [0, 0], [8, 8], 0, 0, id="nothing is in use: by name"),
+    ],
+)
+def test_best_fit_leaves_least_and_most_used_goes_where_most_is_in_use(left, used, caps, best, most):
+    given_ = room(caps, left=left, used=used)
+    assert BestFit().distribute(given_, 1) == [(best, 1)]
+    assert MostUsed().distribute(given_, 1) == [(most, 1)]
+
+
+def test_both_go_on_with_the_next_node_once_the_first_is_full():
+    given_ = room([4, 1, 9], left=[4, 1, 9], used=[4, 3, 0])
+    assert BestFit().distribute(given_, 7) == [(1, 1), (0, 4), (2, 2)]
+    assert MostUsed().distribute(given_, 7) == [(0, 4), (1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("strategy", [Pack(), BestFit(), MostUsed(), MinimalFragmentation()])
+def test_among_equal_nodes_the_fullest_is_filled_first_then_by_name(strategy):
+    assert strategy.distribute(room([2, 2, 2], fullness=[0.1, 0.5, 0.5], rank=[0, 2, 1]), 2) == [(2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shares"),
+    [
+        (Pack(), [(2, 4), (1, 1)]),
+        (BestFit(), [(2, 4), (1, 1)]),
+        (MostUsed(), [(2, 4), (1, 1)]),
+        (MinimalFragmentation(), [(2, 4), (1, 1)]),
+        (Spread(), [(2, 2), (1, 2), (0, 1)]),
+    ],
+)
+def test_preferred_nodes_come_before_all_that_a_strategy_likes_itself(strategy, shares):
+    given_ = room([4, 4, 4], fullness=[0.9, 0.5, 0.0], left=[1, 2, 3], used=[3, 2, 1], preference=[2, 1, 0])
+    assert sorted(strategy.distribute(given_, 5)) == sorted(shares)
+
+
+def test_minimal_fragmentation_looks_at_room_before_preference():
+    assert MinimalFragmentation().distribute(room([8, 1], preference=[0, 1]), 1) == [(1, 1)]
+
+
+LETTERS = "abcdef"
+
+
+@pytest.mark.parametrize(
+    ("count", "shares"),
+    [
+        (6, {"d": 5, "a": 1}),
+        (11, {"d": 5, "e": 5, "a": 1}),
+        (15, {"d": 5, "e": 5, "c": 3, "a": 1, "b": 1}),
+        (17, {"f": 17}),
+        (19, {"f": 17, "c": 2}),
+        (32, dict(zip(LETTERS, (1, 1, 3, 5, 5, 17), strict=True))),
+    ],
+)
+def test_minimal_fragmentation_takes_whole_nodes_and_leaves_nearly_empty_ones_alone(count, shares):
+    """The rooms of k8s-spark-scheduler's own example; what it comes to is computed anew from its rule."""
+    found = MinimalFragmentation().distribute(room([1, 1, 3, 5, 5, 17]), count)
+    assert {LETTERS[row]: number for row, number in found} == shares
+
+
+def test_a_node_half_way_between_what_is_wanted_and_the_largest_room_is_one_to_leave_alone():
+    assert sorted(MinimalFragmentation().distribute(room([1, 1, 4, 6]), 2)) == [(0, 1), (1, 1)]
+    assert MinimalFragmentation().distribute(room([1, 1, 3, 6]), 2) == [(2, 2)]
+
+
+def beside_a_driver(strategy, driver, executor, count, nodes):
+    """Executors by node once a driver has taken its share of the first node with which all of them fit.
+
+    Sizes and nodes are (cpu, memory, gpu); the nodes are in the order in which the packers of k8s-spark-scheduler try
+    them. None if they do not fit.
+    """
+    names = list(nodes)
+    for name in names:
+        free = {other: np.array(nodes[other]) for other in names}
+        free[name] = free[name] - driver
+        if (free[name] < 0).any():
+            continue
+        caps = [
+            min((left // each for left, each in zip(free[other], executor, strict=True) if each), default=99)
+            for other in names
+        ]
+        if sum(caps) < count:
+            continue
+        rows = [row for row, cap in enumerate(caps) if cap]
+        order = [1.0 - row / 100 for row in rows] if isinstance(strategy, Pack) else None
+        found = (
+            strategy.distribute(room([caps[row] for row in rows], rows=rows, fullness=order, rank=rows), count)
+            if count
+            else []
+        )
+        return name, {names[row]: int(number) for row, number in found}
+    return None
+
+
+PACK, SPREAD, MINIMAL = Pack(), Spread(), MinimalFragmentation()
+
+
+@pytest.mark.parametrize(
+    ("strategies", "driver", "executor", "count", "nodes", "expected"),
+    [
+        ([PACK, MINIMAL], (1, 3, 1), (2, 5, 1), 2, {"n1": (5, 10, 2), "n2": (4, 5, 1)}, ("n1", {"n1": 1, "n2": 1})),
+        ([SPREAD], (1, 3, 1), (2, 5, 1), 2, {"n1": (5, 10, 3), "n2": (4, 5, 3)}, ("n1", {"n1": 1, "n2": 1})),
+        ([PACK, MINIMAL], (2, 4, 1), (1, 1, 0), 1, {"n1": (2, 3, 1)}, None),
+        ([SPREAD], (2, 4, 1), (1, 1, 1), 1, {"n1": (2, 3, 2)}, None),
+        (
+            [PACK, SPREAD, MINIMAL],
+            (1, 2, 1),
+            (1, 1, 1),
+            40,
+            {"n1": (13, 14, 13), "n2": (12, 12, 12), "n3": (16, 16, 16)},
+            ("n1", {"n1": 12, "n2": 12, "n3": 16}),
+        ),
+        ([PACK, SPREAD, MINIMAL], (1, 1, 0), (1, 2, 1), 8, {"n1": (8, 20, 8)}, None),
+        ([PACK, SPREAD, MINIMAL], (1, 1, 1), (1, 1, 1), 4, {"z1": (4, 4, 4), "z2": (128, 128, 0)}, None),
+        ([PACK], (1, 3, 1), (2, 5, 1), 5, {"n1": (11, 28, 6), "n2": (10, 20, 6)}, ("n1", {"n1": 5})),
+        ([MINIMAL], (1, 3, 0), (2, 5, 0), 5, {"n1": (5, 25, 6), "n2": (9, 24, 6)}, ("n1", {"n1": 1, "n2": 4})),
+        ([MINIMAL], (1, 3, 0), (2, 5, 0), 0, {"n1": (5, 25, 6), "n2": (5, 25, 6)}, ("n1", {})),
+        ([MINIMAL], (1, 3, 0), (2, 5, 0), 1, {"n1": (5, 25, 6), "n2": (5, 25, 6)}, ("n1", {"n1": 1})),
+        (
+            [MINIMAL],
+            (1, 3, 0),
+            (2, 5, 0),
+            5,
+            {"n1": (10, 25, 6), "n2": (5, 25, 6), "n3": (20, 25, 6)},
+            ("n1", {"n3": 5}),
+        ),
+        (
+            [MINIMAL],
+            (1, 3, 0),
+            (2, 5, 0),
+            5,
+            {"n1": (10, 25, 6), "n2": (5, 25, 6), "n3": (100, 100, 6)},
+            ("n1", {"n1": 4, "n2": 1}),
+        ),
+        ([MINIMAL], (1, 3, 0), (2, 5, 0), 5, {"n1": (200, 500, 6), "n2": (100, 250, 6)}, ("n1", {"n2": 5})),
+        (
+            [MINIMAL],
+            (1, 3, 0),
+            (2, 5, 0),
+            5,
+            {"n1": (1, 3, 6), "n2": (8, 10, 6), "n3": (20, 25, 6), "n4": (20, 25, 6), "n5": (20, 25, 6)},
+            ("n1", {"n3": 5}),
+        ),
+        (
+            [MINIMAL],
+            (1, 3, 0),
+            (2, 5, 0),
+            5,
+            {"n1": (6, 30, 6), "n2": (3, 30, 6), "n3": (8, 30, 6)},
+            ("n1", {"n2": 1, "n3": 4}),
+        ),
+        ([MINIMAL], (2, 3, 1), (1, 1, 0), 1, {"n1": (2, 3, 1)}, None),
+    ],
+)
+def test_executors_go_where_the_packers_of_k8s_spark_scheduler_put_them(
+    strategies, driver, executor, count, nodes, expected
+):
+    """Its tables for tightly-pack, distribute-evenly and minimal-fragmentation."""
+    for strategy in strategies:
+        assert beside_a_driver(strategy, driver, executor, count, nodes) == expected
+
+
+def test_three_equal_nodes_take_a_driver_and_its_executors_in_any_way():
+    for strategy in (PACK, SPREAD, MINIMAL):
+        found = beside_a_driver(strategy, (1, 2, 1), (2, 3, 1), 2, dict.fromkeys(("n1", "n2", "n3"), (8, 20, 8)))
+        assert found is not None
+        assert (found[0], sum(found[1].values())) == ("n1", 2)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.data())
+def test_minimal_fragmentation_uses_no_more_nodes_than_needed_when_one_is_enough(caps, data):
+    count = data.draw(st.integers(1, max(caps)))
+    shares = MinimalFragmentation().distribute(room(caps), count)
+    modest = [cap for cap in caps if 2 * cap < count + max(caps)] if count < max(caps) else caps
+    pool = modest if sum(modest) >= count else caps
+    holding = [cap for cap in pool if cap >= count]
+    if holding:
+        assert [caps[row] for row, _ in shares] == [min(holding)]
+    else:
+        assert all(caps[row] <= max(pool) for row, _ in shares)
 
 
 candidates = st.lists(

@@ -28,6 +28,7 @@ from gangsched.core.cluster import Cluster
 from gangsched.core.model import Pod
 from gangsched.core.placement import Ask, Placement, place
 from gangsched.core.snapshot import Snapshot
+from gangsched.core.strategies import PACK, STRATEGIES
 from gangsched.kube import convert, wire
 from tests.faults.objects import (
     EXCUSED,
@@ -245,9 +246,9 @@ def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Ask]]:
     if view.minimum is None or not view.waiting or _kept_waiting(view):
         return
     waiting = [pods[uid_of(pod)] for pod in view.waiting]
-    strategy = "Pack"
+    strategy = PACK
     if view.group is not None:
-        strategy = view.group["spec"].get("placement", {}).get("strategy", "Pack")
+        strategy = STRATEGIES[view.group["spec"].get("placement", {}).get("strategy", "Pack")]
     own = Counter(map(node_of, view.bound))
     needs = _role_needs(view)
     missing = max(view.minimum - view.there, sum(needs.values()))

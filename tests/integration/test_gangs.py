@@ -370,3 +370,24 @@ def test_a_large_group_cut_short_by_sigterm_is_finished_by_the_next_operator(
 
     assert status == 0
     assert 0 < cut_short_at <= 200
+
+
+def test_strategies_and_preferences_choose_among_the_nodes_that_take_a_member(cluster: Cluster) -> None:
+    """BestFit leaves the wide node alone, for gangs and for GPU pods without one; a wish for cheap nodes does not."""
+    gpu = "nvidia.com/gpu"
+    cluster.add_node("wide", extra={gpu: "8"}, labels={"cost": "1"})
+    cluster.add_node("dear", extra={gpu: "2"}, labels={"cost": "20"})
+    cluster.add_node("cheap", extra={gpu: "2"}, labels={"cost": "3"})
+    prefer = [{"key": "cost", "order": "Ascending"}]
+    cluster.add_group("tight", min_member=2, placement={"strategy": "BestFit"})
+    cluster.add_pods("tight", 2, requests={gpu: "1"})
+    cluster.until_bound("tight", 2)
+    cluster.add_pod("plain", requests={gpu: "1"})
+    cluster.until(lambda: "plain" in cluster.bound())
+    cluster.add_group("thrifty", min_member=1, placement={"prefer": prefer})
+    cluster.add_pods("thrifty", 1, requests={gpu: "1"})
+    cluster.until_bound("thrifty", 1)
+
+    assert set(cluster.bound("tight").values()) == {"cheap"}
+    assert cluster.bound()["plain"] == "dear"
+    assert cluster.bound("thrifty") == {"thrifty-0": "wide"}

@@ -20,6 +20,7 @@ from gangsched.core.policy import Policy
 from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import Snapshot
 from gangsched.core.states import Phase
+from gangsched.core.strategies import STRATEGIES
 from tests.builders import group, node, pod
 from tests.harness import Harness
 
@@ -144,7 +145,7 @@ class Cluster(RuleBasedStateMachine):
         priority=st.none() | st.integers(0, 2),
         policy=st.sampled_from(TimeoutPolicy),
         degraded=st.sampled_from((OnDegraded.REPAIR, OnDegraded.IGNORE)),
-        strategy=st.sampled_from(("Pack", "Spread")),
+        strategy=st.sampled_from(sorted(STRATEGIES)),
     )
     def write_group(self, name, minimum, more, roles, priority, policy, degraded, strategy):
         floor = max(minimum, sum(role.min_member for role in roles))
