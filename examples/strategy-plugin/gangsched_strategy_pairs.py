@@ -1,4 +1,4 @@
-"""Gives each node two members in turn, the fullest node first: for GPUs that are bridged two by two."""
+"""Gives each node two members in turn, the fullest node first, as for GPUs that are bridged two by two."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ class Pairs:
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
         """(row, members) pairs that add up to `count`, none above what the node has room for."""
-        order = np.lexsort((room.rank, -room.fullness)).tolist()
-        given = dict.fromkeys(order, 0)
+        halves = room.own % 2
+        shares: dict[int, int] = {}
         while count:
-            for at in order:
-                number = min(2, int(room.caps[at]) - given[at], count)
-                given[at] += number
-                count -= number
-        return [(int(room.rows[at]), number) for at, number in given.items() if number]
+            for at in np.lexsort((room.rank, -room.fullness, -halves)).tolist():
+                given = shares.get(at, 0)
+                number = min(2 - (int(room.own[at]) + given) % 2, int(room.caps[at]) - given, count)
+                if number:
+                    shares[at] = given + number
+                    count -= number
+                if not count:
+                    break
+        return [(int(room.rows[at]), number) for at, number in shares.items()]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gangsched.api.podgroup import NAME_RULE, Placement, PodGroupSpec, Preference
+from gangsched.api.podgroup import NAME_RULE, Placement, PodGroupSpec, Preference, Topology
 from gangsched.api.status import status_from_object
 from gangsched.api.times import parse_time
 from gangsched.core import model
@@ -82,9 +82,14 @@ def _spec_from_object(spec: PodGroupSpec) -> GroupSpec:
         roles=tuple(Role(role.name, role.min_member, role.max_member) for role in spec.roles),
         strategy=placement.strategy,
         prefer=tuple(map(_preference, placement.prefer)),
+        topology=_topology(placement.topology) if placement.topology is not None else None,
         on_degraded=spec.on_degraded,
         not_built=tuple(_not_built(spec)),
     )
+
+
+def _topology(wanted: Topology) -> model.Topology:
+    return model.Topology(wanted.key, required=wanted.mode == "Required")
 
 
 def _preference(preference: Preference) -> model.Preference:
@@ -95,8 +100,6 @@ def _not_built(spec: PodGroupSpec) -> Iterator[str]:
     """Name what the spec uses and this version does not build yet, as a person finds it in the manifest."""
     if any(role.template is not None for role in spec.roles):
         yield "spec.roles[].template"
-    if spec.placement is not None and spec.placement.topology is not None:
-        yield "spec.placement.topology"
 
 
 def _sentence(error: ValidationError) -> str:

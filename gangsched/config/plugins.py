@@ -9,11 +9,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from itertools import islice
+from operator import index
 
 from gangsched.core.strategies import STRATEGIES, Room, Strategy
 
 ENTRY_POINTS = "gangsched.strategies"
 _LONGEST_NAME = 253
+_LONGEST_TEXT = 200
+_MOST_COMPLAINTS = 8
+"""So many different faults of one plug-in are logged, each once."""
+_ANY_ERROR = (Exception, SystemExit)
+"""Whatever a plug-in raises must not stop the scheduler, nor end it as if all were well."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,15 +46,25 @@ def installed_strategies(found: Iterable[EntryPoint] | None = None) -> Mapping[s
             raise InvalidPlugin(f"{said} is brought by another package as well: uninstall one of them.")
         try:
             strategies[point.name] = _Checked(point.name, point.load()())
-        except Exception as error:
+        except _ANY_ERROR as error:
             raise InvalidPlugin(
-                f"{said} cannot be loaded ({type(error).__name__}: {error}): correct or uninstall the package."
+                f"{said} cannot be loaded ({_told(error)}): correct or uninstall the package."
             ) from error
     return strategies
 
 
 def _origin(point: EntryPoint) -> str:
     return f" of the package {point.dist.name}" if point.dist is not None else ""
+
+
+def _told(error: BaseException) -> str:
+    """The error for a sentence: on one line, not longer than that, and whatever its own text does."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot be printed is told by its type
+        text = ""
+    said = " ".join(text.split())
+    return f"{type(error).__name__}: {said[:_LONGEST_TEXT]}" if said.isprintable() else type(error).__name__
 
 
 class _Checked:
@@ -58,14 +75,17 @@ class _Checked:
             raise TypeError("it has no method distribute(room, count)")
         self._name = name
         self._strategy = strategy
-        self._complained = False
+        self._complaints: set[str] = set()
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
-        try:
-            shares = [(int(row), int(number)) for row, number in self._strategy.distribute(room, count)]
-        except Exception as error:  # noqa: BLE001 - whatever a plug-in raises must not stop the scheduler
-            return self._refuse(f"it failed ({type(error).__name__}: {error})")
         caps = dict(zip(room.rows.tolist(), room.caps.tolist(), strict=True))
+        for array in (room.rows, room.caps, room.fullness, room.own, room.rank, *room.preferences):
+            array.setflags(write=False)
+        try:
+            answer = islice(self._strategy.distribute(room, count), len(caps) + 1)
+            shares = [(index(row), index(number)) for row, number in answer]
+        except _ANY_ERROR as error:
+            return self._refuse(f"it failed ({_told(error)})", error)
         if len(dict(shares)) < len(shares):
             return self._refuse("it names a node twice")
         if any(not 0 < number <= caps.get(row, 0) for row, number in shares):
@@ -74,11 +94,13 @@ class _Checked:
             return self._refuse("it gives places to more or fewer members than there are")
         return shares
 
-    def _refuse(self, why: str) -> list[tuple[int, int]]:
-        if not self._complained:
-            self._complained = True
+    def _refuse(self, why: str, error: BaseException | None = None) -> list[tuple[int, int]]:
+        if why not in self._complaints and len(self._complaints) < _MOST_COMPLAINTS:
+            self._complaints.add(why)
             _log.error(
-                "a strategy plug-in does not work; gangs that name it are packed",
-                extra={"strategy": self._name, "why": why},
+                "the strategy plug-in %s does not work, and gangs that name it are packed: %s",
+                self._name,
+                why,
+                exc_info=error,
             )
         return []

@@ -111,9 +111,12 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
-    """Give up one member's place."""
+    """Give up one member's place; the gang, even if it is parked for its further members, is to be planned again."""
     gang.durable -= {uid}
-    if gang.bindings.pop(uid, None) is not None and uid in cluster.pods:
+    if gang.bindings.pop(uid, None) is None:
+        return
+    gang.parked = False
+    if uid in cluster.pods:
         cluster.forget(uid)
 
 

@@ -8,7 +8,7 @@ which the queue reads after each batch of events.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gangsched.core.anti_affinity import AntiAffinityIndex
 from gangsched.core.capacity import Capacity
+from gangsched.core.domains import Domains, domains, names_of
 from gangsched.core.feasibility import Codes, Feasibility
 from gangsched.core.model import Labels, Node, Pod, Preference, Shape
 from gangsched.core.ports import PortsInUse
@@ -24,7 +25,8 @@ from gangsched.core.preferences import ranks
 Forbidden = frozenset[tuple[str, str]]
 """(topology key, value) pairs whose nodes an existing pod's required anti-affinity closes to a newcomer."""
 _NOTHING: Forbidden = frozenset()
-_MOST_PREFERENCES = 64
+_MOST_KNOWN = 256
+"""For so many wishes, and keys, it is kept what they make of all nodes; the oldest is forgotten."""
 
 
 @dataclass(slots=True)
@@ -64,7 +66,8 @@ class Cluster:
         self._forbidden: dict[tuple[str, Labels], Forbidden] = {}
         self._selecting_keys: frozenset[str] | None = None
         self._rank: npt.NDArray[np.int64] | None = None
-        self._preferred: dict[tuple[Preference, ...], npt.NDArray[np.int64]] = {}
+        self._preferred: dict[Preference, npt.NDArray[np.int64]] = {}
+        self._domains: dict[str, Domains] = {}
 
     # Nodes
 
@@ -79,10 +82,12 @@ class Cluster:
             self._relieve_terms()
             for pod in self._pods_on(node.name):
                 self._count_terms(pod, node.name, -1)
-        if old is None or old.labels != node.labels:
-            self._preferred.clear()
+        before, self._labels[node.name] = self._labels.get(node.name, {}), dict(node.labels)
+        if old is None:
+            self._forget_labels()
+        elif old.labels != node.labels:
+            self._forget_labels({key for key, _ in before.items() ^ self._labels[node.name].items()})
         self.nodes[node.name] = node
-        self._labels[node.name] = dict(node.labels)
         row = self.capacity.set_node(node.name, node.allocatable)
         if old is None:
             for pod in self._pods_on(node.name):
@@ -105,7 +110,7 @@ class Cluster:
         self.ports.pop(row, None)
         del self.nodes[name], self._labels[name]
         self._rank = None
-        self._preferred.clear()
+        self._forget_labels()
         self._feasibility.remove_node(row)
         self.relief.rows.discard(row)
         self.worsened.add(name)
@@ -230,14 +235,22 @@ class Cluster:
             self._rank = np.argsort(np.argsort(np.array(self.capacity.names, dtype=object), kind="stable"))
         return self._rank
 
-    def preference(self, preferences: tuple[Preference, ...]) -> npt.NDArray[np.int64]:
-        """Each row's place by these preferences, 0 for the most preferred; see `core.preferences`."""
-        known = self._preferred.get(preferences)
+    def preference(self, wish: Preference) -> npt.NDArray[np.int64]:
+        """Each row's place by this wish, 0 for the most preferred; see `core.preferences`."""
+        known = self._preferred.get(wish)
         if known is None:
-            if len(self._preferred) >= _MOST_PREFERENCES:
-                self._preferred.clear()
-            known = ranks([self.node_labels(name) for name in self.capacity.names], preferences)
-            self._preferred[preferences] = known
+            if len(self._preferred) >= _MOST_KNOWN:
+                del self._preferred[next(iter(self._preferred))]
+            known = self._preferred[wish] = ranks([self.node_labels(name) for name in self.capacity.names], wish)
+        return known
+
+    def domains(self, key: str) -> Domains:
+        """The topology domains of this node label, and in which of them each row is."""
+        known = self._domains.get(key)
+        if known is None:
+            if len(self._domains) >= _MOST_KNOWN:
+                del self._domains[next(iter(self._domains))]
+            known = self._domains[key] = domains([self.node_labels(name) for name in self.capacity.names], key)
         return known
 
     def take_worsened(self) -> set[str]:
@@ -357,6 +370,13 @@ class Cluster:
                 self.anti_affinity.add(term, labels)
             else:
                 self.anti_affinity.remove(term, labels)
+
+    def _forget_labels(self, changed: Container[str] | None = None) -> None:
+        """Find anew, when wanted, what was derived from labels of these keys; everything if a node has come or gone."""
+        for wish in [wish for wish in self._preferred if changed is None or wish.key in changed]:
+            del self._preferred[wish]
+        for key in [key for key in self._domains if changed is None or any(name in changed for name in names_of(key))]:
+            del self._domains[key]
 
     def _relieve_terms(self) -> None:
         """What anti-affinity closes may change anywhere, unless there is none."""

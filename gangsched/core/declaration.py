@@ -15,9 +15,8 @@ from gangsched.core.gang import Gang, role_of
 from gangsched.core.model import GroupSpec, Pod
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
-from gangsched.core.strategies import PACK, Strategy
+from gangsched.core.strategies import GPU_SUFFIX, PACK, Strategy
 
-GPU_SUFFIX = "/gpu"
 VALUES_SHOWN = 5
 """So many values are named of which only one may be: an API object has room for so much, and a reader patience."""
 
@@ -187,7 +186,7 @@ def _unknown_role(gang: Gang, spec: GroupSpec, members: Sequence[Pod]) -> Hindra
 
 
 def _wants_gpu(pod: Pod) -> bool:
-    """Whether the pod asks for GPUs, by the names that vendors' device plug-ins give them, such as nvidia.com/gpu."""
+    """Whether the pod asks for GPUs."""
     return any(resource.endswith(GPU_SUFFIX) for resource, _ in pod.shape.requests)
 
 

@@ -145,6 +145,7 @@ def want_of(gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequ
             role_needs=need.roles,
             strategy=terms.strategy,
             prefer=terms.spec.prefer,
+            topology=terms.spec.topology,
             own=Counter(_nodes_of(gang, census)),
             avoided=frozenset(gang.avoided),
         )

@@ -13,6 +13,7 @@ from heapq import nsmallest
 import numpy as np
 
 from gangsched.core.cluster import Cluster
+from gangsched.core.domains import Domain
 from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS
 from gangsched.core.life import Assessment
 from gangsched.core.model import GroupKey, Shape
@@ -56,6 +57,8 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head = f"None of {refusal.wanted} members fits"
     them = "it" if refusal.wanted == 1 else "them"
     closed = sum(obstacle.nodes for obstacle in refusal.obstacles if obstacle.reason in STATIC_REASONS)
+    if refusal.domain is not None:
+        head = _within(head, refusal.wanted, refusal.domain)
     if not refusal.nodes:
         head += ": there are no nodes"
     elif closed == refusal.nodes:
@@ -70,6 +73,15 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     if refusal.obstacles:
         nodes = f"Of {_nodes(refusal.nodes)}: {'; '.join(map(_obstacle, refusal.obstacles))}"
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
+
+
+def _within(head: str, wanted: int, domain: Domain) -> str:
+    key, value = domain
+    if value is None:
+        return f"No node has the label {key}: label the nodes, or remove spec.placement.topology, which names it"
+    if wanted == 1:
+        return f"{head} in the domain {key}={value}"
+    return f"{head} into one domain of {key} ({value} was looked at: it has most room, or members already)"
 
 
 def ahead_of(key: GroupKey, before: Sequence[GroupKey], *, others: int = 0) -> str:
@@ -168,6 +180,7 @@ def _obstacle(obstacle: Obstacle) -> str:
         NodeReason.AFFINITY: "not matched by nodeSelector or node affinity",
         NodeReason.UNSCHEDULABLE: "cordoned",
         NodeReason.HOST_PORT: "with the host port taken",
+        NodeReason.DOMAIN: "outside that domain",
         NodeReason.ANTI_AFFINITY: "closed by the anti-affinity of a pod there",
     }[obstacle.reason]
     return f"{obstacle.nodes} {said}"

@@ -219,6 +219,13 @@ class Preference(Struct, frozen=True, gc=False, cache_hash=True):
     values: tuple[str, ...] = ()
 
 
+class Topology(Struct, frozen=True, gc=False, cache_hash=True):
+    """All members in one domain of this node label; not `required`: several domains where one has no room for all."""
+
+    key: str
+    required: bool = True
+
+
 class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores."""
 
@@ -231,6 +238,7 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     roles: tuple[Role, ...] = ()
     strategy: str = "Pack"
     prefer: tuple[Preference, ...] = ()
+    topology: Topology | None = None
     on_degraded: OnDegraded = OnDegraded.REPAIR
     not_built: tuple[str, ...] = ()
 

@@ -103,6 +103,7 @@ class _Pass:
                 need=1,
                 strategy=terms.strategy,
                 prefer=terms.spec.prefer,
+                topology=terms.spec.topology,
                 own=own,
                 avoided=avoided,
             )
@@ -124,7 +125,7 @@ class _Pass:
         """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
         key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.heeded)
-        alike = len(classes) == 1 and not any(ask.role_needs.values())
+        alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
         taken, refusal = self._refused.get(key, (-1, None))
         if alike and refusal is not None and taken == self._snapshot.mark():
             return refusal

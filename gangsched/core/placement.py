@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
-from gangsched.core.model import Pod, Preference
+from gangsched.core import topology
+from gangsched.core.domains import Domain
+from gangsched.core.model import Pod, Preference, Topology
 from gangsched.core.quorum import Quorum
 from gangsched.core.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.search import Slots
@@ -22,6 +25,7 @@ class Ask:
 
     `role_needs` are minima among them by role; at least so many members must name the role, and at least `need` exist.
     `own` counts members that are bound already, by node; `avoided` are nodes to be taken only if it fits nowhere else.
+    `topology` asks for one domain of a label for all of them.
     """
 
     members: Sequence[Pod]
@@ -29,6 +33,7 @@ class Ask:
     role_needs: Mapping[str, int] = field(default_factory=dict)
     strategy: Strategy = PACK
     prefer: tuple[Preference, ...] = ()
+    topology: Topology | None = None
     own: Mapping[str, int] = field(default_factory=dict)
     avoided: frozenset[str] = frozenset()
 
@@ -50,46 +55,103 @@ def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal:
         if elsewhere is not None:
             return elsewhere
         ask = replace(ask, avoided=frozenset())
-    mark = snapshot.mark()
-    snapshot.begin(ask.own)
-    quorum = _quorum(snapshot, ask)
-    found = quorum.find()
-    if found is not None:
-        return Placement(tuple(found))
-    ever = _quorum(snapshot.emptied(), ask)
-    never = ever.find() is None and not ever.budget.ended
-    short = shortage(snapshot, quorum.smallest())
-    fits, failing = quorum.take_most()
-    refusal = Refusal(
-        wanted=quorum.slots.number,
-        fits=fits,
-        nodes=len(snapshot.cluster.nodes),
-        never=never,
-        failing=failing,
-        classes=tuple(quorum.room),
-        obstacles=obstacles(snapshot, failing),
-        short=short,
-        fragmented=not short and fragmented(snapshot, failing),
-    )
-    snapshot.undo(mark)
-    return refusal
+    found = _found(snapshot, ask)
+    return found if found is not None else _refused(snapshot, ask)
 
 
 def _found(snapshot: Snapshot, ask: Ask) -> Placement | None:
+    if ask.topology is None:
+        return _found_in(snapshot, ask, None)
+    value = _best_domain(snapshot, ask, ask.topology)
+    if value is not None:
+        return _found_in(snapshot, ask, (ask.topology.key, value))
+    return None if ask.topology.required else _found_in(snapshot, ask, None)
+
+
+def _best_domain(snapshot: Snapshot, ask: Ask, wanted: Topology) -> str | None:
+    """The domain that takes the quorum best; None if none does."""
+    best: tuple[float, str] | None = None
+    taking = 0
+    for value in _domains(snapshot, ask, wanted):
+        mark = snapshot.mark()
+        found = _found_in(snapshot, ask, (wanted.key, value))
+        if found is None:
+            continue
+        score = topology.utilisation(snapshot, found.assignments)
+        snapshot.undo(mark)
+        best = max(best, (score, value), key=itemgetter(0)) if best is not None else (score, value)
+        taking += 1
+        if taking == topology.COMPARED:
+            break
+    return best[1] if best is not None else None
+
+
+def _domains(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
+    """The domains that may take the quorum, in the order in which they are tried."""
+    home = topology.home(snapshot, wanted, ask.own)
+    if home is not None:
+        return [home]
+    classes = classify(snapshot, ask.members, ask.avoided)
+    return topology.candidates(snapshot, wanted, (classes[pod.uid] for pod in ask.members), ask.need)
+
+
+def _found_in(snapshot: Snapshot, ask: Ask, domain: Domain | None) -> Placement | None:
     mark = snapshot.mark()
     snapshot.begin(ask.own)
-    found = _quorum(snapshot, ask).find()
+    found = _quorum(snapshot, ask, domain).find()
     if found is None:
         snapshot.undo(mark)
         return None
     return Placement(tuple(found))
 
 
-def _quorum(snapshot: Snapshot, ask: Ask) -> Quorum:
+def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
+    """Why the quorum does not fit, looked at in the domain with most room if it must be in one."""
+    domain: Domain | None = None
+    if ask.topology is not None and ask.topology.required:
+        classes = classify(snapshot, ask.members)
+        value = topology.home(snapshot, ask.topology, ask.own)
+        if value is None:
+            value = topology.roomiest(snapshot, ask.topology, (classes[pod.uid] for pod in ask.members))
+        domain = (ask.topology.key, value)
+    mark = snapshot.mark()
+    snapshot.begin(ask.own)
+    quorum = _quorum(snapshot, ask, domain)
+    short = shortage(snapshot, quorum.smallest())
+    fits, failing = quorum.take_most()
+    refusal = Refusal(
+        wanted=quorum.slots.number,
+        fits=fits,
+        nodes=len(snapshot.cluster.nodes),
+        never=_never(snapshot.emptied(), replace(ask, prefer=())),
+        failing=failing,
+        classes=tuple(replace(member, domain=None) for member in quorum.room),
+        obstacles=obstacles(snapshot, failing),
+        short=short,
+        fragmented=not short and fragmented(snapshot, failing),
+        domain=domain,
+    )
+    snapshot.undo(mark)
+    return refusal
+
+
+def _never(empty: Snapshot, ask: Ask) -> bool:
+    """Whether the quorum would certainly not fit even onto these empty nodes."""
+    tried: Sequence[Domain | None] = [None]
+    if ask.topology is not None and ask.topology.required:
+        tried = [(ask.topology.key, value) for value in _domains(empty, ask, ask.topology)]
+    for domain in tried:
+        quorum = _quorum(empty, ask, domain)
+        if quorum.find() is not None or quorum.budget.ended:
+            return False
+    return True
+
+
+def _quorum(snapshot: Snapshot, ask: Ask, domain: Domain | None) -> Quorum:
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
     return Quorum(
         snapshot,
-        classify(snapshot, ask.members, ask.avoided),
+        classify(snapshot, ask.members, ask.avoided, domain=domain),
         members=ask.members,
         slots=Slots(owed, max(0, ask.need - sum(owed.values()))),
         strategy=ask.strategy,
@@ -98,16 +160,20 @@ def _quorum(snapshot: Snapshot, ask: Ask) -> Quorum:
 
 
 def classify(
-    snapshot: Snapshot, members: Iterable[Pod], avoided: frozenset[str] = frozenset()
+    snapshot: Snapshot,
+    members: Iterable[Pod],
+    avoided: frozenset[str] = frozenset(),
+    *,
+    domain: Domain | None = None,
 ) -> dict[str, MemberClass]:
     """Each member's class, by UID; equal classes are one object. An emptied snapshot knows no pods and no refusals."""
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
     for pod in members:
         member = (
-            MemberClass(pod.shape, snapshot.cluster.forbidden(pod), avoided)
+            MemberClass(pod.shape, snapshot.cluster.forbidden(pod), avoided, domain)
             if snapshot.heeds_pods
-            else MemberClass(pod.shape)
+            else MemberClass(pod.shape, domain=domain)
         )
         classes[pod.uid] = known.setdefault(member, member)
     return classes

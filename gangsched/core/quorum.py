@@ -26,6 +26,8 @@ TRIES = 8
 
 Counts = Mapping[MemberClass, int]
 Places = list[tuple[Pod, str]]
+_Way = tuple[Strategy, tuple[Preference, ...]]
+_PACKED: _Way = (PACK, ())
 
 
 def fill_class(
@@ -48,7 +50,7 @@ def fill_class(
         fullness=snapshot.fullness(member.shape)[rows],
         own=snapshot.own[rows],
         rank=snapshot.cluster.rank()[rows],
-        preference=snapshot.cluster.preference(prefer)[rows] if prefer else None,
+        preferences=tuple(snapshot.cluster.preference(wish)[rows] for wish in prefer),
         scarce=partial(snapshot.scarce, member, rows),
     )
     shares = strategy.distribute(room, total)
@@ -78,8 +80,10 @@ class Quorum:
         self._snapshot = snapshot
         self._classes = classes
         self._members = members
-        self._strategy = strategy
-        self._prefer = prefer
+        self._ways: list[_Way] = [(strategy, prefer)]
+        if self._ways != [_PACKED]:
+            # Neither a strategy nor a wish decides whether a gang fits: one that fits only when packed is packed.
+            self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))
         self._size = {member: search.size(snapshot, member) for member in self.room}
         self._largest = list(self.room)
@@ -95,10 +99,13 @@ class Quorum:
             return []
         if self._hopeless():
             return None
-        found = self._in_order(self._members)
-        if found is None and len(self._members) > self.slots.number:
-            found = self._in_order(self._by_size())
-        return found or self._packed() or self._searched()
+        for at in range(len(self._ways)):
+            found = self._in_order(self._members, self._ways[at:])
+            if found is None and len(self._members) > self.slots.number:
+                found = self._in_order(self._by_size(), self._ways[at:])
+            if found is not None:
+                return found
+        return self._packed() or self._searched()
 
     def smallest(self) -> Counter[MemberClass]:
         """The quorum's classes if it is made of the smallest members."""
@@ -154,14 +161,14 @@ class Quorum:
                 return True
         return False
 
-    def _in_order(self, members: Sequence[Pod]) -> Places | None:
+    def _in_order(self, members: Sequence[Pod], ways: Sequence[_Way]) -> Places | None:
         """The first members that fill the slots and fit; who does not is passed over for later ones."""
         passed: set[str] = set()
         for _ in range(TRIES):
             chosen = self._choose(members, passed)
             if chosen is None:
                 break
-            shares, short = self._fill(chosen)
+            shares, short = self._fill(chosen, ways)
             if not short:
                 return self._assign(chosen, shares)
             dispensable = self._dispensable(chosen, short, passed)
@@ -186,7 +193,7 @@ class Quorum:
         self._take(shares)
         return self._assign(self._first_of(selection), shares)
 
-    def _fill(self, chosen: Sequence[Pod]) -> tuple[list[Share], Counts]:
+    def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[list[Share], Counts]:
         """Place all of them, or none: the shares, or which class was short by how many in the first order tried."""
         counts = self._count(chosen)
         short: Counts = {member: count - self.room[member] for member, count in counts.items()}
@@ -196,20 +203,18 @@ class Quorum:
         largest = [member for member in self._largest if member in counts]
         scarcest = sorted(largest, key=lambda member: self.room[member] / counts[member])
         orders = [scarcest] if largest == scarcest else [scarcest, largest]
-        # A gang that fits only when packed is packed rather than refused.
-        strategies = [self._strategy] if self._strategy is PACK else [self._strategy, PACK]
-        for order, strategy in ((order, strategy) for strategy in strategies for order in orders):
-            shares, missing = self._fill_in(order, counts, strategy)
+        for order, way in ((order, way) for way in ways for order in orders):
+            shares, missing = self._fill_in(order, counts, way)
             if not missing:
                 return shares, {}
             short = short or missing
         return [], short
 
-    def _fill_in(self, order: Iterable[MemberClass], counts: Counts, strategy: Strategy) -> tuple[list[Share], Counts]:
+    def _fill_in(self, order: Iterable[MemberClass], counts: Counts, way: _Way) -> tuple[list[Share], Counts]:
         mark = self._snapshot.mark()
         shares: list[Share] = []
         for member in order:
-            placed = fill_class(self._snapshot, member, counts[member], strategy=strategy, prefer=self._prefer)
+            placed = fill_class(self._snapshot, member, counts[member], strategy=way[0], prefer=way[1])
             shares += placed
             missing = counts[member] - sum(count for _, _, count in placed)
             if missing:

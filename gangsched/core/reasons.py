@@ -81,5 +81,8 @@ class NodeReason(StrEnum):
     """Too little of a resource is free on the node."""
     TOO_MANY_PODS = "TooManyPods"
     """The node runs as many pods as it allows."""
+    DOMAIN = "OutsideTopologyDomain"
+    """The group's members must all be in one topology domain, and the node is not in the one that was looked at: where
+    some of them are already, else where there is most room."""
     ANTI_AFFINITY = "AntiAffinityOfExistingPod"
     """A pod already there (or in the same topology domain) forbids the member by its required anti-affinity."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangsched.core.capacity import PODS
-from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS
+from gangsched.core.domains import Domain
+from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS, VACANT
 from gangsched.core.model import Amounts
 from gangsched.core.reasons import NodeReason
 from gangsched.core.snapshot import Mask, MemberClass, Snapshot
@@ -31,7 +32,9 @@ class Refusal:
     `obstacles` say what each node answers to one more member of the class `failing` once those that fit are placed;
     `short` says, per resource, how much more the quorum asks than is free in all on the nodes that accept it (nothing
     there means that enough is free in all); `fragmented`: all of those nodes have pieces left that are too small.
-    `never`: not even if the nodes were empty.
+    `never`: not even if the nodes were empty. `domain` is the one in which all this was found, where the members must
+    all be in one: that of those which are placed already, else the one with most room; its value is None where no node
+    has the label.
     """
 
     wanted: int
@@ -43,6 +46,7 @@ class Refusal:
     obstacles: tuple[Obstacle, ...]
     short: Amounts
     fragmented: bool = False
+    domain: Domain | None = None
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -72,6 +76,10 @@ def obstacles(snapshot: Snapshot, member: MemberClass) -> tuple[Obstacle, ...]:
     """What the nodes answer to one more member of the class now, the most frequent reason first."""
     codes = snapshot.cluster.verdicts(member.shape)[: snapshot.size]
     found: Counter[tuple[NodeReason, str]] = Counter()
+    if member.domain is not None:
+        outside = ~snapshot.inside(member.domain) & (codes != VACANT)
+        found[NodeReason.DOMAIN, ""] = int(outside.sum())
+        codes = np.where(outside, VACANT, codes)
     for number, reason in enumerate(STATIC_REASONS, start=1):
         found[reason, ""] += int((codes == number).sum())
     open_ = codes == ACCEPTED

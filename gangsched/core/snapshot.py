@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from gangsched.core.capacity import LIMIT, PODS, IntArray
 from gangsched.core.cluster import Cluster, Forbidden
+from gangsched.core.domains import Domain
 from gangsched.core.feasibility import ACCEPTED
 from gangsched.core.model import HostPort, Shape
 from gangsched.core.ports import PortsInUse, self_conflicting
-from gangsched.core.strategies import Scarce
+from gangsched.core.strategies import GPU_SUFFIX, Scarce
 
 Key = TypeVar("Key", bound=Hashable)
 Array = TypeVar("Array", IntArray, npt.NDArray[np.float64])
@@ -37,12 +38,13 @@ MOST = 1 << 31
 class MemberClass:
     """Members that no node can tell apart: one shape, closed out by the same existing pods.
 
-    `avoided` names nodes that the gang leaves alone for now.
+    `avoided` names nodes that the gang leaves alone for now; `domain` is the only one that it goes to, if any.
     """
 
     shape: Shape
     forbidden: Forbidden = frozenset()
     avoided: frozenset[str] = frozenset()
+    domain: Domain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,8 @@ class Snapshot:
             mask = self._cluster.verdicts(member.shape)[: self.size] == ACCEPTED
             mask[self.closed_by_anti_affinity(member)] = False
             mask[self.avoided(member)] = False
+            if member.domain is not None:
+                mask &= self.inside(member.domain)
             self._masks[member] = mask
         return mask
 
@@ -218,6 +222,7 @@ class Snapshot:
         if mask is not None:
             return bool(mask[row])
         closed = member.forbidden and not self._emptied and self._cluster.closes(member.forbidden, row)
+        closed = closed or (member.domain is not None and not self.inside(member.domain)[row])
         return not closed and self.name(row) not in member.avoided and self._cluster.accepts(member.shape, row)
 
     def fullness(self, shape: Shape) -> npt.NDArray[np.float64]:
@@ -225,18 +230,36 @@ class Snapshot:
         return self._up_to_date(self._fullness, shape, self._fullness_of)
 
     def scarce(self, member: MemberClass, rows: IntArray) -> Scarce:
-        """Of the resource of which the nodes that accept the class could take the fewest, what these rows have."""
+        """Of the scarcest resource that the class requests (see `strategies.Scarce`), what these rows have."""
         vector = self._vector(member.shape)
         if vector is None:
             return Scarce(np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
         columns, amounts = vector.columns, vector.amounts
         if len(columns) > 1:
             columns, amounts = columns[:-1], amounts[:-1]
-        # As floats, for a sum of absurd amounts must not overflow.
-        free = np.maximum(self.free[self.accepts(member)][:, columns], 0).astype(np.float64)
-        column = columns[np.argmin(free.sum(axis=0) / amounts)]
+        gpus = [at for at, (resource, _) in enumerate(member.shape.requests) if resource.endswith(GPU_SUFFIX)]
+        if gpus:
+            column = columns[gpus[0]]
+        else:
+            # As floats, for a sum of absurd amounts must not overflow.
+            free = np.maximum(self.free[self.accepts(member)][:, columns], 0).astype(np.float64)
+            column = columns[np.argmin(free.sum(axis=0) / amounts)]
         left = self.free[rows, column]
         return Scarce(left, self._cluster.capacity.allocatable[rows, column] - left)
+
+    def inside(self, domain: Domain) -> Mask:
+        """The rows of this domain."""
+        key, value = domain
+        found = self._cluster.domains(key)
+        position = found.values.index(value) if value in found.values else len(found.values)
+        inside: Mask = found.of_row[: self.size] == position
+        return inside
+
+    def columns(self, shape: Shape) -> list[int]:
+        """The columns of what the shape requests, of the pod count if it requests nothing that nodes have."""
+        vector = self._vector(shape)
+        columns = [0] if vector is None else vector.columns.tolist()
+        return columns[:-1] or columns
 
     def amounts(self, shape: Shape) -> dict[int, int]:
         """What one pod of the shape takes, by column; empty where no node has ever had one of the resources."""

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from gangsched.core.capacity import IntArray
 
+GPU_SUFFIX = "/gpu"
+"""How the names end that vendors' device plug-ins give to GPUs, such as nvidia.com/gpu."""
 Keys = Sequence[npt.NDArray[np.float64] | IntArray]
 """What candidates are ordered by, the most important first; the smallest value comes first."""
 
@@ -23,8 +25,8 @@ Keys = Sequence[npt.NDArray[np.float64] | IntArray]
 class Scarce(NamedTuple):
     """Of the scarcest resource that the members request, per candidate: how much is free, and how much in use.
 
-    Scarcest is the one of which all nodes that accept the members could take the fewest. Amounts are in the core's
-    units (millicores, bytes, devices).
+    Scarcest is a GPU if they request one, else the one of which all nodes that accept the members could take the
+    fewest. Amounts are in the core's units (millicores, bytes, devices).
     """
 
     left: IntArray
@@ -37,8 +39,8 @@ class Room:
 
     `rows` are the candidates' row numbers, `caps` how many members each could take (≥ 1), `fullness` the largest share
     of a requested resource that is in use (0..1), `own` how many members of this gang are there already, `rank` the
-    node's place in the order of names, `preference` its place by `placement.prefer` (0 is preferred most), None where
-    the gang has no such wish. `scarce` finds what few strategies want to know.
+    node's place in the order of names. `preferences` has its place by each wish of `placement.prefer` (0 is preferred
+    most), the most important wish first. `scarce` finds what few strategies want to know.
     """
 
     rows: IntArray
@@ -46,12 +48,12 @@ class Room:
     fullness: npt.NDArray[np.float64]
     own: IntArray
     rank: IntArray
-    preference: IntArray | None
+    preferences: tuple[IntArray, ...]
     scarce: Callable[[], Scarce]
 
     def preferred(self, *keys: npt.NDArray[np.float64] | IntArray) -> Keys:
-        """These keys behind the gang's preference among nodes, if it has one."""
-        return keys if self.preference is None else (self.preference, *keys)
+        """These keys behind the gang's wishes for nodes, if it has any."""
+        return (*self.preferences, *keys)
 
 
 class Strategy(Protocol):
@@ -99,7 +101,7 @@ class Pack:
 
 
 class BestFit:
-    """Leaves least of the scarcest requested resource on the nodes that it uses: a GPU pod goes where few are free."""
+    """Gives each member the node on which it leaves least of the scarcest requested resource, one after the other."""
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
         """Node by node, the one with least left first; among equal ones the fullest, then by name."""
@@ -143,16 +145,19 @@ class MinimalFragmentation:
     """Uses few nodes and leaves the nearly empty ones alone: the rule of palantir's k8s-spark-scheduler.
 
     Where one node holds all, the smallest such does. Otherwise the largest are filled whole, as long as more members
-    are left than one of them holds, and so on with the rest. A node with far more room than is wanted (more than half
-    way from what is wanted to the largest room) is touched only if the others are not enough.
+    are left than one of them holds, and so on with the rest. A node with far more room than is wanted (half way from
+    what is wanted to the largest room, or more) is touched only if the others are not enough. A single member goes to
+    a node on which the gang is already, if one has room.
     """
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
         """Whole nodes first, the largest first; nodes of equal room by preference, fullest first, then by name."""
         keys = (room.caps, *room.preferred(-room.fullness, room.rank))
+        if count == 1 and room.own.any():
+            return _filled(room, count, (room.own == 0, *keys))
         order = np.lexsort(keys[::-1])
         caps = room.caps[order]
-        modest = caps[: np.searchsorted(2 * caps, count + caps[-1])] if count < caps[-1] else caps
+        modest = caps[: np.searchsorted(caps, (count + caps[-1]) // 2)] if count < caps[-1] else caps
         shares = _whole(modest if modest.sum() >= count else caps, count)
         return [(int(room.rows[order[at]]), number) for at, number in shares]
 

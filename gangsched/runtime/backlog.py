@@ -4,10 +4,10 @@ Who goes first
     A binding takes any free slot, and so does a conditional status write: it is a reservation, and bindings wait for
     it. Next are evictions and the look-ups of owners before them: they undo gangs, which has a deadline, and take at
     most a quarter of the slots. The other status patches, pod conditions and Events only tell people: they take at most
-    half, so that a burst of bindings always finds slots, and two while a binding is in flight, so that a gang's
-    bindings have the API server to themselves. Neither takes any while a binding waits. So that they never starve under
-    an endless stream of bindings, one that has waited for `patience_s`, or `telling_patience_s`, may even then take one
-    of two slots of its sort.
+    half, so that a burst of bindings always finds slots, and, before they have waited for `telling_patience_s`, two
+    while a binding is in flight, so that a gang's bindings have the API server to themselves. Neither takes any while a
+    binding waits. So that they never starve under an endless stream of bindings, one that has waited for `patience_s`,
+    or `telling_patience_s`, may even then take one of two slots of its sort.
 
 What is never sent
     Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in
@@ -222,7 +222,7 @@ class Backlog:
 
     def next(self, now: float) -> Job | None:
         """Take the job to send now, or None if nothing may be sent before another one is done or added."""
-        job = self._next_binding(now) or self._next_undoing() or self._next_telling()
+        job = self._next_binding(now) or self._next_undoing() or self._next_telling(now)
         if job is not None:
             self._in_flight += 1
         return job
@@ -300,11 +300,14 @@ class Backlog:
         self._undoing_in_flight.add(effect)
         return self._undoing.pop(effect)
 
-    def _next_telling(self) -> Job | None:
-        if self._telling >= (self._trickle_slots if self._binding else self._telling_slots):
-            return None
+    def _next_telling(self, now: float) -> Job | None:
         oldest = self._oldest_telling()
-        return self._take_telling(oldest) if oldest is not None else None
+        if oldest is None:
+            return None
+        yields = self._binding and oldest.since > now - self._telling_patience_s
+        if self._telling >= (self._trickle_slots if yields else self._telling_slots):
+            return None
+        return self._take_telling(oldest)
 
     def _oldest_telling(self) -> Job | None:
         heads = [next(iter(waiting.ready.values())) for waiting in (self._statuses, self._conditions) if waiting.ready]

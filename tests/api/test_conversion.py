@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gangsched.api.conversion import group_from_object
-from gangsched.core.model import Group, GroupKey, GroupSpec, GroupStatus, OnDegraded, Preference, Role, TimeoutPolicy
+from gangsched.core.model import (
+    Group,
+    GroupKey,
+    GroupSpec,
+    GroupStatus,
+    OnDegraded,
+    Preference,
+    Role,
+    TimeoutPolicy,
+    Topology,
+)
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
 
 
@@ -47,10 +57,8 @@ def test_the_full_group_is_read_whole():
         strategy="example.com/my-strategy",
         prefer=(Preference("rack", "Descending"), Preference("tier", values=("gold", ""))),
         on_degraded=OnDegraded.RESTART,
-        not_built=(
-            "spec.roles[].template",
-            "spec.placement.topology",
-        ),
+        topology=Topology("topology.kubernetes.io/zone", required=False),
+        not_built=("spec.roles[].template",),
     )
 
 
@@ -71,7 +79,7 @@ def test_the_priority_class_is_read():
         ({"placement": {"strategy": "BestFit"}}, ()),
         ({"placement": {"strategy": "MostUsed"}}, ()),
         ({"placement": {"strategy": "example.com/x"}}, ()),
-        ({"placement": {"topology": {"key": "zone"}}}, ("spec.placement.topology",)),
+        ({"placement": {"topology": {"key": "zone"}}}, ()),
         ({"placement": {"prefer": [{"key": "zone", "order": "Ascending"}]}}, ()),
         ({"placement": {"prefer": []}}, ()),
         ({"onDegraded": "Restart"}, ()),

@@ -29,12 +29,12 @@ def installed(tmp_path_factory) -> Path:
     return folder
 
 
-def simulated(tmp_path: Path, *, plugin: Path | None):
+def simulated(tmp_path: Path, *, plugin: Path | None, members: int = 4, minimum: int = 4):
     things = [
         *(node(f"n{number}", "8") for number in range(3)),
-        group("g", 4, placement={"strategy": "example.com/pairs"}),
+        group("g", minimum, placement={"strategy": "example.com/pairs"}),
     ]
-    things += [pod(f"g-{number}") for number in range(4)]
+    things += [pod(f"g-{number}") for number in range(members)]
     path = tmp_path / "gang.yaml"
     path.write_text(yaml.safe_dump_all(things), encoding="utf-8")
     folders = [str(ROOT), *([str(plugin)] if plugin else [])]
@@ -54,6 +54,11 @@ def test_a_group_that_names_the_plug_in_is_placed_by_it(installed, tmp_path):
     found = simulated(tmp_path, plugin=installed)
     nodes = sorted(found["placements"].values())
     assert (found["phase"], nodes) == ("Scheduled", ["n0", "n0", "n1", "n1"])
+
+
+def test_further_members_complete_the_pair_that_the_quorum_began(installed, tmp_path):
+    found = simulated(tmp_path, plugin=installed, members=4, minimum=3)
+    assert sorted(found["placements"].values()) == ["n0", "n0", "n1", "n1"]
 
 
 def test_without_it_the_group_waits_and_says_what_is_missing(tmp_path):

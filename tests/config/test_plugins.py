@@ -10,15 +10,19 @@ from gangsched.config.plugins import ENTRY_POINTS, InvalidPlugin, installed_stra
 from gangsched.config.settings import InvalidConfig, Settings
 from gangsched.core.strategies import STRATEGIES, Room, Scarce
 
-ROOM = Room(
-    rows=np.array([3, 7]),
-    caps=np.array([2, 4]),
-    fullness=np.array([0.0, 0.5]),
-    own=np.array([0, 0]),
-    rank=np.array([0, 1]),
-    preference=None,
-    scarce=lambda: Scarce(np.array([2, 4]), np.array([0, 0])),
-)
+CAPS = [2, 4]
+
+
+def room() -> Room:
+    return Room(
+        rows=np.array([3, 7]),
+        caps=np.array(CAPS),
+        fullness=np.array([0.0, 0.5]),
+        own=np.array([0, 0]),
+        rank=np.array([0, 1]),
+        preferences=(),
+        scarce=lambda: Scarce(np.array(CAPS), np.array([0, 0])),
+    )
 
 
 class Answer:
@@ -27,7 +31,7 @@ class Answer:
     says: object = None
 
     def distribute(self, _room, _count):
-        if isinstance(self.says, Exception):
+        if isinstance(self.says, Exception | SystemExit):
             raise self.says
         return self.says
 
@@ -39,6 +43,16 @@ class NeedsArguments:
 
 class WithoutMethod:
     pass
+
+
+class Quits:
+    def __init__(self):
+        raise SystemExit(0)
+
+
+class Rude(Exception):  # noqa: N818 - a plug-in's
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
 
 
 def point(name: str, what: str = "Answer") -> EntryPoint:
@@ -53,7 +67,7 @@ def test_a_plug_in_is_found_by_its_name_beside_the_others(monkeypatch):
     monkeypatch.setattr(Answer, "says", [(7, 3)])
     found = installed_strategies([point("example.com/answer")])
     assert found.keys() == {*STRATEGIES, "example.com/answer"}
-    assert found["example.com/answer"].distribute(ROOM, 3) == [(7, 3)]
+    assert found["example.com/answer"].distribute(room(), 3) == [(7, 3)]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +79,7 @@ def test_a_plug_in_is_found_by_its_name_beside_the_others(monkeypatch):
         ([point("a/b"), point("a/b")], "'a/b' is brought by another package as well: uninstall one of them"),
         ([point("a/b", "Missing")], "cannot be loaded (AttributeError: "),
         ([point("a/b", "NeedsArguments")], "cannot be loaded (TypeError: "),
+        ([point("a/b", "Quits")], "cannot be loaded (SystemExit: 0)"),
         ([point("a/b", "WithoutMethod")], "it has no method distribute(room, count)): correct or uninstall"),
         ([EntryPoint("a/b", "no.such.module:X", ENTRY_POINTS)], "cannot be loaded (ModuleNotFoundError: "),
     ],
@@ -79,6 +94,10 @@ def test_one_that_cannot_be_used_is_named_with_the_remedy(points, says):
     ("says", "why"),
     [
         (ValueError("no"), "it failed (ValueError: no)"),
+        (SystemExit(0), "it failed (SystemExit: 0)"),
+        (Rude(), "it failed (Rude: )"),
+        ([(3, 1.9), (7, 1)], "it failed (TypeError: "),
+        ([("3", 3)], "it failed (TypeError: "),
         (None, "it failed (TypeError: "),
         ([(3, 1), (3, 2)], "it names a node twice"),
         ([(3, 3)], "it gives a node more members than it has room for, or none"),
@@ -92,12 +111,47 @@ def test_one_that_cannot_be_used_is_named_with_the_remedy(points, says):
 def test_what_makes_no_sense_is_handed_out_to_nobody_and_logged_once(monkeypatch, caplog, says, why):
     monkeypatch.setattr(Answer, "says", says)
     strategy = installed_strategies([point("a/b")])["a/b"]
-    assert strategy.distribute(ROOM, 3) == []
-    assert strategy.distribute(ROOM, 3) == []
+    assert strategy.distribute(room(), 3) == []
+    assert strategy.distribute(room(), 3) == []
     (record,) = caplog.records
     assert record.levelname == "ERROR"
-    assert record.strategy == "a/b"
-    assert record.why.startswith(why)
+    assert record.getMessage().startswith(
+        f"the strategy plug-in a/b does not work, and gangs that name it are packed: {why}"
+    )
+    assert bool(record.exc_info) is why.startswith("it failed")
+
+
+class Greedy:
+    """Strategies that change what they are shown."""
+
+    def distribute(self, room, count):
+        room.caps.sort()
+        return [(7, count)]
+
+
+class Sly:
+    def distribute(self, room, count):
+        object.__setattr__(room, "caps", np.array([99, 99]))
+        return [(3, count)]
+
+
+class Endless:
+    def distribute(self, _room, _count):
+        return ((3, 1) for _ in iter(int, 1))
+
+
+@pytest.mark.parametrize("plugin", ["Greedy", "Sly", "Endless"])
+def test_one_that_tampers_with_what_it_sees_or_never_ends_harms_nobody(plugin):
+    assert installed_strategies([point("a/b", plugin)])["a/b"].distribute(room(), 3) == []
+
+
+def test_different_faults_are_logged_each_once_and_not_without_end(monkeypatch, caplog):
+    strategy = installed_strategies([point("a/b")])["a/b"]
+    for number in range(20):
+        monkeypatch.setattr(Answer, "says", ValueError(f"fault {number % 12}\nof many"))
+        strategy.distribute(room(), 3)
+    told = [record.getMessage().rpartition("(")[2] for record in caplog.records]
+    assert told == [f"ValueError: fault {number} of many)" for number in range(8)]
 
 
 def test_a_broken_plug_in_is_an_error_of_the_configuration(monkeypatch):

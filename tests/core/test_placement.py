@@ -100,6 +100,57 @@ def test_nodes_that_are_preferred_by_label_come_first_and_the_others_are_used_al
     assert spread_over(run(cluster, gang(9), prefer=prefer)) == {"cheap": 4, "dear": 3, "unknown": 2}
 
 
+def test_a_second_wish_decides_only_among_nodes_that_are_equal_by_the_first(cluster_of):
+    cluster = cluster_of(
+        node("n1", cpu=1, labels={"pool": "b", "cost": "1"}),
+        node("n2", cpu=1, labels={"pool": "a", "cost": "2"}),
+        node("n3", cpu=1, labels={"pool": "a", "cost": "1"}),
+        node("n4", cpu=1),
+    )
+    prefer = (Preference("pool", values=("a", "b")), Preference("cost", "Ascending"))
+    found = [sorted(spread_over(run(cluster, gang(count), prefer=prefer))) for count in (1, 2, 3)]
+    assert found == [["n3"], ["n2", "n3"], ["n1", "n2", "n3"]]
+
+
+def test_gpus_are_what_matters_to_whoever_asks_for_them_however_scarce_cpus_are(cluster_of):
+    cluster = cluster_of(
+        node("many-free", cpu=16, extra={"amd.com/gpu": "8"}),
+        node("one-free", cpu=32, extra={"amd.com/gpu": "1"}),
+        node("no-gpu", cpu=4),
+    )
+    wanted = [pod("m", requests={"cpu": "8", "amd.com/gpu": "1"})]
+    assert spread_over(run(cluster, wanted, strategy="BestFit")) == {"one-free": 1}
+
+
+def test_scarce_counts_only_nodes_that_accept_the_members_and_no_debts(cluster_of):
+    """Slots are plentiful on the closed node; of CPUs the overcommitted one owes more than the others have."""
+    slots = "example.com/slot"
+    cluster = cluster_of(
+        node("closed", cpu=64, extra={slots: "1000"}, unschedulable=True),
+        node("owing", cpu=1, extra={slots: "9"}),
+        node("a", cpu=32, extra={slots: "6"}),
+        node("b", cpu=32, extra={slots: "6"}),
+        pod("old", cpu=60, node="owing"),
+        pod("old-a", requests={"cpu": "1", slots: "4"}, node="a"),
+        pod("old-b", requests={"cpu": "8"}, node="b"),
+    )
+    wanted = [pod("m", requests={"cpu": "1", slots: "1"})]
+    assert spread_over(run(cluster, wanted, strategy="BestFit")) == {"a": 1}
+
+
+class Nothing:
+    """A strategy that hands out nothing, as a plug-in that does not work."""
+
+    def distribute(self, _room, _count):
+        return []
+
+
+def test_a_gang_whose_strategy_finds_nothing_is_packed(cluster_of):
+    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
+    found = place(Snapshot(cluster), Ask(members=gang(5), need=5, strategy=Nothing()))
+    assert spread_over(found) == {"n1": 4, "n2": 1}
+
+
 def test_a_changed_label_changes_what_is_preferred(cluster_of):
     cluster = cluster_of(node("a", labels={"cost": "1"}), node("b", labels={"cost": "2"}))
     prefer = (Preference("cost", "Ascending"),)

@@ -22,7 +22,7 @@ def room(caps, *, fullness=None, own=None, rank=None, rows=None, preference=None
     size = len(caps)
     scarce = Scarce(np.array(left or [0] * size), np.array(used or [0] * size))
     return Room(
-        preference=None if preference is None else np.array(preference),
+        preferences=() if preference is None else (np.array(preference),),
         scarce=lambda: scarce,
         rows=np.array(rows if rows is not None else range(size)),
         caps=np.array(caps),
@@ -130,6 +130,17 @@ def test_minimal_fragmentation_takes_whole_nodes_and_leaves_nearly_empty_ones_al
     """The rooms of k8s-spark-scheduler's own example; what it comes to is computed anew from its rule."""
     found = MinimalFragmentation().distribute(room([1, 1, 3, 5, 5, 17]), count)
     assert {LETTERS[row]: number for row, number in found} == shares
+
+
+def test_minimal_fragmentation_halves_as_whole_numbers_do():
+    """As k8s-spark-scheduler: (7 + 8) / 2 is 7, and a node with room for 7 is left alone."""
+    assert sorted(MinimalFragmentation().distribute(room([7, 6, 1, 8]), 7)) == [(1, 6), (2, 1)]
+
+
+def test_minimal_fragmentation_puts_a_further_member_beside_the_others():
+    """Its case of an application on node 2, while node 1 is the fuller one with less room."""
+    assert MinimalFragmentation().distribute(room([2, 5, 6], fullness=[0.9, 0.1, 0.1], own=[0, 2, 1]), 1) == [(1, 1)]
+    assert MinimalFragmentation().distribute(room([2, 5], own=[0, 0]), 1) == [(0, 1)]
 
 
 def test_a_node_half_way_between_what_is_wanted_and_the_largest_room_is_one_to_leave_alone():

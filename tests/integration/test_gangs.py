@@ -391,3 +391,25 @@ def test_strategies_and_preferences_choose_among_the_nodes_that_take_a_member(cl
     assert set(cluster.bound("tight").values()) == {"cheap"}
     assert cluster.bound()["plain"] == "dear"
     assert cluster.bound("thrifty") == {"thrifty-0": "wide"}
+
+
+def test_all_members_of_a_group_are_bound_in_one_zone_and_a_replacement_too(cluster: Cluster) -> None:
+    zone = "topology.kubernetes.io/zone"
+    for name, cpu in (("a1", "2"), ("a2", "1"), ("b1", "2"), ("b2", "2")):
+        cluster.add_node(name, cpu=cpu, labels={zone: name[0]})
+    cluster.add_group("zonal", min_member=4, maxScheduleTime="1h", placement={"topology": {"key": zone}})
+    cluster.add_filler("busy", "b1", "1")
+    cluster.add_pods("zonal", 4)
+    message = cluster.until_reason("zonal", "Unschedulable")
+    before = cluster.bound("zonal")
+    cluster.delete_pod("busy")
+    cluster.until_bound("zonal", 4)
+    whole = set(cluster.bound("zonal").values())
+    cluster.delete_pod("zonal-0")
+    cluster.add_pods("zonal", 1, first=4)
+    cluster.until(lambda: "zonal-4" in cluster.bound())
+
+    assert not before
+    assert f"Only 3 of 4 members fit into one domain of {zone}" in message
+    assert whole == {"b1", "b2"}
+    assert cluster.bound()["zonal-4"] in whole

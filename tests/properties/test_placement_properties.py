@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.cluster import Cluster
-from gangsched.core.model import Declaration, HostPort, Node, Pod, PodTerm, Requirement, Shape, Toleration
+from gangsched.core.model import Declaration, HostPort, Node, Pod, PodTerm, Preference, Requirement, Shape, Toleration
 from gangsched.core.placement import Ask, Placement, place
 from gangsched.core.quantity import MAX_AMOUNT
 from gangsched.core.refusal import Refusal
@@ -224,8 +224,9 @@ def test_whether_all_members_fit_does_not_depend_on_their_order(problem, strateg
 def test_the_strategy_does_not_decide_whether_it_fits(problem):
     cluster, _, members = problem
     found = {
-        place(Snapshot(cluster), Ask(members=members, need=len(members), strategy=one)).__class__
+        place(Snapshot(cluster), Ask(members=members, need=len(members), strategy=one, prefer=wishes)).__class__
         for one in STRATEGIES.values()
+        for wishes in ((), (Preference("zone", "Descending"),))
     }
     assert len(found) == 1
 

@@ -121,6 +121,14 @@ class TestOrder:
         finish(queue, bind("b"))
         assert taken(queue) == [event(str(number)) for number in range(2, SLOTS // 2)]
 
+    def test_telling_that_has_waited_long_takes_its_half_although_bindings_are_in_flight(self):
+        queue = backlog(patience_s=1.0)
+        queue.add(bind("b"), 0.0)
+        for number in range(10):
+            queue.add(event(str(number)), 0.0)
+        assert len(taken(queue, 4.9)) == 1 + 2
+        assert len(taken(queue, 5.0)) == SLOTS // 2 - 2
+
     def test_reservations_are_not_limited_to_that_half(self):
         queue = backlog()
         for number in range(SLOTS):

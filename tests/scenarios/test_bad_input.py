@@ -100,9 +100,9 @@ CASES = [
         id="unsupported constraint of a pod",
     ),
     pytest.param(
-        [group("a", min_member=2, not_built=("spec.placement.topology",)), *pods("a", 2)],
+        [group("a", min_member=2, not_built=("spec.roles[].template",)), *pods("a", 2)],
         "NotSupported",
-        "does not support spec.placement.topology yet: remove it",
+        "does not support spec.roles[].template yet: remove it",
         fixed_spec(not_built=()),
         id="field not built yet",
     ),

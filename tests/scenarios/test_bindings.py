@@ -316,6 +316,18 @@ def test_places_are_taken_up_after_a_restart_only_until_their_time_has_passed(pa
     assert harness.pod("default/a-1").node == where
 
 
+def test_a_member_that_is_placed_anew_does_not_wait_for_what_would_help_further_members():
+    """Two members are bound, the third is refused for good twice, and a further one, which fits nowhere, parks them."""
+    harness = Harness()
+    harness.add(*(node(name, cpu=1) for name in ("n1", "n2", "n3")))
+    harness.add(pod("a-0", node="n1"), pod("a-1", node="n2"))
+    harness.refuse_bind = refusing(Refused.FORBIDDEN, "a-2", times=2)
+    harness.add(group("a", min_member=3, max_schedule_time_s=600.0), pod("a-2"), pod("a-3", cpu=2))
+    harness.wait(3)
+    assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2"]
+    assert harness.gang("default/a").phase == "Scheduled"
+
+
 def test_of_two_places_held_before_a_restart_only_as_many_are_taken_up_as_there_is_room_for():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", "a-2"))
     harness.settle()

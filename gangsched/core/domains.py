@@ -1,0 +1,44 @@
+"""Topology domains: the nodes that share the value of a label, such as a zone, a rack or a block.
+
+A node without the label is in no domain. Of zone and region the label that Kubernetes had before it is accepted where
+a node has only the other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gangsched.core.capacity import IntArray
+
+_FORMER = {
+    "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
+}
+_ALIASES = _FORMER | {former: present for present, former in _FORMER.items()}
+
+Domain = tuple[str, str | None]
+"""A label's key and one of its values; None is the domain that no node is in."""
+
+
+class Domains(NamedTuple):
+    """The values that a label has, in order, and for each row the position of its value, -1 for none."""
+
+    values: tuple[str, ...]
+    of_row: IntArray
+
+
+def names_of(key: str) -> tuple[str, ...]:
+    """The labels that make up the domains of this key."""
+    return (key, _ALIASES[key]) if key in _ALIASES else (key,)
+
+
+def domains(nodes: Sequence[Mapping[str, str]], key: str) -> Domains:
+    """The domains of the label among nodes with these labels."""
+    names = names_of(key)
+    found = [next((labels[name] for name in names if name in labels), None) for labels in nodes]
+    values = tuple(sorted({value for value in found if value is not None}))
+    position = {value: number for number, value in enumerate(values)}
+    return Domains(values, np.array([-1 if value is None else position[value] for value in found], dtype=np.int64))

@@ -1,0 +1,92 @@
+"""`placement.topology`: all members of a group in one domain, from the quorum to the last replacement."""
+
+from __future__ import annotations
+
+from gangsched.core.model import Topology
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+ZONE = Topology("zone")
+
+
+def zones(**cpus: int) -> Harness:
+    """One node in each zone, with so many CPUs."""
+    harness = Harness()
+    for zone, cpu in cpus.items():
+        harness.add(node(f"node-{zone}", cpu=cpu, labels={"zone": zone}))
+    return harness
+
+
+def zones_of(harness: Harness, prefix: str = "default/a-") -> set[str]:
+    return {harness.pod(name).node.removeprefix("node-") for name in harness.bound(prefix)}
+
+
+def test_the_quorum_is_bound_in_one_domain_or_waits_and_says_how_much_the_best_one_takes():
+    harness = zones(a=2, b=3)
+    harness.add(group("a", min_member=4, topology=ZONE, max_schedule_time_s=999.0), *pods("a", 4))
+    harness.wait(2)
+    assert not harness.bound()
+    message = harness.condition("default/a").message
+    assert "Only 3 of 4 members fit into one domain of zone (b was looked at: it has most room, or members" in message
+    assert "1 with too little cpu; 1 outside that domain" in message
+    harness.add(node("more", cpu=1, labels={"zone": "b"}))
+    harness.settle()
+    assert {harness.pod(name).node for name in harness.bound()} == {"node-b", "more"}
+
+
+def test_room_that_comes_free_in_any_domain_wakes_the_group():
+    harness = zones(a=2, b=3)
+    harness.add(pod("old", group="", cpu=1, node="node-a"), pod("older", group="", cpu=2, node="node-b"))
+    harness.add(group("a", min_member=2, topology=ZONE, max_schedule_time_s=999.0), *pods("a", 2))
+    harness.wait(2)
+    assert not harness.bound("default/a-")
+    harness.delete("default/old")
+    harness.settle()
+    assert zones_of(harness) == {"a"}
+
+
+def test_members_above_the_minimum_and_replacements_stay_in_the_domain():
+    harness = zones(a=3, b=64)
+    harness.add(pod("old", group="", cpu=63, node="node-b"))
+    harness.add(group("a", min_member=2, topology=ZONE), *pods("a", 2))
+    harness.settle()
+    assert zones_of(harness) == {"a"}
+    harness.delete("default/old")
+    harness.add(*pods("a", 2, first=2))
+    harness.settle()
+    assert zones_of(harness) == {"a"}
+    assert len(harness.bound("default/a-")) == 3
+    harness.wait(2)
+    assert "No node has room in the domain zone=a" in harness.pod("default/a-3").told_message
+    harness.delete("default/a-0")
+    harness.settle()
+    assert zones_of(harness) == {"a"}
+    assert len(harness.bound("default/a-")) == 3
+
+
+def test_a_group_that_needs_one_domain_does_not_answer_for_an_equal_one_that_does_not():
+    harness = zones(a=2, b=2)
+    harness.add(group("a", min_member=4, topology=ZONE, created=1.0), *pods("a", 4))
+    harness.add(group("b", min_member=4, created=2.0), *pods("b", 4))
+    harness.settle()
+    assert len(harness.bound("default/b-")) == 4
+
+
+def test_a_preferred_domain_is_left_by_those_for_whom_it_has_no_room():
+    harness = zones(a=3, b=2)
+    harness.add(group("a", min_member=3, topology=Topology("zone", required=False)), *pods("a", 4))
+    harness.settle()
+    assert zones_of(harness) == {"a", "b"}
+    assert len(harness.bound("default/a-")) == 4
+
+
+def test_a_group_whose_label_no_node_has_never_fits_and_is_told_so():
+    harness = Harness()
+    harness.add(node("n1"), group("a", min_member=1, topology=ZONE, max_schedule_time_s=999.0), *pods("a", 1))
+    harness.wait(2)
+    condition = harness.condition("default/a")
+    assert condition.reason == "NeverFits"
+    assert "No node has the label zone: label the nodes, or remove spec.placement.topology" in condition.message
+    harness.add(node("n1", labels={"zone": "a"}))
+    harness.settle()
+    assert harness.bound() == ["default/a-0"]
