@@ -65,7 +65,7 @@ def resolve(
         return terms, _unsupported(members)
     # Most members say the same in one value, so that what follows is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
-    spec, hindrance = _declared(gang, members, says)
+    spec, hindrance = _declared(gang, says, members=members)
     priority, missing = _priority(spec, own_priority, priority_classes)
     time_s = spec.max_schedule_time_s
     terms = Terms(
@@ -79,7 +79,10 @@ def resolve(
     )
     if hindrance is None:
         hindrance = (
-            missing or _refused_fields(spec) or _unknown_role(gang, spec, members, says) or _unsupported(members)
+            missing
+            or _refused_fields(spec)
+            or _unknown_role(gang, spec, members=members, says=says)
+            or _unsupported(members)
         )
     return terms, hindrance
 
@@ -107,13 +110,13 @@ def _source(gang: Gang, says: Sequence[Declaration]) -> str:
     return f"{OWN_DIALECT} PodGroup" + (f", {pods}" if says and says[0].source != OWN_DIALECT else "")
 
 
-def _declared(gang: Gang, members: Sequence[Pod], says: Sequence[Declaration]) -> tuple[GroupSpec, Hindrance | None]:
+def _declared(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]) -> tuple[GroupSpec, Hindrance | None]:
     minima = _minima(says)
     times = sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None})
     lists = list(dict.fromkeys(say.roles for say in says if say.roles))
     spec = gang.group.spec if gang.group else None
     keys = says[0].keys if says else OWN_KEYS
-    hindrance = _unreadable(gang, members, says)
+    hindrance = _unreadable(gang, says, members=members)
     if hindrance is None and max(len(says), len(minima)) > 1:
         hindrance = _differently_named(says) or _disagreement(says, lists, minima=minima, times=times)
     if hindrance is None and spec is not None:
@@ -131,7 +134,7 @@ def _declared(gang: Gang, members: Sequence[Pod], says: Sequence[Declaration]) -
     return spec, hindrance
 
 
-def _unreadable(gang: Gang, members: Sequence[Pod], says: Sequence[Declaration]) -> Hindrance | None:
+def _unreadable(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]) -> Hindrance | None:
     """What cannot be read in the PodGroup or of a pod, or contradicts itself on one pod."""
     if gang.group is not None and gang.group.error:
         return Hindrance(Reason.INVALID_DECLARATION, gang.group.error)
@@ -248,7 +251,9 @@ def _refused_fields(spec: GroupSpec) -> Hindrance | None:
     return None
 
 
-def _unknown_role(gang: Gang, spec: GroupSpec, members: Sequence[Pod], says: Sequence[Declaration]) -> Hindrance | None:
+def _unknown_role(
+    gang: Gang, spec: GroupSpec, *, members: Sequence[Pod], says: Sequence[Declaration]
+) -> Hindrance | None:
     known = {role.name for role in spec.roles}
     for say in says:
         if say.role and say.role not in known:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from gangsched.cli import main
 from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
 from tests.integration.cluster import Cluster
 
 pytestmark = pytest.mark.usefixtures("operator")
@@ -138,3 +140,22 @@ def test_two_schedulers_words_that_name_different_groups_bind_nobody_and_are_tol
         in (cluster.told("torn-0")["message"])
     )
     assert not cluster.bound()
+
+
+def test_a_dialect_that_the_configuration_leaves_out_makes_no_group(
+    cluster: Cluster, with_crd: ControlPlane, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "schedulerNames: [narrow]\n"
+        "dialects: [gangsched, pfnet]\n"
+        "pfnet: {gangAnnotationPrefix: scheduling.k8s.pfn.io/gang}\n"
+    )
+    _, [koordinator, *_] = MANIFESTS["koordinator"]
+    prefix = "scheduling.k8s.pfn.io/gang"
+    cluster.add_node("n1")
+    with Operator(with_crd, "--config", str(config)):
+        cluster.add_pod("alone", scheduler="narrow", annotations=koordinator.annotations)
+        cluster.add_pod("half", scheduler="narrow", annotations={f"{prefix}-name": "g", f"{prefix}-size": "2"})
+        cluster.until(lambda: cluster.bound() == {"alone": "n1"})
+        cluster.until(lambda: cluster.told("half").get("reason") == "GangIncomplete")
