@@ -38,17 +38,16 @@ class Dialects:
 
     def __init__(self, table: Iterable[Dialect]) -> None:
         self._readers: list[_Reader] = []
-        self._labels: dict[str, _Reader] = {}
+        self._labels: list[tuple[str, _Reader]] = []
         annotations: set[str] = set()
         for dialect in table:
             reader = _Reader(dialect)
             self._readers.append(reader)
             for mark in dialect.marks:
                 if mark.label:
-                    self._labels[mark.name] = reader
+                    self._labels.append((mark.name, reader))
                 else:
                     annotations.add(mark.name)
-        self._label_names = frozenset(self._labels)
         self._annotation_names = frozenset(annotations)
 
     def declaration(self, labels: Texts, annotations: Texts) -> Declaration | None:
@@ -58,13 +57,13 @@ class Dialects:
         """
         if annotations and not self._annotation_names.isdisjoint(annotations):
             return self._together(labels, annotations)
-        marked = self._label_names.intersection(labels)
-        if not marked:
-            return None
-        if len(marked) > 1:
-            return self._together(labels, annotations)
-        (name,) = marked
-        return self._labels[name].read(labels, annotations)
+        only = None
+        for name, reader in self._labels:
+            if name in labels:
+                if only is not None:
+                    return self._together(labels, annotations)
+                only = reader
+        return None if only is None else only.read(labels, annotations)
 
     def _together(self, labels: Texts, annotations: Texts) -> Declaration | None:
         found = []
