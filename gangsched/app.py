@@ -22,10 +22,11 @@ from gangsched.core.duration import parse_duration
 from gangsched.core.events import Synced
 from gangsched.core.machine import Machine
 from gangsched.core.model import Group
+from gangsched.kube.dialects.table import chosen
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, CrdMissing, Garbled, KubeError, NoCredentials
 from gangsched.kube.lease import LeaseClient, own_namespace
 from gangsched.kube.reflector import Reflector
-from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, check_discovery, list_groups
+from gangsched.kube.resources import NAMESPACES, NODES, PRIORITY_CLASSES, check_discovery, list_groups, pods
 from gangsched.kube.session import ApiSession, connect
 from gangsched.kube.writes import ApiWrites
 from gangsched.operator.frame import WatchEnded, run_kopf
@@ -145,7 +146,7 @@ class _Shell:
         )
         self._reflectors = tuple(
             Reflector(session, resource, self._inbox.post, observer=self._metrics)
-            for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, PODS)
+            for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(chosen(settings.dialects, settings.pfnet)))
         )
         self._health = Health(self._metrics, alive=self._why_not_alive, ready=self._why_not_ready, role=self._role)
         self._crd_there = False

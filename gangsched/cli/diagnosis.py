@@ -57,7 +57,10 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """How a group stands and why. `besides` says why members above the minimum wait, `helps` what would unblock it."""
+    """How a group stands and why. `besides` says why members above the minimum wait, `helps` what would unblock it.
+
+    `source` says how the group was declared, empty for a pod without one.
+    """
 
     key: GroupKey
     phase: str
@@ -66,6 +69,7 @@ class Diagnosis:
     minimum: int
     members: int
     bound: int
+    source: str = ""
     besides: Sequence[str] = ()
     shortfall: Shortfall | None = None
     helps: Sequence[str] = ()
@@ -83,6 +87,7 @@ def from_status(group: Group) -> Diagnosis:
         minimum=group.spec.minimum if group.spec else 0,
         members=status.members,
         bound=status.bound,
+        source=status.source,
     )
 
 
@@ -120,6 +125,7 @@ class _Examination:
             minimum=finding.minimum,
             members=finding.members,
             bound=len(finding.placements),
+            source=self._assessment.terms.source,
             besides=finding.besides,
             shortfall=shortfall,
             helps=tuple(helps),
@@ -138,6 +144,7 @@ class _Examination:
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             bound=len(assessment.census.bound),
+            source=assessment.terms.source,
             helps=("a running operator, if it stays like this: see its log and /readyz",),
         )
 
@@ -147,7 +154,7 @@ class _Examination:
         if assessment.facts.complete or gang.run.scheduled_at or assessment.hindrance is not None:
             return
         if assessment.missing:
-            yield f"{_count(assessment.missing, 'more member')}, with the label gangsched.io/pod-group: {gang.key.name}"
+            yield f"{_count(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"
         for role, number in sorted(assessment.missing_roles.items()):
             yield f"{_count(number, 'more member')} of role {role}"
         if gated := sum(pod.gated for pod in gang.pods.values()):

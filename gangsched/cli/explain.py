@@ -114,6 +114,8 @@ def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
     told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
     yield f"{diagnosis.key}: {told}"
     rows = [("members", f"{diagnosis.members} of {diagnosis.minimum} exist, {diagnosis.bound} bound")]
+    if diagnosis.source:
+        rows.append(("declared", f"by {diagnosis.source}"))
     if diagnosis.shortfall is None:
         rows.append(("why", diagnosis.message))
     else:
@@ -160,6 +162,7 @@ def _json(diagnosis: Diagnosis, reading: Reading) -> dict[str, object]:
         "minimum": diagnosis.minimum,
         "members": diagnosis.members,
         "bound": diagnosis.bound,
+        "source": diagnosis.source or None,
         "besides": list(diagnosis.besides),
         "shortfall": None if diagnosis.shortfall is None else _shortfall_json(diagnosis.shortfall),
         "helps": list(diagnosis.helps),

@@ -93,7 +93,7 @@ class _Simulation:
         return Outcome(decisions=self._decisions, groups=groups)
 
     def _longest_wait_s(self) -> float:
-        times = (each.terms.max_schedule_time_s for each in self._machine.assessments.values())
+        times = (each.terms.max_schedule_time_s + each.terms.jitter_s for each in self._machine.assessments.values())
         return max(filter(isfinite, times), default=0.0)
 
     def _settle(self) -> None:

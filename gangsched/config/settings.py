@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from gangsched.config.dialects import NAMES, DialectName, Pfnet
+from gangsched.config.part import Part
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.core.duration import parse_duration
 from gangsched.core.policy import Policy
+
+Name = TypeVar("Name", bound=str)
 
 
 class InvalidConfig(ValueError):  # noqa: N818 - what it names is the file, as the person who wrote it sees it
@@ -41,9 +44,9 @@ def _address(text: str) -> str:
     return text
 
 
-def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+def _unique(names: tuple[Name, ...]) -> tuple[Name, ...]:
     if len(set(names)) < len(names):
-        raise PydanticCustomError("unique", "a name occurs more than once: name every scheduler once")
+        raise PydanticCustomError("unique", "a name occurs more than once: write every name once")
     return names
 
 
@@ -51,11 +54,7 @@ Duration = Annotated[str, BeforeValidator(_duration)]
 SchedulerName = Annotated[str, Field(min_length=1, max_length=253)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True, validate_default=True)
-
-
-class Backoff(_Part):
+class Backoff(Part):
     """The pause of a group after a time-out; it doubles with each time-out in a row, from `initial` to `max`."""
 
     initial: Duration = Field(
@@ -80,7 +79,7 @@ LATE_WRITE_S = 5.0
 """From the last moment at which a binding may begin until the API server is done with it: 1 s to send, 4 s to act."""
 
 
-class LeaderElection(_Part):
+class LeaderElection(Part):
     """Which of several replicas acts: the holder of a Lease. Names and defaults are those of Kubernetes' components."""
 
     lease_duration: Duration = Field(
@@ -125,7 +124,7 @@ class LeaderElection(_Part):
         return self
 
 
-class Settings(_Part):
+class Settings(Part):
     """Everything that an installation can choose."""
 
     scheduler_names: Annotated[
@@ -140,6 +139,12 @@ class Settings(_Part):
         description="Namespace whose pods and PodGroups are scheduled; empty for all. The pods of all namespaces "
         "count against their nodes in either case.",
     )
+    dialects: Annotated[tuple[DialectName, ...], Field(min_length=1, strict=False), AfterValidator(_unique)] = Field(
+        default=NAMES,
+        description="Whose labels and annotations name a pod's group; docs/dialects.md has the keys. Those of a "
+        "dialect that is left out mean nothing, and its pods are scheduled one by one; that goes for `gangsched` too.",
+    )
+    pfnet: Pfnet = Field(default_factory=Pfnet, description="What the dialect pfnet needs to be told.")
     default_max_schedule_time: Duration = Field(
         default="60s",
         description="maxScheduleTime of groups that do not set it, as a duration from 1s to 168h. Shorter: waiting "
@@ -215,7 +220,7 @@ class Settings(_Part):
         return host.strip("[]"), int(port)
 
 
-_PARTS: Mapping[str, type[_Part]] = {"backoff": Backoff, "leaderElection": LeaderElection}
+_PARTS: Mapping[str, type[Part]] = {"backoff": Backoff, "leaderElection": LeaderElection, "pfnet": Pfnet}
 
 
 def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None) -> Settings:

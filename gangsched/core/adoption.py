@@ -9,6 +9,7 @@ from collections import Counter
 
 from gangsched.core import undo
 from gangsched.core.cluster import Cluster
+from gangsched.core.declaration import said_minimum
 from gangsched.core.demand import role_minima
 from gangsched.core.gang import Binding, Gang, Run, Transaction, role_of
 from gangsched.core.model import GroupSpec, GroupStatus, PodPhase, Reservation
@@ -143,8 +144,7 @@ def _recall_scheduled(gang: Gang) -> None:
     Nothing else remembers it: a quorum is bound together, so whoever waits beside bound members came later.
     """
     bound = [pod for pod in gang.pods.values() if pod.node]
-    minima = {pod.declaration.min_member if pod.declaration is not None else None for pod in bound}
-    minimum = minima.pop() if len(minima) == 1 else None
+    minimum = said_minimum(pod.declaration for pod in bound if pod.declaration is not None)
     if minimum is not None and any(not pod.terminal for pod in bound):
         gang.run = Run(began=True, scheduled_at=min(pod.bound_at for pod in bound) or 1.0, minimum=minimum)
 

@@ -35,7 +35,7 @@ def keep_clock(gang: Gang, census: Census, terms: Terms, *, complete: bool, now:
     if not run.clock_start:
         run.clock_start = now
         gang.undone = ""
-    if now < runs_out(gang, census, terms):
+    if now < runs_out(gang, census, terms, seed=policy.seed):
         return False
     if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
         run.timeouts += 1
@@ -46,12 +46,16 @@ def keep_clock(gang: Gang, census: Census, terms: Terms, *, complete: bool, now:
     return True
 
 
-def runs_out(gang: Gang, census: Census, terms: Terms) -> float:
-    """When the running clock ends, in epoch seconds; never while a binding is with the server or a member is bound."""
+def runs_out(gang: Gang, census: Census, terms: Terms, *, seed: int) -> float:
+    """When the running clock ends, in epoch seconds; never while a binding is with the server or a member is bound.
+
+    `seed` decides how much of the terms' jitter each attempt gets, in whole seconds.
+    """
     sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
     if not gang.run.clock_start or census.bound or sent:
         return NEVER
-    return gang.run.clock_start + terms.max_schedule_time_s
+    longer_s = int(_jitter(gang, seed) * terms.jitter_s) if terms.jitter_s else 0
+    return gang.run.clock_start + terms.max_schedule_time_s + longer_s
 
 
 def back_off(gang: Gang, *, now: float, policy: Policy) -> None:

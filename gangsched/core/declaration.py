@@ -6,13 +6,13 @@ sentence for a person, and no further member is bound until it is gone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from gangsched.core.gang import Gang, role_of
-from gangsched.core.model import GroupSpec, Pod
+from gangsched.core.gang import Gang
+from gangsched.core.model import OWN_DIALECT, OWN_KEYS, Declaration, GroupSpec, Keys, Pod, Role
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
 from gangsched.core.strategies import GPU_SUFFIX, PACK, Strategy
@@ -31,9 +31,10 @@ class Hindrance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The gang's declaration as it applies: `created` orders by age, `source` names the dialect.
+    """The gang's declaration as it applies: `created` orders by age, `source` says how it was declared.
 
-    `strategy` is the one that the spec names, Pack where it is not known.
+    `strategy` is the one that the spec names, Pack where it is not known. Each time-out lasts up to `jitter_s` longer;
+    `keys` say where its pods declare it.
     """
 
     spec: GroupSpec
@@ -42,6 +43,8 @@ class Terms:
     max_schedule_time_s: float
     source: str
     strategy: Strategy = PACK
+    jitter_s: float = 0.0
+    keys: Keys = OWN_KEYS
 
 
 NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_schedule_time_s=float("inf"), source="")
@@ -63,7 +66,9 @@ def resolve(
             strategy=policy.strategies[policy.gpu_strategy] if any(map(_wants_gpu, members)) else PACK,
         )
         return terms, _unsupported(members)
-    spec, source, hindrance = _declared(gang, members)
+    # Most members say the same in one value, so that what follows is short.
+    says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
+    spec, hindrance = _declared(gang, says, members=members)
     priority, missing = _priority(spec, own_priority, priority_classes)
     time_s = spec.max_schedule_time_s
     terms = Terms(
@@ -71,73 +76,152 @@ def resolve(
         priority=min(priority, policy.max_priority),
         created=gang.group.created if gang.group else oldest,
         max_schedule_time_s=policy.default_max_schedule_time_s if time_s is None else time_s,
-        source=source,
+        source=_source(gang, says),
         strategy=policy.strategies.get(spec.strategy, PACK),
+        jitter_s=max([say.jitter_s for say in says if say.max_schedule_time_s == time_s], default=0.0),
+        keys=says[0].keys if says else OWN_KEYS,
     )
     if hindrance is None:
         hindrance = (
-            missing or _refused_fields(spec, policy) or _unknown_role(gang, spec, members) or _unsupported(members)
+            missing
+            or _refused_fields(spec, policy)
+            or _unknown_role(gang, spec, members=members, says=says)
+            or _unsupported(members)
         )
     return terms, hindrance
 
 
-def _declared(gang: Gang, members: Sequence[Pod]) -> tuple[GroupSpec, str, Hindrance | None]:
-    says = [pod.declaration for pod in members if pod.declaration]
-    unreadable = next(((pod, pod.declaration) for pod in members if pod.declaration and pod.declaration.error), None)
-    minima = sorted({say.min_member for say in says if say.min_member is not None})
+def said_minimum(says: Iterable[Declaration]) -> int | None:
+    """The group's minimum by its pods alone; None if they do not say, or differ."""
+    minima = _minima(list(says))
+    return minima[0] if len(minima) == 1 else None
+
+
+def _minima(says: Sequence[Declaration]) -> list[int]:
+    """All minima that the pods say. One that lists roles and has none itself is wanted beside those that have."""
+    minima = {say.min_member for say in says if say.min_member is not None}
+    listing = [say for say in says if say.roles]
+    if listing:
+        beside = any(not say.role for say in listing)
+        minima |= {sum(role.min_member for role in say.roles) + beside for say in listing}
+    return sorted(minima)
+
+
+def _source(gang: Gang, says: Sequence[Declaration]) -> str:
+    pods = f"{says[0].source} pods" if says else ""
+    if gang.group is None:
+        return pods
+    return f"{OWN_DIALECT} PodGroup" + (f", {pods}" if says and says[0].source != OWN_DIALECT else "")
+
+
+def _declared(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]) -> tuple[GroupSpec, Hindrance | None]:
+    minima = _minima(says)
     times = sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None})
-    source = says[0].source if says else ""
+    lists = list(dict.fromkeys(say.roles for say in says if say.roles))
     spec = gang.group.spec if gang.group else None
-    hindrance: Hindrance | None = None
-    if gang.group is not None and gang.group.error:
-        hindrance = Hindrance(Reason.INVALID_DECLARATION, gang.group.error)
-    elif unreadable is not None:
-        pod, declaration = unreadable
-        hindrance = Hindrance(Reason.INVALID_DECLARATION, f"Pod {pod.name}: {declaration.error}")
-    elif len(minima) > 1 or len(times) > 1:
-        which, values = ("min-member", minima) if len(minima) > 1 else ("max-schedule-time (seconds)", times)
-        said = ", ".join(f"{value:.10g}" for value in values[:VALUES_SHOWN])
-        said += ", …" if len(values) > VALUES_SHOWN else ""
-        hindrance = Hindrance(
-            Reason.CONTRADICTION,
-            f"Members disagree on the annotation gangsched.io/{which}: {said}; give all members the same value.",
-        )
-    elif spec is not None:
-        hindrance = _differs(spec, minima, times)
-    elif gang.group is None and not minima:
+    keys = says[0].keys if says else OWN_KEYS
+    hindrance = _unreadable(gang, says, members=members)
+    if hindrance is None and max(len(says), len(minima)) > 1:
+        hindrance = _differently_named(says) or _disagreement(says, lists, minima=minima, times=times)
+    if hindrance is None and spec is not None:
+        hindrance = _differs(spec, keys, minima=minima, times=times, roles=lists[0] if lists else ())
+    elif hindrance is None and not minima:
         hindrance = Hindrance(
             Reason.POD_GROUP_NOT_FOUND,
-            f"There is no PodGroup {gang.key.name} in namespace {gang.key.namespace}: create it, or annotate the pods "
-            "with gangsched.io/min-member.",
+            f"There is no PodGroup {gang.key.name} in namespace {gang.key.namespace}: create it, or give the pods "
+            f"{keys.minimum}.",
         )
     if spec is None:
-        return (
-            GroupSpec(
-                min_member=minima[0] if len(minima) == 1 else 1,
-                max_schedule_time_s=times[0] if len(times) == 1 else None,
-            ),
-            f"{source} annotations" if minima else source,
-            hindrance,
-        )
-    if spec.max_schedule_time_s is None and times:
+        spec = GroupSpec(min_member=minima[0] if len(minima) == 1 else 1, roles=lists[0] if len(lists) == 1 else ())
+    if spec.max_schedule_time_s is None and len(times) == 1:
         spec = replace(spec, max_schedule_time_s=times[0])
-    return spec, f"{source or 'gangsched'} PodGroup", hindrance
+    return spec, hindrance
 
 
-def _differs(spec: GroupSpec, minima: list[int], times: list[float]) -> Hindrance | None:
-    if minima and minima[0] != spec.min_member:
+def _unreadable(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]) -> Hindrance | None:
+    """What cannot be read in the PodGroup or of a pod, or contradicts itself on one pod."""
+    if gang.group is not None and gang.group.error:
+        return Hindrance(Reason.INVALID_DECLARATION, gang.group.error)
+    for say in says:
+        if say.error:
+            return Hindrance(Reason.INVALID_DECLARATION, f"Pod {_first_with(say, members)}: {say.error}")
+    for say in says:
+        if say.contradiction:
+            return Hindrance(Reason.CONTRADICTION, f"Pod {_first_with(say, members)}: {say.contradiction}")
+    return None
+
+
+def _differently_named(says: Sequence[Declaration]) -> Hindrance | None:
+    """Members that come by different dialects.
+
+    They may be two groups that have a name in common by chance; nobody but their owner can tell.
+    """
+    groups = {say.source: say.keys.group for say in says}
+    if len(groups) < 2:  # noqa: PLR2004 - two differ
+        return None
+    return Hindrance(
+        Reason.CONTRADICTION,
+        f"Members name the group in different ways, by {' and by '.join(groups.values())}: if they are one group, "
+        "give all of them the same; if not, give the groups different names.",
+    )
+
+
+def _first_with(say: Declaration, members: Sequence[Pod]) -> str:
+    return next(pod.name for pod in members if pod.declaration == say)
+
+
+def _disagreement(
+    says: Sequence[Declaration],
+    lists: Sequence[tuple[Role, ...]],
+    *,
+    minima: Sequence[int],
+    times: Sequence[float],
+) -> Hindrance | None:
+    """What members of one dialect say differently."""
+    if len(lists) > 1:
+        where = next(say.keys.minimum for say in says if say.roles)
+        return Hindrance(
+            Reason.CONTRADICTION, f"Members disagree on {where}; give all members that have it the same value."
+        )
+    keys = says[0].keys
+    for where, values in ((keys.minimum, minima), (f"{keys.time} (seconds)", times)):
+        if len(values) > 1:
+            return Hindrance(
+                Reason.CONTRADICTION,
+                f"Members disagree on {where}: {_some([f'{value:.10g}' for value in values])}; give all members the "
+                "same value.",
+            )
+    return None
+
+
+def _differs(
+    spec: GroupSpec, keys: Keys, *, minima: Sequence[int], times: Sequence[float], roles: tuple[Role, ...]
+) -> Hindrance | None:
+    """What the PodGroup and the pods differ in, of which neither says two things."""
+    minimum = spec.minimum if roles else spec.min_member
+    if minima and minima[0] != minimum:
         return Hindrance(
             Reason.CONTRADICTION,
-            f"The PodGroup says minMember {spec.min_member}, the pods' annotation gangsched.io/min-member says "
-            f"{minima[0]}: make them equal or remove the annotation.",
+            f"The PodGroup says minMember {minimum}, the pods say {minima[0]} by {keys.minimum}: make them equal or "
+            "remove the latter.",
+        )
+    if roles and {role.name: role.min_member for role in roles} != {role.name: role.min_member for role in spec.roles}:
+        return Hindrance(
+            Reason.CONTRADICTION,
+            f"The PodGroup's roles are not those that the pods list by {keys.minimum}: make them equal or remove the "
+            "latter.",
         )
     if times and spec.max_schedule_time_s is not None and times[0] != spec.max_schedule_time_s:
         return Hindrance(
             Reason.CONTRADICTION,
-            f"The PodGroup says maxScheduleTime {spec.max_schedule_time_s:g}s, the pods' annotation "
-            f"gangsched.io/max-schedule-time says {times[0]:g}s: make them equal or remove the annotation.",
+            f"The PodGroup says maxScheduleTime {spec.max_schedule_time_s:g}s, the pods say {times[0]:g}s by "
+            f"{keys.time}: make them equal or remove the latter.",
         )
     return None
+
+
+def _some(values: Sequence[str]) -> str:
+    return ", ".join(values[:VALUES_SHOWN]) + (", …" if len(values) > VALUES_SHOWN else "")
 
 
 def _priority(spec: GroupSpec, own_priority: int, priority_classes: Mapping[str, int]) -> tuple[int, Hindrance | None]:
@@ -171,16 +255,18 @@ def _refused_fields(spec: GroupSpec, policy: Policy) -> Hindrance | None:
     return None
 
 
-def _unknown_role(gang: Gang, spec: GroupSpec, members: Sequence[Pod]) -> Hindrance | None:
+def _unknown_role(
+    gang: Gang, spec: GroupSpec, *, members: Sequence[Pod], says: Sequence[Declaration]
+) -> Hindrance | None:
     known = {role.name for role in spec.roles}
-    for pod in members:
-        role = role_of(pod)
-        if role and role not in known:
-            has = f"has only {', '.join(sorted(known))}" if known else "has no roles"
+    for say in says:
+        if say.role and say.role not in known:
+            has = f"has only {_some(sorted(known))}" if known else "has no roles"
             return Hindrance(
                 Reason.ROLE_UNKNOWN,
-                f"Pod {pod.name} names the role {role}, but the group {gang.key.name} {has}: correct the label "
-                "gangsched.io/role or add the role to the PodGroup.",
+                f"Pod {_first_with(say, members)} names the role {say.role}, but the group {gang.key.name} {has}: "
+                f"correct {say.keys.role} or add the role to "
+                f"{'the PodGroup' if gang.group or not known else say.keys.minimum}.",
             )
     return None
 

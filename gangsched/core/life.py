@@ -285,5 +285,5 @@ def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy)
     if gang.partial_since and (gang.undo is None or gang.undo.retried):
         due.append(undo.due_at(gang, policy))
     if not run.failed_for_good:
-        due.append(run.backoff_until or runs_out(gang, census, terms))
+        due.append(run.backoff_until or runs_out(gang, census, terms, seed=policy.seed))
     return min(due)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gangsched.core import adoption, bindings, clock, life
 from gangsched.core.cluster import Cluster
 from gangsched.core.gang import Binding, BindState, Gang, Run, Told
-from gangsched.core.model import Group, GroupKey, Pod
+from gangsched.core.model import OWN_DIALECT, Group, GroupKey, Pod
 from gangsched.core.policy import Policy
 
 
@@ -129,9 +129,9 @@ class Members:
         if self._policy.namespace and pod.namespace != self._policy.namespace:
             return None
         if pod.declaration is not None:
-            if self._ours(pod) or not pod.terminal:
-                return GroupKey(pod.namespace, pod.declaration.group)
-            return None
+            # What another scheduler's pod says in a dialect that others speak too is not meant for us.
+            to_us = pod.declaration.source == OWN_DIALECT and not pod.terminal
+            return GroupKey(pod.namespace, pod.declaration.group) if self._ours(pod) or to_us else None
         key = GroupKey(pod.namespace, pod.name, pod.uid)
         waits = self._ours(pod) and not pod.terminal and (not pod.node or self._key_of.get(pod.uid) == key)
         return key if waits else None

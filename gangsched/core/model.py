@@ -116,11 +116,37 @@ class PodPhase(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a pod itself says of its group, by labels and annotations.
+OWN_DIALECT = "gangsched"
+"""The dialect that nobody else speaks: a pod that uses it means gangsched."""
 
-    `min_member` and `max_schedule_time_s` are None where the pod does not say; `error` is a sentence for a person where
-    it says something unreadable (the numbers are None then).
+
+class Role(Struct, frozen=True, gc=False, cache_hash=True):
+    """A named part of a group with a minimum of its own."""
+
+    name: str
+    min_member: int = 0
+    max_member: int | None = None
+
+
+class Keys(Struct, frozen=True, gc=False, cache_hash=True):
+    """Where a dialect says what, in words for a person; empty for what it cannot say."""
+
+    group: str = "the label gangsched.io/pod-group"
+    minimum: str = "the annotation gangsched.io/min-member"
+    time: str = "the annotation gangsched.io/max-schedule-time"
+    role: str = "the label gangsched.io/role"
+
+
+OWN_KEYS = Keys()
+
+
+class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
+    """What a pod itself says of its group, by labels and annotations, and in which dialect (`source`, `keys`).
+
+    `min_member` and `max_schedule_time_s` are None where the pod does not say. With `roles` the minimum is their sum,
+    and one more for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s` longer.
+    `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
+    where two dialects on the pod differ.
     """
 
     group: str
@@ -128,7 +154,11 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     min_member: int | None = None
     max_schedule_time_s: float | None = None
     error: str = ""
-    source: str = "gangsched"
+    source: str = OWN_DIALECT
+    roles: tuple[Role, ...] = ()
+    jitter_s: float = 0.0
+    contradiction: str = ""
+    keys: Keys = OWN_KEYS
 
 
 class Owner(Struct, frozen=True, gc=False, cache_hash=True):
@@ -198,14 +228,6 @@ class OnDegraded(StrEnum):
     REPAIR = "Repair"
     RESTART = "Restart"
     IGNORE = "Ignore"
-
-
-class Role(Struct, frozen=True, gc=False, cache_hash=True):
-    """A named part of a group with a minimum of its own."""
-
-    name: str
-    min_member: int = 0
-    max_member: int | None = None
 
 
 class Preference(Struct, frozen=True, gc=False, cache_hash=True):

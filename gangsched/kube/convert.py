@@ -30,7 +30,7 @@ from gangsched.core.model import (
 from gangsched.core.quantity import Exact, InvalidQuantity, unrounded
 from gangsched.core.requests import InitContainer, counted, pod_requests, with_resize
 from gangsched.kube import wire
-from gangsched.kube.dialects import declaration
+from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable
 from gangsched.kube.unsupported import unsupported_fields
 
@@ -64,7 +64,7 @@ class _Said(NamedTuple):
 _SAID_NOTHING = _Said()
 
 
-def pod(found: wire.Pod) -> Pod:
+def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
     """The pod as the core sees it. Fields that a manifest leaves out have the API server's defaults."""
     meta = found.metadata
     spec = found.spec or wire.PodSpec()
@@ -84,7 +84,11 @@ def pod(found: wire.Pod) -> Pod:
         terminating=meta.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
         priority=spec.priority or 0,
-        declaration=declaration(meta.labels, meta.annotations or _NOTHING) if meta.labels else None,
+        declaration=(
+            dialects.declaration(meta.labels or _NOTHING, meta.annotations or _NOTHING)
+            if meta.labels or meta.annotations
+            else None
+        ),
         labels=labels(meta.labels),
         anti_affinity=_anti_affinity(spec.affinity, meta.namespace or "default") if spec.affinity else (),
         owner=_owner(meta.owner_references) if meta.owner_references else None,

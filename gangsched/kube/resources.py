@@ -29,6 +29,7 @@ from gangsched.core.events import (
 )
 from gangsched.core.model import Group, Labels, Node, Pod
 from gangsched.kube import convert, wire
+from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import CrdMissing, Garbled
 from gangsched.kube.session import ApiSession
 
@@ -82,9 +83,21 @@ def decode_pod(raw: Raw | bytes) -> wire.Pod:
         )
 
 
-def _read_pod(raw: Raw) -> tuple[str | None, Pod]:
-    found = decode_pod(raw)
-    return found.metadata.resource_version, convert.pod(found)
+def pods(dialects: Dialects) -> Resource[Pod]:
+    """Pods, whose groups are named in these dialects."""
+
+    def read(raw: Raw) -> tuple[str | None, Pod]:
+        found = decode_pod(raw)
+        return found.metadata.resource_version, convert.pod(found, dialects)
+
+    return Resource[Pod](
+        name="pods",
+        path="/api/v1/pods",
+        read=read,
+        seen=lambda pod: PodSeen(pod=pod),
+        gone=lambda meta: PodGone(uid=meta.uid or ""),
+        replaced=lambda pods: PodsReplaced(pods=pods),
+    )
 
 
 def _read_node(raw: Raw) -> tuple[str | None, Node]:
@@ -102,14 +115,8 @@ def _read_priority_class(raw: Raw) -> tuple[str | None, tuple[str, int]]:
     return found.metadata.resource_version, (found.metadata.name or "", found.value)
 
 
-PODS = Resource[Pod](
-    name="pods",
-    path="/api/v1/pods",
-    read=_read_pod,
-    seen=lambda pod: PodSeen(pod=pod),
-    gone=lambda meta: PodGone(uid=meta.uid or ""),
-    replaced=lambda pods: PodsReplaced(pods=pods),
-)
+PODS = pods(DEFAULT)
+"""Pods as a command without configuration reads them: all dialects."""
 NODES = Resource[Node](
     name="nodes",
     path="/api/v1/nodes",

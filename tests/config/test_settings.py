@@ -38,6 +38,12 @@ def test_every_key_is_read(tmp_path):
           {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s, resourceName: mine, resourceNamespace: sys}
         listen: 127.0.0.1:0
         logFormat: json
+        dialects: [koordinator, pfnet]
+        pfnet:
+          gangAnnotationPrefix: scheduling.k8s.pfn.io/gang
+          gangScheduleTimeoutSecondsLimit: 300
+          gangScheduleDefaultTimeoutSeconds: 120
+          gangScheduleTimeoutJitterSeconds: 0
     """
     settings = load(written(tmp_path, text))
     assert set(Settings.model_fields) == settings.model_fields_set
@@ -61,6 +67,25 @@ def test_every_key_is_read(tmp_path):
         "resource_namespace": "sys",
     }
 
+    assert settings.dialects == ("koordinator", "pfnet")
+    assert settings.pfnet.model_dump() == {
+        "gang_annotation_prefix": "scheduling.k8s.pfn.io/gang",
+        "gang_schedule_timeout_seconds_limit": 300,
+        "gang_schedule_default_timeout_seconds": 120,
+        "gang_schedule_timeout_jitter_seconds": 0,
+    }
+
+
+def test_all_dialects_are_understood_unless_some_are_chosen():
+    assert Settings().dialects == (
+        "gangsched",
+        "pfnet",
+        "kueue",
+        "koordinator",
+        "scheduler-plugins",
+        "yunikorn",
+    )
+
 
 def test_flags_win_over_the_file(tmp_path):
     path = written(tmp_path, "schedulerNames: [a]\nnamespace: b\n")
@@ -80,8 +105,8 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             "schedulerName: a",
             (
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
-                "defaultMaxScheduleTime, gpuStrategy, leaderElection, listen, logFormat, maxPriority, namespace, "
-                "repairDeadline, schedulerNames"
+                "defaultMaxScheduleTime, dialects, gpuStrategy, leaderElection, listen, logFormat, maxPriority, "
+                "namespace, pfnet, repairDeadline, schedulerNames"
             ),
         ),
         ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),
@@ -132,7 +157,34 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         ("schedulerNames: []", "schedulerNames must have at least 1 item"),
         ("schedulerNames: gangsched", "schedulerNames must be a valid tuple"),
         ("schedulerNames: ['']", "schedulerNames[0] must have at least 1 character"),
-        ("schedulerNames: [a, a]", "schedulerNames: a name occurs more than once: name every scheduler once"),
+        ("schedulerNames: [a, a]", "schedulerNames: a name occurs more than once: write every name once"),
+        (
+            "dialects: [volcano]",
+            "dialects[0] must be 'gangsched', 'pfnet', 'kueue', 'koordinator', 'scheduler-plugins' or 'yunikorn'",
+        ),
+        ("dialects: []", "dialects must have at least 1 item"),
+        ("dialects: [pfnet, pfnet]", "dialects: a name occurs more than once: write every name once"),
+        (
+            "pfnet: {gangScheduleTimeoutSecondLimit: 100}",
+            (
+                "pfnet.gangScheduleTimeoutSecondLimit is not a known key: correct or remove it; known keys are "
+                "gangAnnotationPrefix, gangScheduleDefaultTimeoutSeconds, gangScheduleTimeoutJitterSeconds, "
+                "gangScheduleTimeoutSecondsLimit"
+            ),
+        ),
+        (
+            "pfnet: {gangScheduleTimeoutSecondsLimit: 20}",
+            (
+                "pfnet: gangScheduleDefaultTimeoutSeconds must not be above gangScheduleTimeoutSecondsLimit: lower the "
+                "default or raise the limit"
+            ),
+        ),
+        ("pfnet: {gangScheduleDefaultTimeoutSeconds: 0}", "pfnet.gangScheduleDefaultTimeoutSeconds must be greater"),
+        ("pfnet: {gangScheduleTimeoutJitterSeconds: -1}", "pfnet.gangScheduleTimeoutJitterSeconds must be greater"),
+        (
+            "pfnet: {gangAnnotationPrefix: 'a b'}",
+            "pfnet.gangAnnotationPrefix: 'a b' is no prefix of annotations: write DOMAIN/NAME, such as",
+        ),
         ("logFormat: xml", "logFormat must be 'text' or 'json'"),
         ("listen: 8080", "listen must be a valid string"),
         ("listen: localhost", "listen: 'localhost' is not an address: write HOST:PORT, such as :8080"),

@@ -77,7 +77,7 @@ def test_a_group_may_be_created_after_its_pods(cluster: Cluster) -> None:
     cluster.add_pods("late", 1, first=2)
     cluster.until_bound("late", 3)
 
-    assert "create it, or annotate the pods with gangsched.io/min-member" in told
+    assert "create it, or give the pods the annotation gangsched.io/min-member" in told
     assert "1 more member is needed" in message
 
 
@@ -217,7 +217,7 @@ BAD_INPUT = {
         {},
         {"annotations": {"gangsched.io/min-member": "3"}},
         "Contradiction",
-        "make them equal or remove the annotation",
+        "make them equal or remove the latter",
     ),
     "an annotation that cannot be read": (
         {},

@@ -1,58 +1,407 @@
+"""What pods say of their group, in every dialect, as tables."""
+
 from __future__ import annotations
 
-import pytest
+import json
+import time
 
-from gangsched.core.model import Declaration
-from gangsched.kube.dialects import declaration
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.config.dialects import NAMES, Pfnet
+from gangsched.core.model import Declaration, Role
+from gangsched.kube.dialects.table import DEFAULT, chosen
 
 GROUP = {"gangsched.io/pod-group": "a"}
 
+PFNET = "gang-scheduling.preferred.jp/gang"
+KUEUE = "kueue.x-k8s.io/pod-group-name"
+KUEUE_COUNT = "kueue.x-k8s.io/pod-group-total-count"
+KOORDINATOR = "gang.scheduling.koordinator.sh"
+OLD = "pod-group.scheduling.sigs.k8s.io"
+YUNIKORN = "yunikorn.apache.org"
+TASK_GROUPS = f"{YUNIKORN}/task-groups"
+TASK_GROUP = f"{YUNIKORN}/task-group-name"
 
-@pytest.mark.parametrize(
-    ("labels", "annotations", "expected"),
-    [
-        ({}, {}, None),
-        ({"gangsched.io/role": "worker"}, {"gangsched.io/min-member": "3"}, None),
-        (GROUP, {}, Declaration(group="a")),
-        (GROUP | {"gangsched.io/role": "worker"}, {}, Declaration(group="a", role="worker")),
-        (GROUP, {"gangsched.io/min-member": "3"}, Declaration(group="a", min_member=3)),
-        (GROUP, {"gangsched.io/max-schedule-time": "1m30s"}, Declaration(group="a", max_schedule_time_s=90.0)),
-        (
-            GROUP,
-            {"gangsched.io/min-member": "2147483647", "gangsched.io/max-schedule-time": "168h"},
-            Declaration(group="a", min_member=2147483647, max_schedule_time_s=604800.0),
-        ),
-    ],
+
+def read(labels: dict[str, str], annotations: dict[str, str], *names) -> Declaration | None:
+    """What the pod says in these dialects, or in all."""
+    return (chosen(names) if names else DEFAULT).declaration(labels, annotations)
+
+
+def terms(found: Declaration | None) -> tuple[object, ...]:
+    """Everything but messages and where things stand."""
+    assert found is not None
+    assert found.error == found.contradiction == ""
+    return (found.source, found.group, found.min_member, found.max_schedule_time_s)
+
+
+def task_groups(*groups: tuple[str, int]) -> str:
+    return json.dumps([{"name": name, "minMember": number, "minResource": {"cpu": "1"}} for name, number in groups])
+
+
+class TestOurOwn:
+    @pytest.mark.parametrize(
+        ("labels", "annotations", "expected"),
+        [
+            ({}, {}, None),
+            ({"gangsched.io/role": "worker"}, {"gangsched.io/min-member": "3"}, None),
+            (GROUP, {}, Declaration(group="a")),
+            (GROUP | {"gangsched.io/role": "worker"}, {}, Declaration(group="a", role="worker")),
+            (GROUP, {"gangsched.io/min-member": "3"}, Declaration(group="a", min_member=3)),
+            (GROUP, {"gangsched.io/max-schedule-time": "1m30s"}, Declaration(group="a", max_schedule_time_s=90.0)),
+            (
+                GROUP,
+                {"gangsched.io/min-member": "2147483647", "gangsched.io/max-schedule-time": "168h"},
+                Declaration(group="a", min_member=2147483647, max_schedule_time_s=604800.0),
+            ),
+        ],
+    )
+    def test_a_pod_says_its_group_by_label_and_its_numbers_by_annotation(
+        self, labels: dict[str, str], annotations: dict[str, str], expected: Declaration | None
+    ) -> None:
+        assert read(labels, annotations) == expected
+
+    @pytest.mark.parametrize("text", ["", "0", "-1", "+1", "1.5", "three", " 3", "3 ", "2147483648", "9" * 5000, "٣"])
+    def test_a_minimum_that_is_no_count_becomes_an_error_and_no_number(self, text: str) -> None:
+        found = read(GROUP, {"gangsched.io/min-member": text, "gangsched.io/max-schedule-time": "5m"})
+        assert found is not None
+        assert (found.min_member, found.max_schedule_time_s) == (None, None)
+        assert found.error.startswith("The annotation gangsched.io/min-member is '")
+        assert found.error.endswith("': write a whole number from 1 to 2147483647.")
+        assert len(found.error) < 200
+
+    @pytest.mark.parametrize("text", ["", "0s", "5", "5 m", "1d", "169h", "m", "1s\n"])
+    def test_a_time_that_is_no_duration_becomes_an_error_and_no_number(self, text: str) -> None:
+        found = read(GROUP, {"gangsched.io/min-member": "3", "gangsched.io/max-schedule-time": text})
+        assert found is not None
+        assert (found.min_member, found.max_schedule_time_s) == (None, None)
+        assert found.error == (
+            f"The annotation gangsched.io/max-schedule-time is {text!r}:"
+            " write a duration from 1s to 168h, such as 90s, 5m or 1h30m."
+        )
+
+    def test_an_empty_group_name_is_an_error(self) -> None:
+        found = read({"gangsched.io/pod-group": "", "gangsched.io/role": "r"}, {})
+        assert found == Declaration(
+            group="", role="r", error="The label gangsched.io/pod-group is empty: give it the group's name."
+        )
+
+
+class TestPfnet:
+    @pytest.mark.parametrize(
+        ("timeout", "seconds"),
+        [
+            (None, 100.0),
+            ("200", 200.0),
+            ("400", 300.0),
+            ("soon", 100.0),
+            ("", 100.0),
+            ("0", 100.0),
+            ("-5", 100.0),
+            ("9" * 5000, 100.0),
+            ("1.5", 100.0),
+        ],
+    )
+    def test_the_time_out_is_the_pods_within_the_limit_else_the_default(self, timeout, seconds) -> None:
+        configured = Pfnet.model_validate(
+            {
+                "gangScheduleTimeoutSecondsLimit": 300,
+                "gangScheduleDefaultTimeoutSeconds": 100,
+                "gangScheduleTimeoutJitterSeconds": 100,
+            }
+        )
+        said = {} if timeout is None else {f"{PFNET}-schedule-timeout-seconds": timeout}
+        found = chosen(["pfnet"], configured).declaration({}, {f"{PFNET}-name": "gang-0", f"{PFNET}-size": "2"} | said)
+        assert terms(found) == ("pfnet", "gang-0", 2, seconds)
+        assert found is not None
+        assert found.jitter_s == 100.0
+
+    @pytest.mark.parametrize(
+        "annotations",
+        [
+            {f"{PFNET}-size": "2"},
+            {f"{PFNET}-name": "", f"{PFNET}-size": "2"},
+            {f"{PFNET}-name": "a"},
+            *({f"{PFNET}-name": "a", f"{PFNET}-size": size} for size in ("1", "0", "-3", "+1")),
+            {"example.com/gang-name": "a", "example.com/gang-size": "2"},
+        ],
+    )
+    def test_no_name_and_a_size_of_at_most_one_are_no_gang(self, annotations: dict[str, str]) -> None:
+        assert read({}, annotations) is None
+
+    @pytest.mark.parametrize("size", ["", "two", "2.0", "2147483648", "9" * 5000, "٢", "0x2"])
+    def test_a_size_that_is_no_number_is_told_and_not_taken_for_none(self, size: str) -> None:
+        found = read({}, {f"{PFNET}-name": "a", f"{PFNET}-size": size})
+        assert found is not None
+        assert found.min_member is None
+        assert found.error.startswith(f"The annotation {PFNET}-size is '")
+        assert found.error.endswith("': write a whole number up to 2147483647; 1 is no gang.")
+
+    def test_the_prefix_is_the_configured_one(self) -> None:
+        configured = Pfnet.model_validate({"gangAnnotationPrefix": "scheduling.k8s.pfn.io/gang"})
+        said = {"scheduling.k8s.pfn.io/gang-name": "a", "scheduling.k8s.pfn.io/gang-size": "3"}
+        assert terms(chosen(NAMES, configured).declaration({}, said)) == ("pfnet", "a", 3, 30.0)
+
+
+class TestKueue:
+    @pytest.mark.parametrize(("count", "expected"), [("5", 5), ("1", 1), (None, None)])
+    def test_the_total_count_is_the_minimum(self, count, expected) -> None:
+        found = read({KUEUE: "a"}, {} if count is None else {KUEUE_COUNT: count})
+        assert terms(found) == ("kueue", "a", expected, None)
+
+    @pytest.mark.parametrize("count", ["", "0", "-1", "many"])
+    def test_a_count_that_is_none_is_told(self, count: str) -> None:
+        found = read({KUEUE: "a"}, {KUEUE_COUNT: count})
+        assert found is not None
+        assert found.error == f"The annotation {KUEUE_COUNT} is {count!r}: write a whole number from 1 to 2147483647."
+
+    def test_a_count_without_a_name_says_nothing(self) -> None:
+        assert read({"kueue.x-k8s.io/queue-name": "q"}, {KUEUE_COUNT: "3"}) is None
+        assert read({KUEUE: ""}, {KUEUE_COUNT: "3"}) is None
+
+
+class TestKoordinator:
+    @pytest.mark.parametrize(
+        ("waiting", "seconds"),
+        [
+            (None, None),
+            ("30s", 30.0),
+            ("10m", 600.0),
+            ("1h30m", 5400.0),
+            ("1.5m", 90.0),
+            ("1m1500ms", 61.5),
+            ("168h", 604800.0),
+        ],
+    )
+    def test_min_available_is_the_minimum_and_waiting_time_the_longest_wait(self, waiting, seconds) -> None:
+        said = {} if waiting is None else {f"{KOORDINATOR}/waiting-time": waiting}
+        found = read({}, {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/min-available": "2"} | said)
+        assert terms(found) == ("koordinator", "a", 2, seconds)
+
+    def test_a_name_alone_names_the_group(self) -> None:
+        assert terms(read({}, {f"{KOORDINATOR}/name": "a"})) == ("koordinator", "a", None, None)
+        assert read({}, {f"{KOORDINATOR}/min-available": "2"}) is None
+
+    @pytest.mark.parametrize(
+        "waiting", ["", "30", "0s", "500ms", "169h", "s", "-30s", "30s ", "1d", "1e3s", "1s" * 999]
+    )
+    def test_a_waiting_time_that_is_no_duration_is_told(self, waiting: str) -> None:
+        found = read({}, {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/waiting-time": waiting})
+        assert found is not None
+        assert found.error.startswith(f"The annotation {KOORDINATOR}/waiting-time is '")
+        assert len(found.error) < 250
+
+    @pytest.mark.parametrize("groups", ["", "[]", '["a"]', '["default/a"]'])
+    def test_groups_that_name_the_gang_alone_change_nothing(self, groups: str) -> None:
+        found = read(
+            {},
+            {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/min-available": "2", f"{KOORDINATOR}/groups": groups},
+        )
+        assert terms(found) == ("koordinator", "a", 2, None)
+
+    @pytest.mark.parametrize("groups", ['["b"]', '["default/a", "default/b"]', '["x/a", "y/a"]'])
+    def test_groups_that_name_others_are_refused_by_name(self, groups: str) -> None:
+        found = read({}, {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/groups": groups})
+        assert found is not None
+        assert found.error.startswith(
+            f"The annotation {KOORDINATOR}/groups is {groups!r}, which ties the gang to others"
+        )
+
+    @pytest.mark.parametrize("groups", ["a", "{}", "[1]", "[" * 100_000, '["a"'])
+    def test_groups_that_cannot_be_read_are_told(self, groups: str) -> None:
+        found = read({}, {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/groups": groups})
+        assert found is not None
+        assert found.error.endswith("write a JSON list of names, or remove it.")
+
+
+class TestSchedulerPlugins:
+    @pytest.mark.parametrize(("least", "expected"), [("3", 3), (None, None)])
+    def test_two_labels_make_a_group(self, least, expected) -> None:
+        labels = {f"{OLD}/name": "a"} | ({} if least is None else {f"{OLD}/min-available": least})
+        assert terms(read(labels, {})) == ("scheduler-plugins", "a", expected, None)
+
+    def test_a_minimum_that_is_none_is_told(self) -> None:
+        found = read({f"{OLD}/name": "a", f"{OLD}/min-available": "x"}, {})
+        assert found is not None
+        assert found.error == f"The label {OLD}/min-available is 'x': write a whole number from 1 to 2147483647."
+
+
+APP = {f"{YUNIKORN}/app-id": "a"}
+
+
+class TestYunikorn:
+    def test_the_originator_lists_the_roles_and_names_its_own(self) -> None:
+        said = {TASK_GROUPS: task_groups(("worker", 4), ("driver", 1)), TASK_GROUP: "driver"}
+        found = read(APP, said)
+        assert terms(found) == ("yunikorn", "a", None, None)
+        assert found is not None
+        assert (found.roles, found.role) == (
+            (Role(name="driver", min_member=1), Role(name="worker", min_member=4)),
+            "driver",
+        )
+
+    def test_another_member_names_its_role_alone(self) -> None:
+        found = read(APP, {TASK_GROUP: "worker"})
+        assert terms(found) == ("yunikorn", "a", None, None)
+        assert found is not None
+        assert (found.roles, found.role) == ((), "worker")
+
+    def test_a_pod_without_task_groups_is_no_gangs(self) -> None:
+        assert read(APP, {}) is None
+        assert read(APP, {TASK_GROUP: ""}) is None
+        assert read({}, {TASK_GROUP: "worker"}) is None
+
+    @pytest.mark.parametrize(
+        ("labels", "annotations"),
+        [
+            ({f"{YUNIKORN}/app-id": "a", "applicationId": "b"}, {f"{YUNIKORN}/app-id": "c"}),
+            ({f"{YUNIKORN}/app-id": "", "applicationId": "b"}, {f"{YUNIKORN}/app-id": "a"}),
+            ({"applicationId": "a", "spark-app-selector": "b"}, {}),
+            ({"spark-app-selector": "a"}, {}),
+        ],
+    )
+    def test_the_application_is_looked_for_where_yunikorn_looks(self, labels, annotations) -> None:
+        found = read(labels, annotations | {TASK_GROUP: "worker"})
+        assert found is not None
+        assert found.group == "a"
+
+    @pytest.mark.parametrize(
+        ("text", "remedy"),
+        [
+            ("", "write a JSON list of objects, each with name and minMember"),
+            ("[", "write a JSON list of objects"),
+            ("{}", "write a JSON list of objects"),
+            ("- name: worker\n  minMember: 2", "write a JSON list of objects"),
+            ('[{"name": "w", "minMember": "2"}]', "write a JSON list of objects"),
+            ('[{"name": "w", "minMember": 1e99}]', "write a JSON list of objects"),
+            ("[" * 100_000, "write a JSON list of objects"),
+            ('[{"x":' * 50_000, "write a JSON list of objects"),
+            ("[]", "list 1 to 64 task groups of different names"),
+            (task_groups(("w", 1), ("w", 1)), "list 1 to 64 task groups of different names"),
+            (task_groups(*((f"w{number}", 1) for number in range(65))), "list 1 to 64 task groups"),
+            ('[{"minMember": 2}]', "give every task group a name of at most 253 characters"),
+            (task_groups(("w" * 254, 1)), "give every task group a name of at most 253 characters"),
+            (task_groups(("w\n", 1)), "give every task group a name of at most 253 characters"),
+            ('[{"name": "w"}]', "give every task group a minMember from 1"),
+            (task_groups(("w", -1), ("v", 2)), "give every task group a minMember from 1"),
+            (task_groups(("w", 2**31), ("v", 2)), "less than 2147483647 in all"),
+        ],
+    )
+    def test_task_groups_that_cannot_be_used_are_told(self, text: str, remedy: str) -> None:
+        found = read(APP, {TASK_GROUPS: text, TASK_GROUP: "w"})
+        assert found is not None
+        assert (found.group, found.roles) == ("a", ())
+        assert found.error.startswith(f"The annotation {TASK_GROUPS} is '")
+        assert remedy in found.error
+        assert len(found.error) < 250
+
+
+BOTH = GROUP | {KUEUE: "a"}
+
+
+class TestSeveral:
+    def test_dialects_that_agree_are_one_and_the_first_is_the_source(self) -> None:
+        found = read(BOTH, {"gangsched.io/min-member": "3", KUEUE_COUNT: "3"})
+        assert terms(found) == ("gangsched", "a", 3, None)
+
+    def test_what_one_leaves_open_another_may_say(self) -> None:
+        found = read(BOTH, {KUEUE_COUNT: "3"})
+        assert terms(found) == ("gangsched", "a", 3, None)
+        assert found is not None
+        assert found.keys.minimum == f"the annotation {KUEUE_COUNT}"
+
+    def test_different_groups_contradict_each_other(self) -> None:
+        found = read(GROUP | {KUEUE: "b" * 50}, {})
+        assert found is not None
+        assert (found.group, found.error) == ("a", "")
+        assert found.contradiction == (
+            f"Its group is 'a' by the label gangsched.io/pod-group, '{'b' * 40}…' by the label {KUEUE}: name the same "
+            "group in both, or remove one of them."
+        )
+
+    def test_different_minima_contradict_each_other(self) -> None:
+        found = read(BOTH, {"gangsched.io/min-member": "3", KUEUE_COUNT: "4"})
+        assert found is not None
+        assert found.contradiction == (
+            f"Its minimum is 3 by the annotation gangsched.io/min-member, 4 by the annotation {KUEUE_COUNT}: make them "
+            "equal, or remove one of them."
+        )
+
+    def test_different_times_contradict_each_other(self) -> None:
+        said = {f"{PFNET}-name": "a", f"{PFNET}-size": "2", "gangsched.io/max-schedule-time": "5m"}
+        found = read(GROUP, said)
+        assert found is not None
+        assert found.contradiction == (
+            "Its longest wait in seconds is 300 by the annotation gangsched.io/max-schedule-time, 30 by the annotation "
+            f"{PFNET}-schedule-timeout-seconds: make them equal, or remove one of them."
+        )
+
+    def test_an_error_in_one_is_the_pods(self) -> None:
+        found = read(BOTH, {"gangsched.io/min-member": "3", KUEUE_COUNT: "x"})
+        assert found is not None
+        assert (found.source, found.min_member) == ("gangsched", None)
+        assert found.error.startswith(f"The annotation {KUEUE_COUNT} is 'x'")
+
+    def test_a_dialect_that_is_not_chosen_says_nothing(self) -> None:
+        assert terms(read(GROUP | {KUEUE: "b"}, {}, "kueue")) == ("kueue", "b", None, None)
+        assert read(GROUP, {}, "kueue") is None
+        assert terms(read(GROUP | {KUEUE: "b"}, {}, "gangsched")) == ("gangsched", "a", None, None)
+
+
+@pytest.mark.parametrize("name", ["x" * 254, "x" * 200_000, "a\nb", "a\u202eb", "\0"])
+def test_a_name_that_cannot_be_shown_is_told_and_kept_short(name: str) -> None:
+    found = read({}, {f"{KOORDINATOR}/name": name, f"{KOORDINATOR}/min-available": "2"})
+    assert found is not None
+    assert found.error.startswith("The group's name '")
+    assert len(found.error) < 250
+    assert found.group.isprintable()
+    assert len(found.group) <= 260
+
+
+def test_equal_texts_give_the_identical_declaration() -> None:
+    said = {TASK_GROUPS: task_groups(("worker", 4))}
+    assert read(APP, dict(said)) is read(APP, dict(said))
+
+
+KEYS = (
+    "gangsched.io/pod-group",
+    "gangsched.io/min-member",
+    "gangsched.io/max-schedule-time",
+    "gangsched.io/role",
+    f"{PFNET}-name",
+    f"{PFNET}-size",
+    f"{PFNET}-schedule-timeout-seconds",
+    KUEUE,
+    KUEUE_COUNT,
+    *(f"{KOORDINATOR}/{key}" for key in ("name", "min-available", "waiting-time", "groups", "mode")),
+    f"{OLD}/name",
+    f"{OLD}/min-available",
+    f"{YUNIKORN}/app-id",
+    "applicationId",
+    "spark-app-selector",
+    TASK_GROUPS,
+    TASK_GROUP,
 )
-def test_a_pod_says_its_group_by_label_and_its_numbers_by_annotation(
-    labels: dict[str, str], annotations: dict[str, str], expected: Declaration | None
-) -> None:
-    assert declaration(labels, annotations) == expected
+TEXTS = st.one_of(
+    st.sampled_from(("", "a", "b", "1", "2", "3", "30s", '["a"]', task_groups(("a", 2)))),
+    st.text(max_size=30),
+    st.builds(json.dumps, st.recursive(st.none() | st.integers() | st.text(max_size=5), st.lists)),
+    st.sampled_from(("[", '{"a":', "9", "1s", "x", "\ud83d\ude00")).map(lambda part: part * 20_000),
+)
+TEXTS_BY_KEY = st.dictionaries(st.sampled_from(KEYS), TEXTS)
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "+1", "1.5", "three", " 3", "3 ", "2147483648", "9" * 5000, "٣"])
-def test_a_minimum_that_is_no_count_becomes_an_error_and_no_number(text: str) -> None:
-    found = declaration(GROUP, {"gangsched.io/min-member": text, "gangsched.io/max-schedule-time": "5m"})
-    assert found is not None
-    assert (found.min_member, found.max_schedule_time_s) == (None, None)
-    assert found.error.startswith("The annotation gangsched.io/min-member is '")
-    assert found.error.endswith("': write a whole number from 1 to 2147483647.")
-    assert len(found.error) < 200
-
-
-@pytest.mark.parametrize("text", ["", "0s", "5", "5 m", "1d", "169h", "m", "1s\n"])
-def test_a_time_that_is_no_duration_becomes_an_error_and_no_number(text: str) -> None:
-    found = declaration(GROUP, {"gangsched.io/min-member": "3", "gangsched.io/max-schedule-time": text})
-    assert found is not None
-    assert (found.min_member, found.max_schedule_time_s) == (None, None)
-    assert found.error == (
-        f"The annotation gangsched.io/max-schedule-time is {text!r}:"
-        " write a duration from 1s to 168h, such as 90s, 5m or 1h30m."
-    )
-
-
-def test_an_empty_group_name_is_an_error() -> None:
-    found = declaration({"gangsched.io/pod-group": "", "gangsched.io/role": "r"}, {})
-    assert found == Declaration(
-        group="", role="r", error="The label gangsched.io/pod-group is empty: give it the group's name."
-    )
+@given(TEXTS_BY_KEY, TEXTS_BY_KEY)
+def test_nothing_that_a_pod_can_say_raises_or_takes_long(labels: dict[str, str], annotations: dict[str, str]) -> None:
+    began = time.perf_counter()
+    found = DEFAULT.declaration(labels, annotations)
+    assert time.perf_counter() - began < 0.5
+    if found is not None:
+        assert len(found.group) <= 2600
+        assert len(found.role) <= 2600
+        assert len(found.error) < 1000
+        assert len(found.contradiction) < 1000
+        assert found.error.isprintable()
+        assert found.contradiction.isprintable()

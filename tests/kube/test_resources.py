@@ -18,6 +18,7 @@ from gangsched.core.events import (
 )
 from gangsched.core.model import GroupKey
 from gangsched.kube import wire
+from gangsched.kube.dialects.table import chosen
 from gangsched.kube.errors import ApiError, CrdMissing, Garbled
 from gangsched.kube.resources import (
     GROUPS_PATH,
@@ -29,6 +30,7 @@ from gangsched.kube.resources import (
     check_discovery,
     decode_pod,
     list_groups,
+    pods,
 )
 from tests.kube.fake_api import FakeApi, body, page, serving, status
 
@@ -140,3 +142,15 @@ async def test_podgroups_that_discovery_does_not_list_yet_are_waited_for(answer,
         else:
             with pytest.raises(error):
                 await check_discovery(session)
+
+
+def test_a_pods_group_is_read_from_annotations_alone_and_in_the_dialects_that_are_chosen() -> None:
+    said = {"gang.scheduling.koordinator.sh/name": "a", "gang.scheduling.koordinator.sh/min-available": "2"}
+    raw = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "p", "annotations": said}}))
+
+    _, found = PODS.read(raw)
+    _, narrowed = pods(chosen(["gangsched", "kueue"])).read(raw)
+
+    assert found.declaration is not None
+    assert (found.declaration.group, found.declaration.source) == ("a", "koordinator")
+    assert narrowed.declaration is None

@@ -1,0 +1,176 @@
+"""The dialects that an installation understands, in the order in which they are asked.
+
+A pod is looked at whenever anything of it changes, and most pods name no group: what can be known beforehand is, and
+equal texts are read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from gangsched.config.dialects import NAMES, DialectName, Pfnet
+from gangsched.core.model import Declaration
+from gangsched.kube.dialects.dialect import KUEUE, OWN, SCHEDULER_PLUGINS, Dialect, Key, quoted
+from gangsched.kube.dialects.koordinator import KOORDINATOR
+from gangsched.kube.dialects.pfnet import pfnet
+from gangsched.kube.dialects.yunikorn import YUNIKORN
+
+Texts = Mapping[str, str]
+
+_KEPT = 1024
+_LONGEST_KEPT = 4096
+"""Longer texts are read every time, so that no one fills the memory with them."""
+
+_TERMS = (
+    ("min_member", "minimum", "minimum"),
+    ("roles", "minimum", "list of roles"),
+    ("max_schedule_time_s", "time", "longest wait in seconds"),
+    ("role", "role", "role"),
+)
+"""What two dialects on one pod may both say: the declaration's field, its key, and its name for a person."""
+
+
+class Dialects:
+    """Understands some dialects; where a pod uses several, the first of them is its source."""
+
+    def __init__(self, table: Iterable[Dialect]) -> None:
+        self._readers: list[_Reader] = []
+        self._labels: list[tuple[str, _Reader]] = []
+        annotations: set[str] = set()
+        for dialect in table:
+            reader = _Reader(dialect)
+            self._readers.append(reader)
+            for mark in dialect.marks:
+                if mark.label:
+                    self._labels.append((mark.name, reader))
+                else:
+                    annotations.add(mark.name)
+        self._annotation_names = frozenset(annotations)
+
+    def declaration(self, labels: Texts, annotations: Texts) -> Declaration | None:
+        """What the pod says of its group; None for a plain pod, which names none.
+
+        What cannot be read, or contradicts itself, is said in the declaration.
+        """
+        if annotations and not self._annotation_names.isdisjoint(annotations):
+            return self._together(labels, annotations)
+        only = None
+        for name, reader in self._labels:
+            if name in labels:
+                if only is not None:
+                    return self._together(labels, annotations)
+                only = reader
+        return None if only is None else only.read(labels, annotations)
+
+    def _together(self, labels: Texts, annotations: Texts) -> Declaration | None:
+        found = []
+        for reader in self._readers:
+            if reader.marked(labels, annotations):
+                said = reader.read(labels, annotations)
+                if said is not None:
+                    found.append(said)
+        if len(found) > 1:
+            return _merged(tuple(found))
+        return found[0] if found else None
+
+
+class _Reader:
+    """One dialect with its keys taken apart, and what it has read lately."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        keys = sorted(dialect.terms, key=lambda key: not key.label)
+        self._group = [(key.label, key.name) for key in dialect.group]
+        self._marks = [(key.label, key.name) for key in dialect.marks]
+        self._in_labels = [key.name for key in keys if key.label]
+        self._in_annotations = [key.name for key in keys if not key.label]
+        self._unsaid = (None,) * len(self._in_annotations)
+        self._read = _read(dialect, keys)
+        self._read_kept = lru_cache(_KEPT)(self._read)
+
+    def marked(self, labels: Texts, annotations: Texts) -> bool:
+        """Whether the pod says anything in this dialect."""
+        for label, name in self._marks:  # noqa: SIM110 - half as dear as any()
+            if name in (labels if label else annotations):
+                return True
+        return False
+
+    def read(self, labels: Texts, annotations: Texts) -> Declaration | None:
+        """What a pod says that has one of the marks."""
+        group = ""
+        for label, name in self._group:
+            group = (labels if label else annotations).get(name, "")
+            if group:
+                break
+        texts = tuple(map(labels.get, self._in_labels))
+        if not annotations:
+            return self._read_kept(group, texts + self._unsaid)
+        texts += tuple(map(annotations.get, self._in_annotations))
+        if len(group) + sum(map(len, filter(None, texts))) > _LONGEST_KEPT:
+            return self._read(group, texts)
+        return self._read_kept(group, texts)
+
+
+def _read(dialect: Dialect, keys: Sequence[Key]) -> Callable[[str, tuple[str | None, ...]], Declaration | None]:
+    def read(group: str, texts: tuple[str | None, ...]) -> Declaration | None:
+        said = {key: text for key, text in zip(keys, texts, strict=True) if text is not None}
+        return dialect.declare(group, said)
+
+    return read
+
+
+@lru_cache(_KEPT)
+def _merged(found: tuple[Declaration, ...]) -> Declaration:
+    """What all of them say together: each may leave something to the others, and none may differ."""
+    first = found[0]
+    wrong = next((said.error for said in found if said.error), "")
+    if wrong:
+        return Declaration(group=first.group, role=first.role, error=wrong, source=first.source, keys=first.keys)
+    stranger = next((said for said in found if said.group != first.group), None)
+    if stranger is not None:
+        return replace(
+            first,
+            contradiction=f"Its group is {quoted(first.group)} by {first.keys.group}, {quoted(stranger.group)} by "
+            f"{stranger.keys.group}: name the same group in both, or remove one of them.",
+        )
+    merged = replace(first, jitter_s=max(said.jitter_s for said in found))
+    for field, key, what in _TERMS:
+        saying = [said for said in found if getattr(said, field)]
+        if not saying:
+            continue
+        value, where = getattr(saying[0], field), getattr(saying[0].keys, key)
+        other = next((said for said in saying if getattr(said, field) != value), None)
+        if other is not None:
+            return replace(
+                first,
+                contradiction=f"Its {what} is {_shown(value)} by {where}, {_shown(getattr(other, field))} by "
+                f"{getattr(other.keys, key)}: make them equal, or remove one of them.",
+            )
+        merged = replace(merged, **{field: value}, keys=replace(merged.keys, **{key: where}))
+    return merged
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    return quoted(value) if isinstance(value, str) else str(value)
+
+
+def chosen(names: Iterable[DialectName] = NAMES, pfnets: Pfnet | None = None) -> Dialects:
+    """The dialects of these names; the order is the table's, whatever that of the names."""
+    table: dict[DialectName, Dialect] = {
+        "gangsched": OWN,
+        "pfnet": pfnet(pfnets or Pfnet()),
+        "kueue": KUEUE,
+        "koordinator": KOORDINATOR,
+        "scheduler-plugins": SCHEDULER_PLUGINS,
+        "yunikorn": YUNIKORN,
+    }
+    wanted = set(names)
+    return Dialects(dialect for name, dialect in table.items() if name in wanted)
+
+
+DEFAULT = chosen()
+"""All dialects, with the defaults of the configuration: for whatever reads no configuration."""

@@ -1,0 +1,86 @@
+"""YuniKorn's applications with task groups.
+
+An application is a gang only if one of its pods, the originator, lists its task groups; each of them is a role with a
+minimum. The other pods name their task group and say nothing of its size, so the core puts the parts together. A pod
+that names an application and neither lists nor names a task group is scheduled alone, as YuniKorn does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gangsched.core.model import Declaration, Role
+from gangsched.kube.dialects.dialect import LONGEST_NAME, MOST_MEMBERS, Dialect, Key, quoted, sentence
+
+MOST_TASK_GROUPS = 64
+"""As many as a PodGroup may have roles."""
+
+_PREFIX = "yunikorn.apache.org"
+_TASK_GROUPS = Key(f"{_PREFIX}/task-groups")
+_TASK_GROUP = Key(f"{_PREFIX}/task-group-name")
+
+
+class _TaskGroup(Struct, gc=False, rename="camel"):
+    """What is read of a task group; the rest describes placeholders, of which there are none here."""
+
+    name: str = ""
+    min_member: int = 0
+
+
+_LIST = msgspec.json.Decoder(list[_TaskGroup])
+
+
+class YunikornDialect(Dialect):
+    """Applications that the pods themselves make a gang."""
+
+    @property
+    def marks(self) -> tuple[Key, ...]:
+        # Many pods that are no gang's carry an application's label.
+        return (_TASK_GROUPS, _TASK_GROUP)
+
+    def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
+        text = said.get(_TASK_GROUPS)
+        if text is None:
+            return base if base.role else None
+        return replace(base, roles=_roles(text))
+
+
+def _roles(text: str) -> tuple[Role, ...]:
+    found = _task_groups(text)
+    names = {each.name for each in found}
+    if not 1 <= len(found) <= MOST_TASK_GROUPS or len(names) < len(found):
+        raise _wrong(text, f"list 1 to {MOST_TASK_GROUPS} task groups of different names")
+    if any(not name or len(name) > LONGEST_NAME or not name.isprintable() for name in names):
+        raise _wrong(text, f"give every task group a name of at most {LONGEST_NAME} characters")
+    if any(each.min_member < 1 for each in found) or sum(each.min_member for each in found) >= MOST_MEMBERS:
+        raise _wrong(text, f"give every task group a minMember from 1, less than {MOST_MEMBERS} in all")
+    return tuple(Role(name=each.name, min_member=each.min_member) for each in sorted(found, key=lambda each: each.name))
+
+
+def _task_groups(text: str) -> list[_TaskGroup]:
+    try:
+        return _LIST.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise _wrong(text, "write a JSON list of objects, each with name and minMember") from error
+
+
+def _wrong(text: str, remedy: str) -> ValueError:
+    return ValueError(f"{sentence(_TASK_GROUPS)} is {quoted(text)}: {remedy}.")
+
+
+YUNIKORN = YunikornDialect(
+    source="yunikorn",
+    # In the order in which YuniKorn itself looks for them.
+    group=(
+        Key(f"{_PREFIX}/app-id", label=True),
+        Key(f"{_PREFIX}/app-id"),
+        Key("applicationId", label=True),
+        Key("spark-app-selector", label=True),
+    ),
+    minimum=_TASK_GROUPS,
+    role=_TASK_GROUP,
+)

@@ -1,0 +1,58 @@
+"""Pods that say anything in any dialect: nothing breaks, and no group is bound in part."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.kube.dialects.table import DEFAULT
+from tests.builders import group, node, pod
+from tests.harness import Harness
+
+NAMES = st.sampled_from(("g", "h"))
+COUNTS = st.sampled_from(("1", "2", "3", "x"))
+LISTS = st.sampled_from(
+    (
+        json.dumps([{"name": "w", "minMember": 2}]),
+        json.dumps([{"name": "w", "minMember": 1}, {"name": "d", "minMember": 1}]),
+        "[]",
+    )
+)
+OURS = st.fixed_dictionaries({"gangsched.io/pod-group": NAMES})
+KUEUE = st.fixed_dictionaries({"kueue.x-k8s.io/pod-group-name": NAMES})
+APPLICATION = st.fixed_dictionaries({"yunikorn.apache.org/app-id": NAMES})
+LABELS: st.SearchStrategy[dict[str, str]] = st.one_of(
+    st.just({}), OURS, KUEUE, APPLICATION, st.builds(lambda one, other: one | other, OURS, KUEUE)
+)
+ANNOTATIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "gangsched.io/min-member": COUNTS,
+        "kueue.x-k8s.io/pod-group-total-count": COUNTS,
+        "gang-scheduling.preferred.jp/gang-name": NAMES,
+        "gang-scheduling.preferred.jp/gang-size": COUNTS,
+        "gang.scheduling.koordinator.sh/name": NAMES,
+        "gang.scheduling.koordinator.sh/min-available": COUNTS,
+        "yunikorn.apache.org/task-groups": LISTS,
+        "yunikorn.apache.org/task-group-name": st.sampled_from(("w", "d")),
+    },
+)
+SAID = st.tuples(LABELS, ANNOTATIONS)
+
+
+@given(st.lists(SAID, min_size=1, max_size=3), st.integers(1, 6), st.booleans())
+def test_no_group_is_bound_in_part_whatever_its_pods_say(said, number, declared):
+    harness = Harness()
+    harness.add(node(cpu=4), *([group("g", min_member=2)] if declared else []))
+    for place in range(number):
+        labels, annotations = said[place % len(said)]
+        harness.add(pod(f"p-{place}", group="", declaration=DEFAULT.declaration(labels, annotations)))
+        harness.wait(2)
+        for key, assessment in harness.machine.assessments.items():
+            gang = harness.machine.gangs[key]
+            if assessment.hindrance is None and not gang.plain:
+                bound = len(assessment.census.bound)
+                assert bound == 0 or bound >= gang.run.minimum > 0
+    harness.wait(100)

@@ -1,0 +1,275 @@
+"""Groups that are named in other schedulers' labels and annotations, and what happens where those do not agree."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gangsched.core.effects import PatchStatus
+from gangsched.core.model import Pod, Role
+from gangsched.core.policy import Policy
+from gangsched.kube.dialects.table import DEFAULT
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+KOORDINATOR = "gang.scheduling.koordinator.sh"
+PFNET = "gang-scheduling.preferred.jp/gang"
+KUEUE = "kueue.x-k8s.io/pod-group-name"
+YUNIKORN = "yunikorn.apache.org"
+WORKERS = json.dumps([{"name": "worker", "minMember": 2}])
+
+
+def speaking(name: str, annotations: dict[str, str], labels: dict[str, str] | None = None, **fields) -> Pod:
+    """A pod with these labels and annotations, as the operator reads them."""
+    return pod(name, group="", declaration=DEFAULT.declaration(labels or {}, annotations), **fields)
+
+
+def koordinator(name: str, minimum: int | None = 2, **fields) -> Pod:
+    least = {} if minimum is None else {f"{KOORDINATOR}/min-available": str(minimum)}
+    return speaking(name, {f"{KOORDINATOR}/name": "g"} | least, **fields)
+
+
+def yunikorn(name: str, *, task_groups: str = "", task_group: str = "", **fields) -> Pod:
+    said = {f"{YUNIKORN}/task-groups": task_groups, f"{YUNIKORN}/task-group-name": task_group}
+    return speaking(name, {key: text for key, text in said.items() if text}, {f"{YUNIKORN}/app-id": "g"}, **fields)
+
+
+def told(harness: Harness, name: str) -> tuple[str, str]:
+    found = harness.pod(f"default/{name}")
+    return found.told_reason, found.told_message
+
+
+class TestOneDialect:
+    def test_a_group_is_bound_whole_and_not_before(self):
+        harness = Harness()
+        harness.add(node(), koordinator("g-0"))
+        harness.wait(2)
+        assert harness.bound() == []
+        assert told(harness, "g-0")[0] == "GangIncomplete"
+        harness.add(koordinator("g-1"))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+        assert not any(isinstance(effect, PatchStatus) for effect in harness.effects)
+
+    def test_a_missing_minimum_is_asked_for_in_the_words_of_the_dialect(self):
+        harness = Harness()
+        harness.add(node(), koordinator("g-0", None))
+        harness.wait(2)
+        assert told(harness, "g-0") == (
+            "PodGroupNotFound",
+            (
+                "Group g: There is no PodGroup g in namespace default: create it, or give the pods the annotation "
+                f"{KOORDINATOR}/min-available."
+            ),
+        )
+
+    def test_members_that_differ_are_told_under_which_key(self):
+        harness = Harness()
+        harness.add(node(), koordinator("g-0", 2), koordinator("g-1", 3))
+        harness.wait(2)
+        assert told(harness, "g-1") == (
+            "Contradiction",
+            (
+                f"Group g: Members disagree on the annotation {KOORDINATOR}/min-available: 2, 3; give all members the "
+                "same value."
+            ),
+        )
+
+    def test_pfnets_time_outs_last_longer_by_chance_each_time(self):
+        lasted = set()
+        for seed in range(5):
+            harness = Harness(Policy(seed=seed))
+            harness.add(node(cpu=1), *(speaking(f"g-{n}", {f"{PFNET}-name": "g", f"{PFNET}-size": "2"}) for n in "01"))
+            start = harness.now
+            while not harness.machine.stats().timeouts:
+                harness.wait(1)
+            lasted.add(harness.now - start)
+        assert all(30 <= seconds <= 60 for seconds in lasted)
+        assert len(lasted) > 1
+
+    def test_pods_of_another_scheduler_in_a_dialect_of_others_are_left_in_peace(self):
+        harness = Harness()
+        harness.add(node(), koordinator("g-0", scheduler="koord-scheduler"))
+        harness.wait(60)
+        assert harness.emitted == []
+        assert harness.machine.gangs == {}
+        harness.add(pod("a-0", scheduler="koord-scheduler"))
+        harness.wait(60)
+        assert [event.reason for event in harness.emitted] == ["ForeignMember"]
+
+
+class TestRolesFromPods:
+    def test_the_task_groups_of_one_pod_are_the_roles_of_all(self):
+        harness = Harness()
+        listed = json.dumps([{"name": "driver", "minMember": 1}, {"name": "worker", "minMember": 2}])
+        harness.add(node(), yunikorn("driver", task_groups=listed, task_group="driver"))
+        harness.add(*(yunikorn(f"extra-{number}") for number in range(3)), yunikorn("w-0", task_group="worker"))
+        harness.wait(2)
+        assert harness.bound() == [f"default/extra-{number}" for number in range(3)], "those have no group"
+        assert told(harness, "driver")[0] == "GangIncomplete"
+        spec = harness.machine.assessments[next(iter(harness.machine.gangs))].terms.spec
+        assert (spec.minimum, spec.roles) == (3, (Role(name="driver", min_member=1), Role(name="worker", min_member=2)))
+        harness.add(yunikorn("w-1", task_group="worker"))
+        harness.wait(2)
+        assert len(harness.bound()) == 6
+
+    def test_an_originator_without_a_task_group_is_one_more_member(self):
+        harness = Harness()
+        harness.add(node(cpu=2), yunikorn("lead", task_groups=WORKERS))
+        harness.add(*(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
+        harness.wait(2)
+        assert harness.bound() == []
+        harness.add(node("n2", cpu=1))
+        harness.wait(2)
+        assert len(harness.bound()) == 3
+
+    def test_members_wait_for_the_pod_that_lists_the_task_groups(self):
+        harness = Harness()
+        harness.add(node(), *(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
+        harness.wait(2)
+        reason, message = told(harness, "w-0")
+        assert reason == "PodGroupNotFound"
+        assert message.endswith(f"create it, or give the pods the annotation {YUNIKORN}/task-groups.")
+        harness.add(yunikorn("w-2", task_groups=WORKERS, task_group="worker"))
+        harness.wait(2)
+        assert len(harness.bound()) == 3
+
+    def test_every_pod_may_list_them(self):
+        harness = Harness()
+        listing = [yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(2)]
+        harness.add(node(cpu=2), listing[0])
+        harness.wait(2)
+        assert harness.bound() == []
+        harness.add(listing[1])
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+
+    def test_lists_that_differ_bind_nobody(self):
+        harness = Harness()
+        other = json.dumps([{"name": "worker", "minMember": 1}, {"name": "ps", "minMember": 1}])
+        harness.add(node(), yunikorn("w-0", task_groups=WORKERS, task_group="worker"))
+        harness.add(yunikorn("w-1", task_groups=other, task_group="worker"))
+        harness.wait(2)
+        assert harness.bound() == []
+        assert told(harness, "w-0") == (
+            "Contradiction",
+            (
+                f"Group g: Members disagree on the annotation {YUNIKORN}/task-groups; give all members that have it "
+                "the same value."
+            ),
+        )
+
+    def test_a_minimum_beside_the_list_must_be_its_sum(self):
+        harness = Harness()
+        said = {f"{YUNIKORN}/task-groups": WORKERS, "gangsched.io/min-member": "2"}
+        labels = {f"{YUNIKORN}/app-id": "g", "gangsched.io/pod-group": "g"}
+        harness.add(node(), *(speaking(f"w-{number}", said, labels) for number in range(3)))
+        harness.wait(2)
+        assert harness.bound() == []
+        reason, message = told(harness, "w-0")
+        assert reason == "Contradiction"
+        assert message.endswith(": 2, 3; give all members the same value.")
+
+    def test_a_task_group_that_is_not_listed_is_told(self):
+        harness = Harness()
+        harness.add(node(), yunikorn("lead", task_groups=WORKERS), yunikorn("w-0", task_group="wroker"))
+        harness.wait(2)
+        assert told(harness, "w-0") == (
+            "RoleUnknown",
+            (
+                "Group g: Pod w-0 names the role wroker, but the group g has only worker: correct the annotation "
+                f"{YUNIKORN}/task-group-name or add the role to the annotation {YUNIKORN}/task-groups."
+            ),
+        )
+
+    def test_after_a_restart_a_lost_member_is_replaced_alone(self):
+        harness = Harness()
+        harness.add(node(cpu=3), yunikorn("lead", task_groups=WORKERS))
+        harness.add(*(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
+        harness.wait(2)
+        assert len(harness.bound()) == 3
+        harness.wait(60)
+        harness.restart()
+        harness.delete("default/w-1")
+        harness.wait(2)
+        harness.add(yunikorn("w-2", task_group="worker", created=harness.now))
+        harness.wait(2)
+        assert "default/w-2" in harness.bound()
+        assert harness.evicted == []
+
+    def test_a_podgroup_with_the_same_roles_is_joined(self):
+        harness = Harness()
+        harness.add(node(), group("g", min_member=2, roles=(Role(name="worker", min_member=2),)))
+        harness.add(*(yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(2)))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+        assert harness.status("default/g").source == "gangsched PodGroup, yunikorn pods"
+
+    @pytest.mark.parametrize(
+        ("roles", "said"),
+        [
+            (
+                (Role(name="worker", min_member=1), Role(name="ps", min_member=1)),
+                f"The PodGroup's roles are not those that the pods list by the annotation {YUNIKORN}/task-groups",
+            ),
+            (
+                (Role(name="worker", min_member=3),),
+                f"The PodGroup says minMember 3, the pods say 2 by the annotation {YUNIKORN}/task-groups",
+            ),
+        ],
+    )
+    def test_a_podgroup_with_other_roles_contradicts(self, roles, said):
+        harness = Harness()
+        harness.add(node(), group("g", min_member=2, roles=roles))
+        harness.add(*(yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(3)))
+        harness.wait(2)
+        assert harness.bound() == []
+        assert harness.condition("default/g").reason == "Contradiction"
+        assert said in harness.condition("default/g").message
+
+
+class TestSeveralDialects:
+    def test_a_podgroup_of_ours_is_joined_in_any_dialect(self):
+        harness = Harness()
+        harness.add(node(), group("g", min_member=2), koordinator("g-0", None), koordinator("g-1", None))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+        assert harness.status("default/g").source == "gangsched PodGroup, koordinator pods"
+
+    def test_a_podgroup_and_an_annotation_that_differ_are_told_by_the_annotations_name(self):
+        harness = Harness()
+        harness.add(node(), group("g", min_member=3), *(koordinator(f"g-{number}") for number in range(3)))
+        harness.wait(2)
+        assert harness.bound() == []
+        assert harness.condition("default/g").message == (
+            f"The PodGroup says minMember 3, the pods say 2 by the annotation {KOORDINATOR}/min-available: make them "
+            "equal or remove the latter."
+        )
+
+    @pytest.mark.parametrize("declared", [True, False])
+    def test_members_by_different_dialects_may_be_two_groups_and_none_is_bound(self, declared):
+        harness = Harness()
+        harness.add(node(), koordinator("k-0"), *pods("g", 2), *([group("g", min_member=2)] if declared else []))
+        harness.wait(2)
+        assert harness.bound() == []
+        reason, message = told(harness, "k-0")
+        assert reason == "Contradiction"
+        assert "in different ways, by the annotation gang.scheduling.koordinator.sh/name and by the label" in message
+        harness.delete("default/k-0")
+        harness.add(*([] if declared else [group("g", min_member=2)]))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+
+    def test_a_pod_whose_dialects_name_different_groups_is_told_and_binds_with_none(self):
+        harness = Harness()
+        harness.add(node(), speaking("g-0", {f"{KOORDINATOR}/name": "g"}, {KUEUE: "h"}), koordinator("g-1"))
+        harness.wait(2)
+        assert harness.bound() == []
+        reason, message = told(harness, "g-0")
+        assert reason == "Contradiction"
+        assert message == (
+            f"Group h: Pod g-0: Its group is 'h' by the label {KUEUE}, 'g' by the annotation {KOORDINATOR}/name: name "
+            "the same group in both, or remove one of them."
+        )
+        assert told(harness, "g-1")[0] == "GangIncomplete"
