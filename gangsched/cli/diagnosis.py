@@ -11,8 +11,7 @@ import numpy as np
 from gangsched.cli.findings import Findings
 from gangsched.core.cluster import Cluster
 from gangsched.core.events import Event
-from gangsched.core.explain import amounts
-from gangsched.core.feasibility import ACCEPTED
+from gangsched.core.explain import accepting_rows, amounts
 from gangsched.core.gang import BindState, Gang
 from gangsched.core.life import Assessment
 from gangsched.core.machine import Machine
@@ -191,7 +190,7 @@ class _Examination:
 
     def _on_accepting_nodes(self, refusal: Refusal) -> Iterator[Pod]:
         names = self._cluster.capacity.names
-        for row in np.flatnonzero(self._cluster.verdicts(refusal.failing.shape) == ACCEPTED).tolist():
+        for row in np.flatnonzero(accepting_rows(self._cluster, refusal)).tolist():
             for uid in self._cluster.on_node.get(names[row], ()):
                 yield self._cluster.pods[uid]
 
@@ -200,10 +199,11 @@ class _Examination:
         if ask is not None and not refusal.never:
             yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], ask)
         each = amounts(refusal.failing.shape.requests)
+        where = f" in one domain of {refusal.domain[0]}" if refusal.domain is not None else ""
         if refusal.short:
-            yield f"{amounts(refusal.short)} more on nodes that accept its members, {each} for each of them"
+            yield f"{amounts(refusal.short)} more on nodes that accept its members{where}, {each} for each of them"
         else:
-            yield f"nodes with {each} free for each member that does not fit"
+            yield f"nodes with {each} free{where} for each member that does not fit"
         for obstacle in refusal.obstacles:
             if obstacle.reason in _OPENINGS:
                 yield _OPENINGS[obstacle.reason].format(_count(obstacle.nodes, "node"))

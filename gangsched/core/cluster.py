@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gangsched.core.anti_affinity import AntiAffinityIndex
 from gangsched.core.capacity import Capacity
-from gangsched.core.domains import Domains, domains, names_of
+from gangsched.core.domains import Domain, Domains, domains, names_of
 from gangsched.core.feasibility import Codes, Feasibility
 from gangsched.core.model import Labels, Node, Pod, Preference, Shape
 from gangsched.core.ports import PortsInUse
@@ -31,10 +31,14 @@ _MOST_KNOWN = 256
 
 @dataclass(slots=True)
 class Relief:
-    """What has become better since it was last read: nodes with more room or fewer obstacles."""
+    """What has become better since it was last read: nodes with more room or fewer obstacles.
+
+    `domains`: a node has moved to another topology domain, which may help whoever is bound to one.
+    """
 
     rows: set[int] = field(default_factory=set)
     everywhere: bool = False
+    domains: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.rows) or self.everywhere
@@ -253,6 +257,14 @@ class Cluster:
             known = self._domains[key] = domains([self.node_labels(name) for name in self.capacity.names], key)
         return known
 
+    def inside(self, domain: Domain) -> npt.NDArray[np.bool_]:
+        """The rows of this domain."""
+        key, value = domain
+        found = self.domains(key)
+        position = found.positions.get(value, len(found.values)) if value is not None else len(found.values)
+        inside: npt.NDArray[np.bool_] = found.of_row == position
+        return inside
+
     def take_worsened(self) -> set[str]:
         """The nodes that may have less room, or other demands, than when places on them were decided."""
         worsened, self.worsened = self.worsened, set()
@@ -377,6 +389,7 @@ class Cluster:
             del self._preferred[wish]
         for key in [key for key in self._domains if changed is None or any(name in changed for name in names_of(key))]:
             del self._domains[key]
+            self.relief.domains = True
 
     def _relieve_terms(self) -> None:
         """What anti-affinity closes may change anywhere, unless there is none."""

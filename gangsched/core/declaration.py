@@ -71,14 +71,17 @@ def resolve(
     spec, hindrance = _declared(gang, says, members=members)
     priority, missing = _priority(spec, own_priority, priority_classes)
     time_s = spec.max_schedule_time_s
+    ours = gang.group is not None and gang.group.spec is not None and gang.group.spec.max_schedule_time_s is not None
+    defaults = [say.default_time_s for say in says if say.default_time_s is not None]
+    default_s = max(defaults, default=policy.default_max_schedule_time_s)
     terms = Terms(
         spec=spec,
         priority=min(priority, policy.max_priority),
         created=gang.group.created if gang.group else oldest,
-        max_schedule_time_s=policy.default_max_schedule_time_s if time_s is None else time_s,
+        max_schedule_time_s=default_s if time_s is None else time_s,
         source=_source(gang, says),
         strategy=policy.strategies.get(spec.strategy, PACK),
-        jitter_s=max([say.jitter_s for say in says if say.max_schedule_time_s == time_s], default=0.0),
+        jitter_s=0.0 if ours else max([say.jitter_s for say in says], default=0.0),
         keys=says[0].keys if says else OWN_KEYS,
     )
     if hindrance is None:

@@ -24,9 +24,10 @@ Domain = tuple[str, str | None]
 
 
 class Domains(NamedTuple):
-    """The values that a label has, in order, and for each row the position of its value, -1 for none."""
+    """The values that a label has, in order, with their positions, and for each row that of its value, -1 for none."""
 
     values: tuple[str, ...]
+    positions: Mapping[str, int]
     of_row: IntArray
 
 
@@ -40,5 +41,6 @@ def domains(nodes: Sequence[Mapping[str, str]], key: str) -> Domains:
     names = names_of(key)
     found = [next((labels[name] for name in names if name in labels), None) for labels in nodes]
     values = tuple(sorted({value for value in found if value is not None}))
-    position = {value: number for number, value in enumerate(values)}
-    return Domains(values, np.array([-1 if value is None else position[value] for value in found], dtype=np.int64))
+    positions = {value: number for number, value in enumerate(values)}
+    of_row = np.array([-1 if value is None else positions[value] for value in found], dtype=np.int64)
+    return Domains(values, positions, of_row)

@@ -20,6 +20,7 @@ from gangsched.core.model import GroupKey, Shape
 from gangsched.core.quantity import format_amount
 from gangsched.core.reasons import NodeReason
 from gangsched.core.refusal import Obstacle, Refusal
+from gangsched.core.snapshot import Mask
 
 LOOKS = 50_000
 """So many pods are looked at in one call to find holders: sentences beyond say less, but nobody is kept waiting."""
@@ -138,7 +139,7 @@ class Holders:
         )
         if not resource:
             return ""
-        held = self._held(resource, refusal.failing.shape)
+        held = self._held(resource, refusal)
         own = [(holder, amount) for holder, amount in held.largest(key.namespace) if holder != key]
         named = [f"{holder} ({amounts([(resource, amount)])})" for holder, amount in own[:NAMED]]
         others = len(held.by) - (key in held.by) - len(named)
@@ -147,8 +148,8 @@ class Holders:
             parts.append(f"{amounts([(resource, held.leaving)])} of terminating pods is coming free")
         return "; ".join(parts)
 
-    def _held(self, resource: str, shape: Shape) -> _Held:
-        accepting = self._cluster.verdicts(shape) == ACCEPTED
+    def _held(self, resource: str, refusal: Refusal) -> _Held:
+        accepting = accepting_rows(self._cluster, refusal)
         known = self._known.get((resource, accepting.tobytes()))
         if known is None:
             known = self._known[resource, accepting.tobytes()] = _Held()
@@ -170,6 +171,12 @@ class Holders:
                         group = pod.declaration.group if pod.declaration else pod.name
                         known.by[GroupKey(pod.namespace, group)] += amount
         return known
+
+
+def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
+    """The rows that accept the members which found no room, of the domain that was looked at if there is one."""
+    accepting: Mask = cluster.verdicts(refusal.failing.shape) == ACCEPTED
+    return accepting if refusal.domain is None else accepting & cluster.inside(refusal.domain)
 
 
 def _obstacle(obstacle: Obstacle) -> str:

@@ -280,6 +280,7 @@ class Machine:
         elif bindings.note_refused(gang, self.cluster, event, now):
             bindings.release_all(gang, self.cluster)
             gang.complaint = event.message
+            gang.refused_members = {}
             gang.parked = True
             clock.back_off(gang, now=now, policy=self._policy)
 
@@ -326,6 +327,8 @@ class Machine:
             if assessment.hopeless:
                 bindings.release_all(gang, self.cluster)
                 gang.parked = assessment.timed_out
+                # They were refused beside a quorum that is gone; its own room, now free, must not wake the gang.
+                gang.refused_members = {}
             assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
         self.assessments[gang.key] = assessment
         if assessment.newly_scheduled and gang.complete_since:

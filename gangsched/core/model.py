@@ -144,7 +144,8 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     """What a pod itself says of its group, by labels and annotations, and in which dialect (`source`, `keys`).
 
     `min_member` and `max_schedule_time_s` are None where the pod does not say. With `roles` the minimum is their sum,
-    and one more for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s` longer.
+    and one more for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s` longer;
+    `default_time_s` is how long it lasts where nobody says, None for the operator's default.
     `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
     where two dialects on the pod differ.
     """
@@ -157,6 +158,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     source: str = OWN_DIALECT
     roles: tuple[Role, ...] = ()
     jitter_s: float = 0.0
+    default_time_s: float | None = None
     contradiction: str = ""
     keys: Keys = OWN_KEYS
 

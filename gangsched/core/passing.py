@@ -96,7 +96,7 @@ class _Pass:
         terms = self._assessments[gang.key].terms
         self._snapshot.heed_nominated(terms.priority)
         avoided = frozenset(gang.avoided)
-        own = Counter(self._cluster.node_of(uid) for uid in gang.pods)
+        own = Counter(self._cluster.node_of(pod.uid) for pod in gang.live())
         for pod in members:
             ask = Ask(
                 members=(pod,),

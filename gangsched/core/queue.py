@@ -98,11 +98,16 @@ class Queue:
             for member in _refused_classes(gang):
                 if member not in fits:
                     fits[member] = any(snapshot.fits(member, row) for row in relief.rows)
-                if fits[member] or (relief.everywhere and member.forbidden):
+                moved = relief.domains and _is_bound_to_a_domain(gang)
+                if fits[member] or moved or (relief.everywhere and member.forbidden):
                     gang.parked = False
                     gang.refused_members = {}
                     self.active[key] = self.parked.pop(key)
                     break
+
+
+def _is_bound_to_a_domain(gang: Gang) -> bool:
+    return gang.group is not None and gang.group.spec is not None and gang.group.spec.topology is not None
 
 
 def _refused_classes(gang: Gang) -> Iterable[MemberClass]:

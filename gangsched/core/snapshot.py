@@ -200,7 +200,9 @@ class Snapshot:
             mask[self.avoided(member)] = False
             if member.domain is not None:
                 mask &= self.inside(member.domain)
-            self._masks[member] = mask
+            if member.domain is None:
+                # There may be a domain for every node.
+                self._masks[member] = mask
         return mask
 
     def caps(self, member: MemberClass) -> IntArray:
@@ -249,11 +251,7 @@ class Snapshot:
 
     def inside(self, domain: Domain) -> Mask:
         """The rows of this domain."""
-        key, value = domain
-        found = self._cluster.domains(key)
-        position = found.values.index(value) if value in found.values else len(found.values)
-        inside: Mask = found.of_row[: self.size] == position
-        return inside
+        return self._cluster.inside(domain)[: self.size]
 
     def columns(self, shape: Shape) -> list[int]:
         """The columns of what the shape requests, of the pod count if it requests nothing that nodes have."""

@@ -256,7 +256,7 @@ def test_three_equal_nodes_take_a_driver_and_its_executors_in_any_way():
 def test_minimal_fragmentation_uses_no_more_nodes_than_needed_when_one_is_enough(caps, data):
     count = data.draw(st.integers(1, max(caps)))
     shares = MinimalFragmentation().distribute(room(caps), count)
-    modest = [cap for cap in caps if 2 * cap < count + max(caps)] if count < max(caps) else caps
+    modest = [cap for cap in caps if cap < (count + max(caps)) // 2] if count < max(caps) else caps
     pool = modest if sum(modest) >= count else caps
     holding = [cap for cap in pool if cap >= count]
     if holding:

@@ -10,6 +10,7 @@ from gangsched.core.cluster import Cluster
 from gangsched.core.domains import domains
 from gangsched.core.model import Topology
 from gangsched.core.placement import Ask, Placement, place
+from gangsched.core.quorum import Quorum
 from gangsched.core.reasons import NodeReason
 from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import MemberClass, Snapshot
@@ -154,6 +155,17 @@ def test_a_class_that_is_bound_to_a_domain_fits_on_its_nodes_alone(cluster_of):
     assert [snapshot.fits(member, row) for row in range(3)] == [False, True, False]
     assert snapshot.caps(member).tolist() == [0, 4, 0]
     assert [snapshot.fits(member, row) for row in range(3)] == [False, True, False]
+
+
+def test_domains_that_take_each_member_but_not_all_of_them_are_not_searched(cluster_of, monkeypatch):
+    """Every node is a domain of its own, has room for each of the two classes and not for both."""
+    cluster = cluster_of(*(zoned(f"n{at}", f"z{at}", cpu=8) for at in range(50)))
+
+    def find(_quorum: Quorum) -> None:
+        raise AssertionError("a domain was searched")
+
+    monkeypatch.setattr(Quorum, "find", find)
+    assert isinstance(run(cluster, gang(3, 3, 2, 2)), Refusal)
 
 
 def test_a_changed_label_changes_the_domain(cluster_of):

@@ -17,11 +17,13 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.effects import Effect
 from gangsched.core.events import Event
 from gangsched.core.machine import Machine
 from gangsched.core.policy import Policy
+from gangsched.core.strategies import STRATEGIES
 
 _LENGTH = struct.Struct(">I")
 
@@ -58,7 +60,8 @@ class RecordedMachine:
         # Unbuffered: what was written is the kernel's, and stays when this process is killed.
         self._file = path.open("wb", buffering=0)
         weakref.finalize(self, self._file.close)
-        self._write(Begun(policy))
+        # Strategies are code; a replay has those of gangsched itself.
+        self._write(Begun(replace(policy, strategies={})))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._machine, name)
@@ -123,7 +126,7 @@ def read(path: Path) -> Recording:
             turns.append(Turn(frame.events, frame.now, None))
         elif isinstance(frame, Decided):
             turns[-1] = Turn(turns[-1].events, turns[-1].now, frame.effects)
-    return Recording(frames[0].policy, tuple(turns))
+    return Recording(replace(frames[0].policy, strategies=STRATEGIES), tuple(turns))
 
 
 def _frames(content: bytes) -> Iterator[Frame]:

@@ -116,6 +116,7 @@ def test_a_gang_in_another_schedulers_words_is_bound_whole_when_complete_and_not
     explained = capsys.readouterr().out
     cluster.add_pod("last", labels=said[-1].labels, annotations=said[-1].annotations)
     cluster.until(lambda: len(cluster.bound()) == len(said))
+    cluster.until(lambda: any(cluster.events(f"member-{number}", "Scheduled") for number in range(len(said))))
 
     assert before == {}
     assert message.startswith(f"Group {group}: {len(said) - 1} of {len(said)} members exist")

@@ -226,10 +226,10 @@ BAD_INPUT = {
         "gangsched.io/min-member",
     ),
     "a field that is not built yet": (
-        {"placement": {"topology": {"key": "rack"}}},
+        {"roles": [{"name": "worker", "template": {}}]},
         {},
         "NotSupported",
-        "spec.placement.topology",
+        "spec.roles[].template",
     ),
     "a strategy that is not installed": (
         {"placement": {"strategy": "example.com/magic"}},

@@ -34,7 +34,8 @@ def terms(found: Declaration | None) -> tuple[object, ...]:
     """Everything but messages and where things stand."""
     assert found is not None
     assert found.error == found.contradiction == ""
-    return (found.source, found.group, found.min_member, found.max_schedule_time_s)
+    time_s = found.default_time_s if found.max_schedule_time_s is None else found.max_schedule_time_s
+    return (found.source, found.group, found.min_member, time_s)
 
 
 def task_groups(*groups: tuple[str, int]) -> str:
@@ -331,12 +332,15 @@ class TestSeveral:
 
     def test_different_times_contradict_each_other(self) -> None:
         said = {f"{PFNET}-name": "a", f"{PFNET}-size": "2", "gangsched.io/max-schedule-time": "5m"}
-        found = read(GROUP, said)
+        found = read(GROUP, {**said, f"{PFNET}-schedule-timeout-seconds": "20"})
         assert found is not None
         assert found.contradiction == (
-            "Its longest wait in seconds is 300 by the annotation gangsched.io/max-schedule-time, 30 by the annotation "
+            "Its longest wait in seconds is 300 by the annotation gangsched.io/max-schedule-time, 20 by the annotation "
             f"{PFNET}-schedule-timeout-seconds: make them equal, or remove one of them."
         )
+        silent = read(GROUP, said)
+        assert silent is not None
+        assert (silent.contradiction, silent.max_schedule_time_s, silent.default_time_s) == ("", 300.0, 30.0)
 
     def test_an_error_in_one_is_the_pods(self) -> None:
         found = read(BOTH, {"gangsched.io/min-member": "3", KUEUE_COUNT: "x"})

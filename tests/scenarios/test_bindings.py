@@ -328,6 +328,28 @@ def test_a_member_that_is_placed_anew_does_not_wait_for_what_would_help_further_
     assert harness.gang("default/a").phase == "Scheduled"
 
 
+@pytest.mark.parametrize("further", [0, 1])
+def test_a_group_whose_bindings_are_all_refused_backs_off_though_a_further_member_waits(further):
+    """Its own places, given up, are no room that could help the further member."""
+    harness = Harness()
+    harness.add(node("n1", cpu=2), group("a", min_member=2, max_schedule_time_s=600.0), *pods("a", 2 + further))
+    harness.refuse_bind = refusing(Refused.FORBIDDEN, times=10**6)
+    harness.settle()
+    assert sum(isinstance(effect, BindPod) for effect in harness.effects) == 2
+    assert harness.gang("default/a").run.backoff_until > harness.now
+
+
+def test_a_group_that_timed_out_with_places_held_backs_off_though_a_further_member_waits():
+    harness = Harness()
+    harness.add(node("n1", cpu=2), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 3))
+    harness.refuse_bind = refusing(Refused.UNAVAILABLE, times=10**6)
+    harness.wait(5)
+    assert harness.gang("default/a").phase == "TimedOut"
+    before = len(harness.effects)
+    harness.wait(5)
+    assert not any(isinstance(effect, BindPod) for effect in harness.effects[before:])
+
+
 def test_of_two_places_held_before_a_restart_only_as_many_are_taken_up_as_there_is_room_for():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", "a-2"))
     harness.settle()

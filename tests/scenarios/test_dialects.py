@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gangsched.core.effects import PatchStatus
-from gangsched.core.model import Pod, Role
+from gangsched.core.model import GroupKey, Pod, Role
 from gangsched.core.policy import Policy
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import group, node, pod, pods
@@ -75,6 +75,22 @@ class TestOneDialect:
                 "same value."
             ),
         )
+
+    @pytest.mark.parametrize(
+        ("spec", "asked", "seconds"),
+        [({"max_schedule_time_s": 300.0}, None, 300.0), ({}, None, 30.0), ({}, "60", 60.0), (None, None, 30.0)],
+    )
+    def test_pfnets_default_time_holds_where_neither_the_podgroup_nor_a_member_says_another(self, spec, asked, seconds):
+        said = {f"{PFNET}-name": "g", f"{PFNET}-size": "2"}
+        more = {f"{PFNET}-schedule-timeout-seconds": asked} if asked else {}
+        harness = Harness()
+        harness.add(speaking("g-0", said), speaking("g-1", said | more))
+        if spec is not None:
+            harness.add(group("g", min_member=2, **spec))
+        harness.settle()
+        assessment = harness.machine.assessments[GroupKey("default", "g")]
+        assert assessment.hindrance is None
+        assert assessment.terms.max_schedule_time_s == seconds
 
     def test_pfnets_time_outs_last_longer_by_chance_each_time(self):
         lasted = set()

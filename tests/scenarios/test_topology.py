@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gangsched.core.model import Topology
+import pytest
+
+from gangsched.core.model import PodPhase, Topology
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
@@ -70,6 +72,42 @@ def test_a_group_that_needs_one_domain_does_not_answer_for_an_equal_one_that_doe
     harness.add(group("b", min_member=4, created=2.0), *pods("b", 4))
     harness.settle()
     assert len(harness.bound("default/b-")) == 4
+
+
+@pytest.mark.parametrize("gone", [{"phase": PodPhase.FAILED}, {"terminating": True}])
+def test_members_that_have_ended_or_are_leaving_decide_nothing_for_those_to_come(gone):
+    harness = zones(a=8, b=8)
+    harness.add(*(pod(f"a-{number}", node="node-a", **gone) for number in range(3)), pod("old", cpu=7, node="node-b"))
+    harness.add(group("a", min_member=1, topology=ZONE), pod("a-3", node="node-b"), pod("a-4"))
+    harness.delete("default/old")
+    harness.settle()
+    assert harness.pod("default/a-4").node == "node-b"
+
+
+def test_a_node_that_moves_to_another_domain_wakes_the_groups_that_are_bound_to_one():
+    harness = Harness()
+    harness.add(node("n1", cpu=2, labels={"zone": "a"}), node("n2", cpu=4, labels={"zone": "b"}))
+    harness.add(pod("busy", group="", cpu=3, node="n2"))
+    harness.add(group("a", min_member=2, topology=ZONE), *pods("a", 2))
+    harness.settle()
+    harness.delete("default/busy")
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(2)
+    assert harness.pod("default/a-2").node == ""
+    harness.add(node("n1", cpu=2, labels={"zone": "b"}))
+    harness.settle()
+    assert harness.pod("default/a-2").node == "n2"
+
+
+def test_holders_are_named_only_of_the_domain_that_was_looked_at():
+    harness = zones(a=5, b=9)
+    harness.add(pod("old-a", group="old-a", cpu=2, node="node-a"), pod("old-b", group="old-b", cpu=8, node="node-b"))
+    harness.add(group("a", min_member=4, topology=ZONE, max_schedule_time_s=999.0), *pods("a", 4))
+    harness.wait(2)
+    message = harness.condition("default/a").message
+    assert "a was looked at" in message
+    assert "Held by default/old-a (cpu 2)" in message
+    assert "old-b" not in message
 
 
 def test_a_preferred_domain_is_left_by_those_for_whom_it_has_no_room():

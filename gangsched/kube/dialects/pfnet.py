@@ -32,7 +32,13 @@ class PfnetDialect(Dialect):
         size = self._size(said)
         if size <= 1:
             return None
-        return replace(base, min_member=size, max_schedule_time_s=self._timeout_s(said), jitter_s=float(self.jitter_s))
+        return replace(
+            base,
+            min_member=size,
+            max_schedule_time_s=self._timeout_s(said),
+            default_time_s=float(self.default_s),
+            jitter_s=float(self.jitter_s),
+        )
 
     def _size(self, said: Mapping[Key, str]) -> int:
         """The gang's size, 0 where the pod does not say.
@@ -47,11 +53,11 @@ class PfnetDialect(Dialect):
             )
         return int(text)
 
-    def _timeout_s(self, said: Mapping[Key, str]) -> float:
-        """As pfnet: what is no number means the default. 0 and less, which it accepts, would never let a gang wait."""
+    def _timeout_s(self, said: Mapping[Key, str]) -> float | None:
+        """As pfnet: what is no number asks for nothing. 0 and less, which it accepts, would never let a gang wait."""
         text = said.get(self.time, "")
         asked_s = int(text) if _INTEGER.fullmatch(text) else 0
-        return float(min(asked_s, self.limit_s) if asked_s > 0 else self.default_s)
+        return float(min(asked_s, self.limit_s)) if asked_s > 0 else None
 
 
 def pfnet(chosen: Pfnet) -> PfnetDialect:

@@ -135,7 +135,8 @@ def _merged(found: tuple[Declaration, ...]) -> Declaration:
             contradiction=f"Its group is {quoted(first.group)} by {first.keys.group}, {quoted(stranger.group)} by "
             f"{stranger.keys.group}: name the same group in both, or remove one of them.",
         )
-    merged = replace(first, jitter_s=max(said.jitter_s for said in found))
+    default_s = next((said.default_time_s for said in found if said.default_time_s is not None), None)
+    merged = replace(first, jitter_s=max(said.jitter_s for said in found), default_time_s=default_s)
     for field, key, what in _TERMS:
         saying = [said for said in found if getattr(said, field)]
         if not saying:
