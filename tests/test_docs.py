@@ -1,9 +1,20 @@
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from testbed.docs import ROOT, pages
+
+
+def missing_tests(named: Iterable[str]) -> list[str]:
+    """Which of these tests, each `FILE::NAME`, do not exist."""
+    return [
+        test
+        for test in named
+        for path, _, name in [test.partition("::")]
+        if not re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    ]
 
 
 @pytest.mark.parametrize(("path", "text"), pages().items(), ids=[str(path) for path in pages()])
@@ -28,11 +39,13 @@ def test_every_test_that_the_fault_matrix_names_exists_and_every_number_is_expla
     named = dict(re.findall(r"^\[(\d+)\] `(tests/\S+)`", page, flags=re.MULTILINE))
     table = [line for line in page.splitlines() if line.startswith("|")]
 
-    missing = [
-        name
-        for path, _, name in (test.partition("::") for test in named.values())
-        if not re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), flags=re.MULTILINE)
-    ]
-
-    assert missing == []
+    assert missing_tests(named.values()) == []
     assert {number for line in table for number in re.findall(r"\[(\d+)\]", line)} == set(named)
+
+
+def test_every_test_that_the_features_name_exists_and_all_are_listed() -> None:
+    page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \|.*\|$", page, flags=re.MULTILINE)
+
+    assert missing_tests(re.findall(r"`(tests/\S+)`", page)) == []
+    assert [int(number) for number in rows] == list(range(1, 48))
