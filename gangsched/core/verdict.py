@@ -28,10 +28,10 @@ def member_verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, R
     for pod in assessment.census.waiting:
         if pod.uid in surplus:
             yield pod, Reason.SURPLUS
-        elif pod.uid in gang.barred:
-            yield pod, Reason.BINDING_REFUSED
         elif pod.uid in gang.refused_members:
             yield pod, Reason.UNSCHEDULABLE
+        elif pod.uid in gang.barred:
+            yield pod, Reason.BINDING_REFUSED
         elif general is not None:
             yield pod, general
 
@@ -41,10 +41,10 @@ def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason,
     message = group_message
     if reason is Reason.SURPLUS:
         message = "As many members as maxMember allows are there already: raise maxMember to have this pod scheduled."
-    elif pod.uid in gang.barred:
-        message = f"The API server refused its binding, which is tried again later: {gang.barred[pod.uid].message}"
     elif pod.uid in gang.refused_members:
         message = explain.refused(gang.refused_members[pod.uid])
+    elif pod.uid in gang.barred:
+        message = f"The API server refused its binding, which is tried again later: {gang.barred[pod.uid].message}"
     elif gang.run.scheduled_at and assessment.hindrance is not None:
         message = assessment.hindrance.message
     elif gang.run.scheduled_at and gang.refusal is not None:

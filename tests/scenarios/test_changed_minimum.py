@@ -157,6 +157,22 @@ def test_an_extra_member_whose_binding_fails_does_not_keep_the_others():
     assert sent.count("a-2") < 10
 
 
+def test_a_member_that_was_refused_by_the_server_and_then_by_lack_of_room_is_told_of_the_room():
+    """An autoscaler acts on Unschedulable alone."""
+    harness = scheduled()
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.name == "a-2" else None
+    )
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(3)
+    assert harness.pod("default/a-2").told_reason == "BindingRefused"
+    harness.refuse_bind = lambda _: None
+    harness.add(pod("other", group="", cpu=2, node="n1", scheduler="other"))
+    harness.wait(120)
+    assert harness.pod("default/a-2").told_reason == "Unschedulable"
+    assert "No node has room" in harness.pod("default/a-2").told_message
+
+
 def test_places_of_a_member_above_the_minimum_need_no_reservation():
     harness = scheduled()
     held_back(harness, "a-2")
