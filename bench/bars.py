@@ -51,39 +51,25 @@ BARS = (
     Bar(what=f"{_BACKLOG}: {_RATE}", scenario=_BACKLOG, figure="ratio", least=0.75),
     Bar(what=f"{_WIDE}: {_RATE}", scenario=_WIDE, figure="ratio", least=0.7),
     Bar(what=f"{_SMALL}: {_RATE}", scenario=_SMALL, figure="ratio", least=0.55),
-    Bar(
-        what=f"{_BACKLOG}: process start → last binding, less 2 s, ÷ the bare time",
-        scenario=_BACKLOG,
-        figure="whole_ratio",
-        most=1.33,
+    *(
+        Bar(
+            what=f"{title}: process start → last binding, less 2 s, ÷ the bare time",
+            scenario=title,
+            figure="whole_ratio",
+            most=1.33,
+        )
+        for title in (_BACKLOG, _WIDE, _SMALL)
     ),
-    Bar(
-        what=f"{_WIDE}: process start → last binding, less 2 s, ÷ the bare time",
-        scenario=_WIDE,
-        figure="whole_ratio",
-        most=1.33,
-    ),
-    Bar(
-        what=f"{_SMALL}: process start → last binding, less 2 s, ÷ the bare time",
-        scenario=_SMALL,
-        figure="whole_ratio",
-        most=1.33,
-    ),
-    Bar(
-        what=f"{_BACKLOG}: last binding → last group’s status",
-        scenario=_BACKLOG,
-        figure="told_after_s",
-        most=5.0,
-        unit="s",
-        scales=True,
-    ),
-    Bar(
-        what=f"{_SMALL}: last binding → last group’s status",
-        scenario=_SMALL,
-        figure="told_after_s",
-        most=5.0,
-        unit="s",
-        scales=True,
+    *(
+        Bar(
+            what=f"{title}: last binding → last group’s status",
+            scenario=title,
+            figure="told_after_s",
+            most=5.0,
+            unit="s",
+            scales=True,
+        )
+        for title in (_BACKLOG, _SMALL)
     ),
     Bar(
         what=f"{_STREAM}: last member created → last bound, p50",

@@ -8,8 +8,9 @@ which the queue reads after each batch of events.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from gangsched.core.model import Labels, Node, Pod, Preference, Shape
 from gangsched.core.ports import PortsInUse
 from gangsched.core.preferences import ranks
 
+Key = TypeVar("Key", bound=Hashable)
+Found = TypeVar("Found")
 Forbidden = frozenset[tuple[str, str]]
 """(topology key, value) pairs whose nodes an existing pod's required anti-affinity closes to a newcomer."""
 _NOTHING: Forbidden = frozenset()
@@ -241,21 +244,11 @@ class Cluster:
 
     def preference(self, wish: Preference) -> npt.NDArray[np.int64]:
         """Each row's place by this wish, 0 for the most preferred; see `core.preferences`."""
-        known = self._preferred.get(wish)
-        if known is None:
-            if len(self._preferred) >= _MOST_KNOWN:
-                del self._preferred[next(iter(self._preferred))]
-            known = self._preferred[wish] = ranks([self.node_labels(name) for name in self.capacity.names], wish)
-        return known
+        return self._of_labels(self._preferred, wish, ranks)
 
     def domains(self, key: str) -> Domains:
         """The topology domains of this node label, and in which of them each row is."""
-        known = self._domains.get(key)
-        if known is None:
-            if len(self._domains) >= _MOST_KNOWN:
-                del self._domains[next(iter(self._domains))]
-            known = self._domains[key] = domains([self.node_labels(name) for name in self.capacity.names], key)
-        return known
+        return self._of_labels(self._domains, key, domains)
 
     def inside(self, domain: Domain) -> npt.NDArray[np.bool_]:
         """The rows of this domain."""
@@ -382,6 +375,17 @@ class Cluster:
                 self.anti_affinity.add(term, labels)
             else:
                 self.anti_affinity.remove(term, labels)
+
+    def _of_labels(
+        self, kept: dict[Key, Found], key: Key, find: Callable[[list[Mapping[str, str]], Key], Found]
+    ) -> Found:
+        """What `find` makes of all rows' labels, kept until one of those that it looks at changes."""
+        known = kept.get(key)
+        if known is None:
+            if len(kept) >= _MOST_KNOWN:
+                del kept[next(iter(kept))]
+            known = kept[key] = find([self.node_labels(name) for name in self.capacity.names], key)
+        return known
 
     def _forget_labels(self, changed: Container[str] | None = None) -> None:
         """Find anew, when wanted, what was derived from labels of these keys; everything if a node has come or gone."""

@@ -62,28 +62,24 @@ def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal:
 def _found(snapshot: Snapshot, ask: Ask) -> Placement | None:
     if ask.topology is None:
         return _found_in(snapshot, ask, None)
-    value = _best_domain(snapshot, ask, ask.topology)
-    if value is not None:
-        return _found_in(snapshot, ask, (ask.topology.key, value))
-    return None if ask.topology.required else _found_in(snapshot, ask, None)
+    values = _domains(snapshot, ask, ask.topology)
+    value = values[0] if len(values) == 1 else _best_domain(snapshot, ask, ask.topology.key, values)
+    found = _found_in(snapshot, ask, (ask.topology.key, value)) if value is not None else None
+    return found if found is not None or ask.topology.required else _found_in(snapshot, ask, None)
 
 
-def _best_domain(snapshot: Snapshot, ask: Ask, wanted: Topology) -> str | None:
-    """The domain that takes the quorum best; None if none does."""
-    best: tuple[float, str] | None = None
-    taking = 0
-    for value in _domains(snapshot, ask, wanted):
+def _best_domain(snapshot: Snapshot, ask: Ask, key: str, values: Sequence[str]) -> str | None:
+    """Which of these domains takes the quorum best; None if none does."""
+    scores: list[tuple[float, str]] = []
+    for value in values:
         mark = snapshot.mark()
-        found = _found_in(snapshot, ask, (wanted.key, value))
-        if found is None:
-            continue
-        score = topology.utilisation(snapshot, found.assignments)
-        snapshot.undo(mark)
-        best = max(best, (score, value), key=itemgetter(0)) if best is not None else (score, value)
-        taking += 1
-        if taking == topology.COMPARED:
+        found = _found_in(snapshot, ask, (key, value))
+        if found is not None:
+            scores.append((topology.utilisation(snapshot, found.assignments), value))
+            snapshot.undo(mark)
+        if len(scores) == topology.COMPARED:
             break
-    return best[1] if best is not None else None
+    return max(scores, key=itemgetter(0))[1] if scores else None
 
 
 def _domains(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
@@ -91,8 +87,13 @@ def _domains(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
     home = topology.home(snapshot, wanted, ask.own)
     if home is not None:
         return [home]
+    return topology.candidates(snapshot, wanted, _classes(snapshot, ask), ask.need)
+
+
+def _classes(snapshot: Snapshot, ask: Ask) -> list[MemberClass]:
+    """Each member's class, in their order."""
     classes = classify(snapshot, ask.members, ask.avoided)
-    return topology.candidates(snapshot, wanted, (classes[pod.uid] for pod in ask.members), ask.need)
+    return [classes[pod.uid] for pod in ask.members]
 
 
 def _found_in(snapshot: Snapshot, ask: Ask, domain: Domain | None) -> Placement | None:
@@ -109,10 +110,9 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
     """Why the quorum does not fit, looked at in the domain with most room if it must be in one."""
     domain: Domain | None = None
     if ask.topology is not None and ask.topology.required:
-        classes = classify(snapshot, ask.members)
         value = topology.home(snapshot, ask.topology, ask.own)
         if value is None:
-            value = topology.roomiest(snapshot, ask.topology, (classes[pod.uid] for pod in ask.members))
+            value = topology.roomiest(snapshot, ask.topology, _classes(snapshot, ask))
         domain = (ask.topology.key, value)
     mark = snapshot.mark()
     snapshot.begin(ask.own)

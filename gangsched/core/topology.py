@@ -36,11 +36,10 @@ def home(snapshot: Snapshot, topology: Topology, own: Mapping[str, int]) -> str 
     return found.values[min(position for position, count in there.items() if count == most)]
 
 
-def candidates(snapshot: Snapshot, topology: Topology, classes: Iterable[MemberClass], need: int) -> list[str]:
+def candidates(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass], need: int) -> list[str]:
     """The domains that may have room for so many members of these classes (one for each member), the tightest first."""
-    members = list(classes)
-    found, fits, room = _room(snapshot, topology, members)
-    free = _free(snapshot, topology, members, need)
+    found, fits, room = _room(snapshot, topology, classes)
+    free = _free(snapshot, topology, classes, need)
     enough = [position for position in range(len(found)) if fits[position] >= need and free[position]]
     return [found[position] for position in sorted(enough, key=lambda position: (room[position], position))]
 
