@@ -14,12 +14,14 @@ from random import Random
 
 from msgspec.structs import replace
 
+from gangsched.api.conversion import group_from_object, made_group
 from gangsched.core.effects import (
     BindPod,
     Effect,
     EmitEvent,
     EvictPod,
     LookUpOwner,
+    MakeGroup,
     PatchPodCondition,
     PatchStatus,
     WithdrawBinding,
@@ -29,6 +31,7 @@ from gangsched.core.events import (
     Event,
     EvictionRefused,
     GroupGone,
+    GroupNotMade,
     GroupSeen,
     GroupsReplaced,
     NodeGone,
@@ -80,6 +83,7 @@ class Harness:
         self.refuse_status: Callable[[PatchStatus], StatusRefused | None] = lambda _: None
         self.lose_answer: Callable[[BindPod], bool] = lambda _: False
         self.withhold: Callable[[BindPod], bool] = lambda _: False
+        self.refuse_making: Callable[[MakeGroup], GroupNotMade | None] = lambda _: None
         self.refuse_eviction: Callable[[EvictPod], EvictionRefused | None] = lambda _: None
         self.jobs: dict[str, OwnerSeen | None] = {}
         self.evicted: list[str] = []
@@ -284,6 +288,8 @@ class Harness:
                 self.inbox += [answer] if answer is not None else []
             case PatchStatus():
                 self._patch_status(effect)
+            case MakeGroup():
+                self._make(effect)
             case PatchPodCondition(uid, _, _, reason, message):
                 if uid in self.pods:
                     self.add(replace(self.pods[uid], told_reason=reason, told_message=message))
@@ -339,6 +345,16 @@ class Harness:
         """Whether an answer to a binding of this pod was lost, so that it is rightly sent again."""
         given = (event for events, _, _ in self.history for event in events)
         return any(isinstance(event, BindRefused) and event.uid == effect.uid for event in given)
+
+    def _make(self, effect: MakeGroup) -> None:
+        refused = self.refuse_making(effect)
+        if refused is not None:
+            self.inbox.append(refused)
+        elif effect.key not in self.groups:
+            made = made_group(effect.key, effect.spec, owner=effect.owner, owner_uid=effect.owner_uid)
+            self._planned += 1
+            group = group_from_object(made)
+            self.add(replace(group, uid=f"uid-made-{self._planned}", created=self.now, generation=1))
 
     def _patch_status(self, effect: PatchStatus) -> None:
         self.inbox.append(self.refuse_status(effect) or self._answer_status(effect))

@@ -7,18 +7,24 @@ for a person, so that its members wait and its owner is told.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.podgroup import NAME_RULE, Placement, PodGroupSpec, Preference, Topology
+from gangsched.api.podgroup import Role as WantedRole
+from gangsched.api.shapes import shape_from_template, template_to_object
 from gangsched.api.status import status_from_object
 from gangsched.api.times import parse_time
 from gangsched.core import model
-from gangsched.core.duration import parse_duration
+from gangsched.core.duration import format_duration, parse_duration
 from gangsched.core.model import Group, GroupKey, GroupSpec, Role
 
+MADE_LABEL, MADE_BY = "gangsched.io/created-by", "gangsched"
+"""What marks a PodGroup that the operator has made."""
 _TOLD_ERRORS = 3
 
 
@@ -37,7 +43,40 @@ def group_from_object(obj: Mapping[str, object]) -> Group:
         spec=spec,
         status=status_from_object(_mapping(obj.get("status"))),
         error=error,
+        made=_mapping(metadata.get("labels")).get(MADE_LABEL) == MADE_BY,
     )
+
+
+def made_group(key: GroupKey, spec: GroupSpec, *, owner: str, owner_uid: str) -> dict[str, Any]:
+    """The PodGroup to be created for a group that the pod of this name and UID declares, and with which it goes."""
+    body: dict[str, Any] = {"minMember": spec.min_member}
+    if spec.max_member is not None:
+        body["maxMember"] = spec.max_member
+    if spec.max_schedule_time_s is not None:
+        body["maxScheduleTime"] = format_duration(spec.max_schedule_time_s)
+    if spec.roles:
+        body["roles"] = [_role_to_object(role) for role in spec.roles]
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner_uid}
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": KIND,
+        "metadata": {
+            "name": key.name,
+            "namespace": key.namespace,
+            "labels": {MADE_LABEL: MADE_BY},
+            "ownerReferences": [reference],
+        },
+        "spec": body,
+    }
+
+
+def _role_to_object(role: Role) -> dict[str, Any]:
+    body: dict[str, Any] = {"name": role.name, "minMember": role.min_member}
+    if role.max_member is not None:
+        body["maxMember"] = role.max_member
+    if role.template is not None:
+        body["template"] = template_to_object(role.template)
+    return body
 
 
 def _mapping(value: object) -> Mapping[str, object]:
@@ -79,13 +118,17 @@ def _spec_from_object(spec: PodGroupSpec) -> GroupSpec:
         timeout_policy=spec.timeout_policy,
         priority=spec.priority,
         priority_class=spec.priority_class_name or "",
-        roles=tuple(Role(role.name, role.min_member, role.max_member) for role in spec.roles),
+        roles=tuple(map(_role, spec.roles)),
         strategy=placement.strategy,
         prefer=tuple(map(_preference, placement.prefer)),
         topology=_topology(placement.topology) if placement.topology is not None else None,
         on_degraded=spec.on_degraded,
-        not_built=tuple(_not_built(spec)),
     )
+
+
+def _role(role: WantedRole) -> Role:
+    template = None if role.template is None else shape_from_template(role.template)
+    return Role(role.name, role.min_member, role.max_member, template)
 
 
 def _topology(wanted: Topology) -> model.Topology:
@@ -94,12 +137,6 @@ def _topology(wanted: Topology) -> model.Topology:
 
 def _preference(preference: Preference) -> model.Preference:
     return model.Preference(preference.key, preference.order or "", tuple(preference.values or ()))
-
-
-def _not_built(spec: PodGroupSpec) -> Iterator[str]:
-    """Name what the spec uses and this version does not build yet, as a person finds it in the manifest."""
-    if any(role.template is not None for role in spec.roles):
-        yield "spec.roles[].template"
 
 
 def _sentence(error: ValidationError) -> str:

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, Strict
 from pydantic.alias_generators import to_camel
 
 from gangsched.api.schema import MAX_COUNT, Count, Format, Int64, ListMap, Part
+from gangsched.api.shapes import requests_to_object
 from gangsched.api.template import QUANTITY
 from gangsched.api.times import format_time, parse_time
 from gangsched.core.model import Amounts, Condition, GroupStatus, Place, Reservation
@@ -201,7 +202,7 @@ def _reservation_to_object(reservation: Reservation) -> dict[str, Any]:
             "role": place.role,
             "count": place.count,
             "pods": list(place.pods),
-            "requests": {name: f"{value}m" if name == "cpu" else str(value) for name, value in place.requests},
+            "requests": requests_to_object(place.requests),
         }
         for place in reservation.placements
     ]

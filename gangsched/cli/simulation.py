@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from gangsched.cli.findings import Finding, Findings
 from gangsched.cli.world import World
-from gangsched.core.effects import BindPod, Effect, PatchStatus
+from gangsched.core.effects import BindPod, Effect, MakeGroup, PatchStatus
 from gangsched.core.events import (
     Event,
+    GroupSeen,
     GroupsReplaced,
     NamespacesReplaced,
     NodesReplaced,
@@ -30,7 +31,7 @@ from gangsched.core.events import (
     TimePassed,
 )
 from gangsched.core.machine import Machine
-from gangsched.core.model import GroupKey, Pod
+from gangsched.core.model import Group, GroupKey, Pod
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
 from gangsched.core.states import Phase
@@ -120,6 +121,9 @@ class _Simulation:
                 self._inbox.append(PodSeen(successor))
         elif isinstance(effect, PatchStatus):
             self._inbox.append(StatusWritten(effect.key, "1", effect.status.reservation is not None))
+        elif isinstance(effect, MakeGroup):
+            made = Group(effect.key, f"made/{effect.key}", "1", 1, self._now, effect.spec, made=True)
+            self._inbox.append(GroupSeen(made))
 
     def _alone(self, pod: Pod) -> Finding:
         """A plain pod that is bound, of which the machine keeps nothing."""

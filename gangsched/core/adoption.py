@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gangsched.core import undo
+from gangsched.core import bindings, places, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.declaration import said_minimum
 from gangsched.core.demand import role_minima
-from gangsched.core.gang import Binding, Gang, Run, Transaction, role_of
+from gangsched.core.gang import Gang, Run, Transaction, role_of
 from gangsched.core.model import GroupSpec, GroupStatus, PodPhase, Reservation
 from gangsched.core.placement import classify
 from gangsched.core.policy import Policy
+from gangsched.core.reasons import Reason
 from gangsched.core.snapshot import Snapshot
 from gangsched.core.states import Phase
 
@@ -30,6 +31,7 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         return
     group, status = gang.group, gang.group.status
     scheduled = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
+    late = scheduled is not None and scheduled.reason == Reason.MEMBERS_MISSING and group.spec is not None
     gang.told.status = status
     gang.told.event = scheduled.reason if scheduled is not None else ""
     gang.phase = Phase(status.phase) if status.phase in {phase.value for phase in Phase} else Phase.PENDING
@@ -40,9 +42,11 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
     asked_as_before = group.spec is not None and group.spec.minimum <= status.minimum
     gang.run = Run(
         began=True,
-        scheduled_at=status.scheduled_time,
+        late=late,
+        vacated=late,
+        scheduled_at=scheduled.since if late and scheduled is not None else status.scheduled_time,
         clock_start=status.schedule_start_time,
-        minimum=status.minimum,
+        minimum=group.spec.minimum if late and group.spec is not None else status.minimum,
         role_minima=_satisfied(gang, group.spec) if group.spec is not None and asked_as_before else {},
         timeouts=timeouts,
         level=timeouts if same_spec else 0,
@@ -74,20 +78,26 @@ def find_begun(gang: Gang, *, policy: Policy, now: float) -> None:
 
 
 def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> None:
-    """Assume the places that were held before the restart, for pods that still wait and still fit there."""
+    """Assume the places that were held before the restart, for pods that still wait, or are to come, and still fit."""
     waiting = {pod.name: pod for pod in gang.live() if not pod.node}
+    taken = Counter((pod.node, role_of(pod)) for pod in gang.live() if pod.node)
     snapshot = Snapshot(cluster)
     for place in reservation.placements:
         row = cluster.capacity.rows.get(place.node)
-        for name in place.pods:
-            pod = waiting.pop(name, None)
-            if pod is None or row is None:
-                continue
+        pods = [waiting.pop(name) for name in place.pods if name in waiting]
+        vacant = place.count - len(place.pods)
+        if vacant > 0:
+            # Whoever is bound there by now has taken one of them.
+            came = min(vacant, taken[place.node, place.role])
+            taken[place.node, place.role] -= came
+            pods += places.again(gang, place, vacant - came)
+        if row is None:
+            continue
+        for pod in pods:
             member = classify(snapshot, [pod])[pod.uid]
             if snapshot.fits(member, row):
                 snapshot.take(row, member, 1)
-                cluster.assume(pod.uid, place.node)
-                gang.bindings[pod.uid] = Binding(pod, place.node)
+                bindings.begin(gang, cluster, [(pod, place.node)], held=True)
     if gang.bindings and gang.group is not None and gang.group.spec is not None:
         _take_over(gang, gang.group.spec)
         gang.durable = frozenset(gang.bindings)

@@ -28,14 +28,20 @@ AVOIDED_S = 60.0
 """For so long a gang prefers other nodes to one on which a member was refused by the API server or the kubelet."""
 
 
-def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]]) -> list[BindPod]:
-    """Assume all places and send all bindings."""
-    effects = []
+def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], *, held: bool = False) -> list[BindPod]:
+    """Assume all places and, unless they are to be `held`, send all bindings.
+
+    None is sent beside places for members to come, which must be durable first.
+    """
+    begun = []
     for pod, node in assignments:
+        if not pod.name:
+            cluster.set_pod(pod)
+            gang.vacancies += 1
         cluster.assume(pod.uid, node)
         binding = gang.bindings[pod.uid] = Binding(pod, node)
-        effects.append(_send(binding))
-    return effects
+        begun.append(binding)
+    return [] if held or (gang.vacancies and gang.vacant()) else list(map(_send, begun))
 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:
@@ -55,7 +61,7 @@ def _to_send_again(gang: Gang) -> list[Binding]:
     return [
         binding
         for uid, binding in gang.bindings.items()
-        if binding.state is BindState.HELD and (uid in gang.durable or not gang.durable_asked_at)
+        if binding.state is BindState.HELD and not binding.vacant and (uid in gang.durable or not gang.durable_asked_at)
     ]
 
 
@@ -113,10 +119,13 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
     """Give up one member's place; the gang, even if it is parked for its further members, is to be planned again."""
     gang.durable -= {uid}
-    if gang.bindings.pop(uid, None) is None:
+    binding = gang.bindings.pop(uid, None)
+    if binding is None:
         return
     gang.parked = False
-    if uid in cluster.pods:
+    if binding.vacant:
+        cluster.remove_pod(uid)
+    elif uid in cluster.pods:
         cluster.forget(uid)
 
 
@@ -197,7 +206,10 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
     """
     for uid, binding in list(gang.bindings.items()):
         pod = gang.pods.get(uid)
-        if pod is not None and pod.node:
+        if binding.vacant:
+            if binding.node not in cluster.nodes:
+                release(gang, cluster, uid)
+        elif pod is not None and pod.node:
             del gang.bindings[uid]
         elif (pod is None or pod.terminal) or (
             binding.state is BindState.HELD and not (gang.lives(pod) and binding.node in cluster.nodes)

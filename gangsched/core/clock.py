@@ -12,8 +12,13 @@ from gangsched.core.policy import Policy
 NEVER = float("inf")
 
 
-def keep_clock(gang: Gang, census: Census, terms: Terms, *, complete: bool, now: float, policy: Policy) -> bool:
-    """Start, clear and read the clock of a gang that is not scheduled. Returns whether it has just run out."""
+def keep_clock(
+    gang: Gang, census: Census, terms: Terms, *, complete: bool, holds: bool, now: float, policy: Policy
+) -> bool:
+    """Start, clear and read the clock of a gang that is not scheduled. Returns whether it has just run out.
+
+    It does not run for a gang of which members are to come until it `holds` places for them (rule 4).
+    """
     run = gang.run
     if run.scheduled_at or run.failed_for_good:
         return False
@@ -31,6 +36,9 @@ def keep_clock(gang: Gang, census: Census, terms: Terms, *, complete: bool, now:
         run.backoff_until = 0.0
         gang.parked = False
     if gang.plain or census.bound:
+        return False
+    if not holds:
+        run.clock_start = 0.0
         return False
     if not run.clock_start:
         run.clock_start = now
@@ -78,6 +86,7 @@ def begin_anew(gang: Gang) -> None:
     gang.run.backoff_until = 0.0
     gang.run.level = 0
     gang.run.failed_for_good = False
+    gang.run.vacated = False
     gang.complaint = ""
     gang.undone = ""
     gang.parked = False

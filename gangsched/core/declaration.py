@@ -17,6 +17,8 @@ from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
 from gangsched.core.strategies import GPU_SUFFIX, PACK, Strategy
 
+MOST_PLACES = 10_000
+"""For so many members places are held: the status has room for no more."""
 VALUES_SHOWN = 5
 """So many values are named of which only one may be: an API object has room for so much, and a reader patience."""
 
@@ -71,13 +73,14 @@ def resolve(
     spec, hindrance = _declared(gang, says, members=members)
     priority, missing = _priority(spec, own_priority, priority_classes)
     time_s = spec.max_schedule_time_s
-    ours = gang.group is not None and gang.group.spec is not None and gang.group.spec.max_schedule_time_s is not None
+    group = gang.group if gang.group is not None and not gang.group.made else None
+    ours = group is not None and group.spec is not None and group.spec.max_schedule_time_s is not None
     defaults = [say.default_time_s for say in says if say.default_time_s is not None]
     default_s = max(defaults, default=policy.default_max_schedule_time_s)
     terms = Terms(
         spec=spec,
         priority=min(priority, policy.max_priority),
-        created=gang.group.created if gang.group else oldest,
+        created=group.created if group is not None else oldest,
         max_schedule_time_s=default_s if time_s is None else time_s,
         source=_source(gang, says),
         strategy=policy.strategies.get(spec.strategy, PACK),
@@ -112,7 +115,7 @@ def _minima(says: Sequence[Declaration]) -> list[int]:
 
 def _source(gang: Gang, says: Sequence[Declaration]) -> str:
     pods = f"{says[0].source} pods" if says else ""
-    if gang.group is None:
+    if gang.group is None or (gang.group.made and pods):
         return pods
     return f"{OWN_DIALECT} PodGroup" + (f", {pods}" if says and says[0].source != OWN_DIALECT else "")
 
@@ -122,6 +125,9 @@ def _declared(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]
     times = sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None})
     lists = list(dict.fromkeys(say.roles for say in says if say.roles))
     spec = gang.group.spec if gang.group else None
+    if spec is not None and gang.group is not None and gang.group.made:
+        # It says again what the pods say, or have said: for members to come, none is there to speak any more.
+        spec = None if minima else replace(spec, roles=tuple(replace(role, template=None) for role in spec.roles))
     keys = says[0].keys if says else OWN_KEYS
     hindrance = _unreadable(gang, says, members=members)
     if hindrance is None and max(len(says), len(minima)) > 1:
@@ -135,10 +141,28 @@ def _declared(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]
             f"{keys.minimum}.",
         )
     if spec is None:
-        spec = GroupSpec(min_member=minima[0] if len(minima) == 1 else 1, roles=lists[0] if len(lists) == 1 else ())
+        roles = _shaped(lists[0], members) if len(lists) == 1 else ()
+        spec = GroupSpec(min_member=minima[0] if len(minima) == 1 else 1, roles=roles)
     if spec.max_schedule_time_s is None and len(times) == 1:
         spec = replace(spec, max_schedule_time_s=times[0])
     return spec, hindrance
+
+
+def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]:
+    """The roles, with templates that have selectors and tolerations of the first pod that lists them if they say so."""
+    if not any(role.like_declarer for role in roles):
+        return roles
+    declarer = next(pod for pod in members if pod.declaration is not None and pod.declaration.roles == roles)
+    return tuple(
+        replace(
+            role,
+            template=replace(declarer.shape, requests=role.template.requests, host_ports=(), unsupported=()),
+            like_declarer=False,
+        )
+        if role.template is not None and role.like_declarer
+        else role
+        for role in roles
+    )
 
 
 def _unreadable(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]) -> Hindrance | None:
@@ -243,17 +267,17 @@ def _priority(spec: GroupSpec, own_priority: int, priority_classes: Mapping[str,
 
 
 def _refused_fields(spec: GroupSpec, policy: Policy) -> Hindrance | None:
-    if spec.not_built:
-        return Hindrance(
-            Reason.NOT_SUPPORTED,
-            f"This version of gangsched does not support {', '.join(spec.not_built)} yet: remove it to have the group "
-            "scheduled without.",
-        )
     if spec.strategy not in policy.strategies:
         return Hindrance(
             Reason.STRATEGY_UNKNOWN,
             f"The placement strategy {spec.strategy} is not installed: install the plug-in that provides it, or use "
             f"one of {', '.join(policy.strategies)}.",
+        )
+    if any(role.template for role in spec.roles) and spec.minimum > MOST_PLACES:
+        return Hindrance(
+            Reason.NOT_SUPPORTED,
+            f"The group has templates and a minimum of {spec.minimum} members, and places are held for at most "
+            f"{MOST_PLACES} members: lower the minimum, or remove the templates.",
         )
     return None
 

@@ -16,16 +16,19 @@ from gangsched.core.placement import Ask
 class Want:
     """What a gang wants of a pass: `quorum` all or nothing, `repairs` and `extras` one by one.
 
-    `repair` gives quorum and repairs the first place in the order (contract rules 6 and 12).
+    `repair` gives quorum and repairs the first place in the order (contract rules 6 and 12). Quorum and repairs may
+    hold pods without a name, which stand for members to come. `moves` are members that give up a place held for their
+    role for one that they fit into.
     """
 
     repair: bool = False
     quorum: Ask | None = None
     repairs: Sequence[Pod] = ()
+    moves: Sequence[Pod] = ()
     extras: Sequence[Pod] = ()
 
     def __bool__(self) -> bool:
-        return self.quorum is not None or bool(self.repairs) or bool(self.extras)
+        return self.quorum is not None or bool(self.repairs) or bool(self.moves) or bool(self.extras)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def quorum_need(gang: Gang, census: Census, terms: Terms, *, known: bool = True)
         minimum = min(minimum, gang.transaction.minimum) if known else gang.transaction.minimum
         roles = {role: min(number, decided.get(role, 0)) for role, number in roles.items()} if known else decided
         bound_roles.update(role for uid, role in gang.run.succeeded.items() if uid in gang.transaction.pods)
-    return _missing(minimum, roles, bound_roles)
+    return missing_of(minimum, roles, bound_roles)
 
 
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
@@ -79,7 +82,7 @@ def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
         minimum = min(minimum, run.minimum)
         roles = {role: min(number, run.role_minima.get(role, 0)) for role, number in roles.items()}
     flying = Counter(role_of(binding.pod) for binding in gang.flying())
-    return _missing(minimum, roles, census.bound_roles + census.done_roles + flying)
+    return missing_of(minimum, roles, census.bound_roles + census.done_roles + flying)
 
 
 def raised(gang: Gang, spec: GroupSpec) -> bool:
@@ -93,14 +96,14 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
 
     A quorum is never larger than maxMember, so before it is bound nobody is beyond it: all are tried.
     """
-    placed = [*census.bound, *(binding.pod for binding in gang.flying())]
+    placed = [*census.bound, *(binding.pod for binding in gang.flying() if not binding.vacant)]
     most = terms.spec.max_member if gang.run.scheduled_at else None
     return _divided(census.waiting, placed, terms.spec, most)
 
 
 def further(gang: Gang, members: Sequence[Pod], spec: GroupSpec) -> list[Pod]:
     """Which of these members the maxima leave room for beside those that have or are about to have a node."""
-    waiting = [pod for pod in members if pod.uid not in gang.bindings]
+    waiting = [pod for pod in members if pod.uid not in gang.bindings and pod.name]
     placed = [pod for pod in gang.live() if pod.node or pod.uid in gang.bindings]
     return _divided(waiting, placed, spec, spec.max_member)[0]
 
@@ -125,8 +128,10 @@ def _divided(
     return eligible, surplus
 
 
-def want_of(gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequence[Pod]) -> Want:
-    """What the gang wants, given what it needs and which waiting members may be bound."""
+def want_of(
+    gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequence[Pod], *, moves: Sequence[Pod] = ()
+) -> Want:
+    """What the gang wants, given what it needs and who may be bound or stands for members to come."""
     if gang.run.failed_for_good or not eligible:
         return Want()
     scheduled = bool(gang.run.scheduled_at)
@@ -134,11 +139,11 @@ def want_of(gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequ
     if not scheduled or (more and not gang.short_since):
         flying = Counter(role_of(binding.pod) for binding in gang.flying())
         if not scheduled:
-            need = _missing_after(need, flying)
+            need = missing_after(need, flying)
         elif flying:
             return Want()
         if not need or not need.met_by(eligible):
-            return Want()
+            return Want(repair=bool(moves), moves=moves)
         quorum = Ask(
             members=eligible,
             need=need.number,
@@ -153,19 +158,20 @@ def want_of(gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequ
     missed = first(eligible, need)
     if terms.spec.on_degraded is not OnDegraded.REPAIR:
         return Want(extras=missed if more else eligible)
-    uids = {pod.uid for pod in missed}
+    uids = {pod.uid for pod in (*missed, *moves)}
     others = [] if more else [pod for pod in eligible if pod.uid not in uids]
-    return Want(repair=bool(missed), repairs=missed, extras=others)
+    return Want(repair=bool(missed or moves), repairs=missed, moves=moves, extras=others)
 
 
-def _missing(minimum: int, roles: Mapping[str, int], placed: Mapping[str, int]) -> Need:
+def missing_of(minimum: int, roles: Mapping[str, int], placed: Mapping[str, int]) -> Need:
+    """What of a minimum and the roles' minima is missing beside members that have a node, by role."""
     return Need(
         total=max(0, minimum - sum(placed.values())),
         roles={role: max(0, number - placed.get(role, 0)) for role, number in roles.items()},
     )
 
 
-def _missing_after(need: Need, on_their_way: Counter[str]) -> Need:
+def missing_after(need: Need, on_their_way: Counter[str]) -> Need:
     """What is missing beside members that have a place already."""
     return Need(
         total=max(0, need.total - on_their_way.total()),

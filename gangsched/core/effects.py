@@ -1,15 +1,16 @@
 """What is to be done: the outputs of `Machine.handle`. All are imperatives; the shell carries them out.
 
 The result of a `BindPod` comes back as `PodBound` or `BindRefused`, that of a `PatchStatus` as `StatusWritten` or
-`StatusRefused`, that of an `EvictPod` as `PodEvicted` or `EvictionRefused`, that of a `LookUpOwner` as `OwnerSeen`. The
-others report nothing back: they are repeated when a later event shows that they are still owed.
+`StatusRefused`, that of an `EvictPod` as `PodEvicted` or `EvictionRefused`, that of a `LookUpOwner` as `OwnerSeen`,
+that of a `MakeGroup` as `GroupSeen` or `GroupNotMade`. The others report nothing back: they are repeated when a later
+event shows that they are still owed.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from gangsched.core.model import GroupKey, GroupStatus
+from gangsched.core.model import GroupKey, GroupSpec, GroupStatus
 
 
 class BindPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
@@ -59,6 +60,15 @@ class PatchStatus(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     resource_version: str = ""
 
 
+class MakeGroup(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Create a PodGroup with this spec for a group that its pods declare, owned by the pod of this name and UID."""
+
+    key: GroupKey
+    spec: GroupSpec
+    owner: str
+    owner_uid: str
+
+
 class PatchPodCondition(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     """Set `PodScheduled=False` with this reason and message on a pod that is still this UID.
 
@@ -86,4 +96,4 @@ class EmitEvent(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     note: str
 
 
-Effect = BindPod | WithdrawBinding | EvictPod | LookUpOwner | PatchStatus | PatchPodCondition | EmitEvent
+Effect = BindPod | WithdrawBinding | EvictPod | LookUpOwner | PatchStatus | MakeGroup | PatchPodCondition | EmitEvent

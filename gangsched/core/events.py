@@ -63,6 +63,13 @@ class GroupsReplaced(Struct, frozen=True, gc=False, tag=True):
     groups: tuple[Group, ...]
 
 
+class GroupNotMade(Struct, frozen=True, gc=False, tag=True):
+    """A PodGroup that was asked for was not created; `message` says why, for a person."""
+
+    key: GroupKey
+    message: str
+
+
 class NamespaceSeen(Struct, frozen=True, gc=False, tag=True):
     """A namespace exists with these labels."""
 
@@ -206,6 +213,7 @@ Event = (
     | GroupSeen
     | GroupGone
     | GroupsReplaced
+    | GroupNotMade
     | NamespaceSeen
     | NamespaceGone
     | NamespacesReplaced

@@ -34,7 +34,8 @@ class BindState(StrEnum):
 class Binding:
     """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was.
 
-    `withdrawn`: it was asked not to be sent; the answer is still to come.
+    `withdrawn`: it was asked not to be sent; the answer is still to come. Where the member does not exist yet, `pod`
+    stands for it (it has no name) and the place is only ever held; see `core.places`.
     """
 
     pod: Pod
@@ -44,6 +45,11 @@ class Binding:
     retry_at: float = 0.0
     complaint: str = ""
     withdrawn: bool = False
+
+    @property
+    def vacant(self) -> bool:
+        """Whether the place is held for a member that does not exist yet."""
+        return not self.pod.name
 
 
 @dataclass(slots=True)
@@ -102,7 +108,9 @@ class Run:
 
     `minimum` and `role_minima` are those last satisfied; `timeouts` counts this run's time-outs and
     undone bindings, `level` is the back-off's exponent, which a change of the spec resets; `succeeded` has each
-    success' role by UID; `past` are pods that belong to earlier runs.
+    success' role by UID; `past` are pods that belong to earlier runs. `vacated`: the time of places that were
+    held for members to come is over, and none is held again before the gang is whole. `late`: so it was before the gang
+    was ever whole; it counts as scheduled with what was bound. `led`: the member whose success is the gang's succeeded.
     """
 
     began: bool = False
@@ -119,6 +127,9 @@ class Run:
     succeeded: dict[str, str] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     past: set[str] = field(default_factory=set)
+    vacated: bool = False
+    late: bool = False
+    led: bool = False
 
 
 @dataclass(slots=True)
@@ -156,6 +167,8 @@ class Gang:
     `undone` is what happened to the last quorum that was undone, until another one is decided.
     `look_at`: before this it is not brought up to date again, being large.
     `avoided` are nodes on which a member was refused lately, each with the time until which it is left alone.
+    `vacancies` counts the places that were ever held for members to come; `mismatched` are members (by UID) that do not
+    fit the places of their role. `made_at` is when the API server was last asked to make a PodGroup, 0.0 if it was not.
     """
 
     key: GroupKey
@@ -188,6 +201,9 @@ class Gang:
     reason: str = ""
     reason_since: float = 0.0
     look_at: float = 0.0
+    vacancies: int = 0
+    mismatched: set[str] = field(default_factory=set)
+    made_at: float = 0.0
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)
 
@@ -225,6 +241,10 @@ class Gang:
     def flying(self) -> list[Binding]:
         """Bindings that are not confirmed by the server yet."""
         return [binding for binding in self.bindings.values() if binding.state is not BindState.BOUND]
+
+    def vacant(self) -> list[Binding]:
+        """Places held for members that do not exist yet."""
+        return [binding for binding in self.bindings.values() if binding.vacant]
 
 
 def role_of(pod: Pod) -> str:

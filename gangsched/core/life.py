@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gangsched.core import undo
+from gangsched.core import places, undo
 from gangsched.core.bindings import AVOIDED_S
 from gangsched.core.clock import NEVER, keep_clock, runs_out
 from gangsched.core.declaration import Hindrance, Terms
@@ -30,8 +30,9 @@ UNKNOWN_MINIMUM = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.INVALID_DECLARAT
 class Assessment:
     """The gang as it stands now. `missing` members (by role in `missing_roles`) are still to be created or bound.
 
-    `hopeless`: places are held that cannot become a quorum, and nothing of the gang is bound or on its way. `due` is
-    when the gang's life goes on though nothing happens to it, in epoch seconds.
+    `hopeless`: places are held that cannot become a quorum, and nothing of the gang is bound or on its way; `vacated`:
+    the time of those held for members to come is over. `due` is when the gang's life goes on though nothing happens to
+    it, in epoch seconds.
     """
 
     census: Census
@@ -46,6 +47,7 @@ class Assessment:
     hopeless: bool
     due: float
     timed_out: bool = False
+    vacated: bool = False
     newly_scheduled: bool = False
 
 
@@ -62,6 +64,7 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     if not census.live:
         _end_run(gang)
         census = take_census(gang)
+    vacated = places.run_out(gang, census, terms, now=now)
     _note_shortness(gang, census, terms, now)
     known = _known(hindrance)
     scheduled = bool(gang.run.scheduled_at)
@@ -74,9 +77,13 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     gang.avoided = {node: until for node, until in gang.avoided.items() if until > now}
     if _finishes(gang, hindrance):
         eligible = first(eligible, need)
-    complete = (hindrance is None or _finishes(gang, hindrance)) and _complete(gang, need, eligible)
+    there = [*(binding.pod for binding in gang.flying()), *eligible]
+    to_come = places.to_come(gang, need, there, terms) if hindrance is None and (there or census.bound) else []
+    complete = (hindrance is None or _finishes(gang, hindrance)) and _complete(gang, need, [*there, *to_come])
     _unpark_if_changed(gang, census, terms, hindrance)
-    timed_out = keep_clock(gang, census, terms, complete=complete, now=now, policy=policy)
+    timed_out = keep_clock(
+        gang, census, terms, complete=complete, holds=not to_come or bool(gang.vacant()), now=now, policy=policy
+    )
     facts = _facts(gang, census, complete=complete, now=now, policy=policy)
     gang.phase = settle(gang.phase, facts)
     return Assessment(
@@ -84,7 +91,9 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
         terms=terms,
         hindrance=hindrance,
         facts=facts,
-        want=want_of(gang, census, terms, need, eligible) if complete and undo.may_plan(gang, now) else Want(),
+        want=want_of(gang, census, terms, need, [*eligible, *to_come], moves=places.moving(gang, eligible))
+        if complete and undo.may_plan(gang, now)
+        else Want(),
         minimum=gang.run.minimum if gang.run.scheduled_at else terms.spec.minimum,
         missing=max(0, terms.spec.minimum - len(census.live)),
         missing_roles=_roles_to_come(terms, census),
@@ -92,6 +101,7 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
         hopeless=_hopeless(gang, census, need, complete=complete) or (timed_out and bool(gang.bindings)),
         due=_due(gang, census, terms, facts, policy),
         timed_out=timed_out,
+        vacated=vacated,
         newly_scheduled=newly_scheduled,
     )
 
@@ -127,6 +137,8 @@ def note_ended(gang: Gang, pod: Pod, now: float) -> None:
         return
     if pod.phase is PodPhase.SUCCEEDED:
         run.succeeded[pod.uid] = role_of(pod)
+        leading = pod.declaration.leading if pod.declaration is not None else ""
+        run.led = run.led or (bool(leading) and leading == role_of(pod))
     elif pod.phase is PodPhase.FAILED and pod.uid not in run.failed:
         run.failed.add(pod.uid)
         if pod.rejected:
@@ -139,9 +151,9 @@ def _end_run(gang: Gang) -> None:
     if not run.began or run.ended:
         return
     past = run.past | (gang.pods.keys() - {pod.uid for pod in gang.live()})
-    if run.scheduled_at:
+    if run.scheduled_at and not run.late:
         run.ended = True
-        run.ended_well = len(run.succeeded) >= run.minimum
+        run.ended_well = run.led or len(run.succeeded) >= run.minimum
         run.past = past
     else:
         gang.run = Run(past=past)
@@ -172,7 +184,10 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
             run.minimum = spec.minimum
         if roles_bound:
             run.role_minima = minima
-        return False
+        whole = run.late and roles_bound and there.total() >= run.minimum
+        run.late = run.late and not whole
+        run.scheduled_at = now if whole else run.scheduled_at
+        return whole
     if quorum_need(gang, census, terms):
         if not gang.flies() and not census.bound:
             gang.transaction = None
@@ -202,11 +217,11 @@ def _note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> Non
             there[role] < min(minimum, asked.get(role, 0)) for role, minimum in run.role_minima.items()
         )
     gang.short_since = (gang.short_since or now) if short else 0.0
+    run.vacated = run.vacated and short
 
 
-def _complete(gang: Gang, need: Need, eligible: Sequence[Pod]) -> bool:
-    """Whether enough live members exist for the minimum and each role's; always so once the group was scheduled."""
-    there = [*(binding.pod for binding in gang.flying()), *eligible]
+def _complete(gang: Gang, need: Need, there: Sequence[Pod]) -> bool:
+    """Whether these members, beside the bound ones, are enough; always so once the group was scheduled."""
     return bool(gang.run.scheduled_at) or (need.met_by(there) and bool(need or there))
 
 
@@ -245,7 +260,7 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     scheduled = bool(run.scheduled_at) and not run.ended
     flying = [] if scheduled else gang.flying()
     sent = any(binding.state is BindState.SENT for binding in flying)
-    short = bool(gang.short_since) and now >= gang.short_since + policy.degraded_after_s
+    short = bool(gang.short_since) and (run.late or now >= gang.short_since + policy.degraded_after_s)
     undoing = gang.undo is not None and now >= gang.undo.since + policy.degraded_after_s
     return Facts(
         complete=complete,
@@ -274,7 +289,7 @@ def _hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> bool
 
 def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy) -> float:
     run = gang.run
-    due = [NEVER]
+    due = [NEVER, places.expires(gang, terms)]
     if gang.undo is not None and not facts.degraded:
         due.append(gang.undo.since + policy.degraded_after_s)
     if run.scheduled_at:

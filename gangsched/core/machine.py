@@ -11,16 +11,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gangsched.core import bindings, clock, explain, life, undo
+from gangsched.core import bindings, clock, explain, life, places, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
-from gangsched.core.declaration import resolve
-from gangsched.core.effects import BindPod, Effect
+from gangsched.core.declaration import Terms, resolve
+from gangsched.core.effects import BindPod, Effect, MakeGroup
 from gangsched.core.events import (
     BindRefused,
     Event,
     EvictionRefused,
     GroupGone,
+    GroupNotMade,
     GroupSeen,
     GroupsReplaced,
     NamespaceGone,
@@ -44,7 +45,7 @@ from gangsched.core.events import (
     Synced,
     TimePassed,
 )
-from gangsched.core.gang import BindState, Gang
+from gangsched.core.gang import BindState, Gang, member_order
 from gangsched.core.life import Assessment
 from gangsched.core.members import Members
 from gangsched.core.model import GroupKey
@@ -62,6 +63,8 @@ LARGE = 250
 LOOK_S_PER_POD = 20e-6
 """A gang of more than LARGE pods that waits for nothing in the queue is brought up to date at most this often for each
 of its pods: that costs about a tenth of it, and events of its members that come in between are dealt with together."""
+MAKE_AGAIN_S = 5.0
+"""The making of a PodGroup that has not been seen is asked for again after this."""
 FORMER_LEADER_S = 15.0
 """For so long after it begins to decide, bindings by somebody else may be a former leader's last ones."""
 
@@ -136,7 +139,7 @@ class Machine:
         """What metrics show of the present state."""
         phases = Counter(gang.phase.value for gang in self.gangs.values() if not gang.plain)
         return Stats(
-            pods=len(self.cluster.pods),
+            pods=len(self.cluster.pods) - sum(len(gang.vacant()) for gang in self.gangs.values() if gang.vacancies),
             nodes=len(self.cluster.nodes),
             phases=phases,
             waiting=len(self._queue.parked) + len(self._queue.active),
@@ -182,6 +185,8 @@ class Machine:
                 self._members.group_gone(key)
             case GroupsReplaced(groups):
                 self._members.groups_replaced(groups, now=now, synced=self._synced)
+            case GroupNotMade(key, message):
+                self._not_made(key, message)
             case PodBound() | BindRefused():
                 self._bound(event, now)
             case StatusWritten() | StatusRefused():
@@ -239,6 +244,12 @@ class Machine:
         for key, gang in self.gangs.items():
             if gang.group is not None and gang.group.spec is not None and gang.group.spec.priority_class in changed:
                 self._members.dirty[key] = None
+
+    def _not_made(self, key: GroupKey, message: str) -> None:
+        gang = self.gangs.get(key)
+        if gang is not None and gang.made_at:
+            gang.complaint = message
+            self._members.dirty[key] = None
 
     def _written(self, event: StatusWritten | StatusRefused, now: float) -> None:
         gang = self.gangs.get(event.key)
@@ -319,6 +330,8 @@ class Machine:
         bindings.reconcile(gang, self.cluster)
         terms, hindrance = resolve(gang, gang.live(), policy=self._policy, priority_classes=self._priority_classes)
         gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
+        if gang.vacancies:
+            effects += places.settle(gang, self.cluster, terms, hindrance)
         assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
         self._timeouts += assessment.timed_out
         undoing = gang.undo is not None and not gang.undo.retried
@@ -330,11 +343,15 @@ class Machine:
                 # They were refused beside a quorum that is gone; its own room, now free, must not wake the gang.
                 gang.refused_members = {}
             assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
+        if assessment.vacated:
+            places.vacate(gang, self.cluster)
+            assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
         self.assessments[gang.key] = assessment
         if assessment.newly_scheduled and gang.complete_since:
             self._waits.append(now - gang.complete_since)
         if self._must_be_durable(gang):
             gang.durable_asked_at = now
+        effects += self._make_group(gang, terms, now)
         effects += undo.go_on(gang, now) or self._withdraw_hopeless(gang, assessment)
         effects += bindings.resend_due(gang, now)
         self._queue.file(gang, assessment)
@@ -352,12 +369,27 @@ class Machine:
 
     def _must_be_durable(self, gang: Gang) -> bool:
         """Places of a quorum that outlive the pass are written down before anything relies on them (design rule 4)."""
+        if gang.durable_asked_at:
+            return False
+        if gang.vacancies and gang.vacant():
+            return True
         return (
             gang.group is not None
-            and not gang.durable_asked_at
             and not gang.run.scheduled_at
             and any(binding.state is BindState.HELD for binding in gang.bindings.values())
         )
+
+    def _make_group(self, gang: Gang, terms: Terms, now: float) -> list[Effect]:
+        """Places that must be remembered need a PodGroup to stand in; have one made where there is none (rule 14)."""
+        if gang.group is not None or not gang.vacancies or not gang.vacant():
+            gang.made_at = 0.0
+            return []
+        if gang.made_at and now < gang.made_at + MAKE_AGAIN_S:
+            return []
+        live = sorted(gang.live(), key=member_order)
+        owner = next((pod for pod in live if pod.declaration is not None and pod.declaration.roles), live[0])
+        gang.made_at = now
+        return [MakeGroup(gang.key, terms.spec, owner.name, owner.uid)]
 
     def _tell(self, key: GroupKey, now: float) -> list[Effect]:
         gang = self.gangs.get(key)
@@ -373,7 +405,9 @@ class Machine:
         if self._members.finished(gang):
             self._forget(key)
         else:
-            self._deadlines.set(key, min(assessment.due, gang.tell_at, bindings.next_retry(gang), undo.next_due(gang)))
+            again = gang.made_at + MAKE_AGAIN_S if gang.made_at else float("inf")
+            due = min(assessment.due, gang.tell_at, bindings.next_retry(gang), undo.next_due(gang), again)
+            self._deadlines.set(key, due)
         return effects
 
     def _forget_finished(self) -> None:

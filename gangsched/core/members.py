@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gangsched.core import adoption, bindings, clock, life
+from gangsched.core import adoption, bindings, clock, life, places
 from gangsched.core.cluster import Cluster
 from gangsched.core.gang import Binding, BindState, Gang, Run, Told
 from gangsched.core.model import OWN_DIALECT, Group, GroupKey, Pod
@@ -31,21 +31,28 @@ class Members:
 
     def touch(self, uid: str) -> GroupKey | None:
         """Have the pod's gang brought up to date. Returns its key; None if the pod is in none."""
-        key = self._key_of.get(uid)
-        if key is not None:
-            self.dirty[key] = None
-        return key
+        gang = self.gang_of(uid)
+        if gang is None:
+            return None
+        self.dirty[gang.key] = None
+        return gang.key
 
     def gang_of(self, uid: str) -> Gang | None:
-        """The pod's gang; None if it is in none."""
+        """The gang of the pod, or of a member to come for which it stands; None if it is in none."""
         key = self._key_of.get(uid)
-        return self._gangs.get(key) if key is not None else None
+        if key is None:
+            pod = self._cluster.pods.get(uid)
+            if pod is None or pod.name or pod.declaration is None:
+                return None
+            key = GroupKey(pod.namespace, pod.declaration.group)
+        return self._gangs.get(key)
 
     # Pods
 
     def pods_replaced(self, pods: Sequence[Pod], now: float) -> None:
         """These are all the pods there are. Every gang is looked at: what was told of it may have been lost."""
-        for uid in sorted((self._cluster.pods.keys() | self._key_of.keys()) - {pod.uid for pod in pods}):
+        known = {uid for uid, pod in self._cluster.pods.items() if pod.name}
+        for uid in sorted((known | self._key_of.keys()) - {pod.uid for pod in pods}):
             self.pod_gone(uid, now)
         for pod in pods:
             self.pod_seen(pod)
@@ -171,6 +178,11 @@ class Members:
         if gang is None or gang.group is None:
             return
         gang.group = None
+        if gang.vacant():
+            # What was begun beside them cannot become whole without them: whoever is bound stays (rule 10).
+            places.vacate(gang, self._cluster)
+            gang.transaction = None
+            gang.inherited = set()
         gang.run = Run(past=gang.run.past)
         if gang.undo is not None and gang.undo.restart is not None:
             gang.undo = None

@@ -121,11 +121,17 @@ OWN_DIALECT = "gangsched"
 
 
 class Role(Struct, frozen=True, gc=False, cache_hash=True):
-    """A named part of a group with a minimum of its own."""
+    """A named part of a group with a minimum of its own.
+
+    `template` is the shape of members that do not exist yet, for which places are held; None: there are none to hold.
+    `like_declarer`: its selectors and tolerations are those of the pod that declares it.
+    """
 
     name: str
     min_member: int = 0
     max_member: int | None = None
+    template: Shape | None = None
+    like_declarer: bool = False
 
 
 class Keys(Struct, frozen=True, gc=False, cache_hash=True):
@@ -146,6 +152,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     `min_member` and `max_schedule_time_s` are None where the pod does not say. With `roles` the minimum is their sum,
     and one more for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s` longer;
     `default_time_s` is how long it lasts where nobody says, None for the operator's default.
+    `leading` is the role whose member's success is the group's, empty if all of the minimum must succeed.
     `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
     where two dialects on the pod differ.
     """
@@ -161,6 +168,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     default_time_s: float | None = None
     contradiction: str = ""
     keys: Keys = OWN_KEYS
+    leading: str = ""
 
 
 class Owner(Struct, frozen=True, gc=False, cache_hash=True):
@@ -174,6 +182,8 @@ class Owner(Struct, frozen=True, gc=False, cache_hash=True):
 
 class Pod(Struct, frozen=True, gc=False):
     """A pod as the scheduler sees it. `node` is empty while unbound; `declaration` None means a plain pod.
+
+    One without a name stands for a member that does not exist yet.
 
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, empty without one:
     what need not be written again. `rejected`: it failed because the kubelet would not admit it to its node. `bound_at`
@@ -251,7 +261,7 @@ class Topology(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores."""
+    """What a PodGroup asks for."""
 
     min_member: int
     max_member: int | None = None
@@ -264,7 +274,6 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     prefer: tuple[Preference, ...] = ()
     topology: Topology | None = None
     on_degraded: OnDegraded = OnDegraded.REPAIR
-    not_built: tuple[str, ...] = ()
 
     @property
     def minimum(self) -> int:
@@ -319,7 +328,10 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Group(Struct, frozen=True, gc=False):
-    """A PodGroup object. `error` is a sentence for a person where its spec could not be read; `spec` is None then."""
+    """A PodGroup object. `error` is a sentence for a person where its spec could not be read; `spec` is None then.
+
+    `made`: the operator has made it for a group that its pods declare; it says no more than they do.
+    """
 
     key: GroupKey
     uid: str
@@ -329,3 +341,4 @@ class Group(Struct, frozen=True, gc=False):
     spec: GroupSpec | None
     status: GroupStatus = GroupStatus()
     error: str = ""
+    made: bool = False

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gangsched.core import bindings
+from gangsched.core import bindings, places
 from gangsched.core.cluster import Cluster
 from gangsched.core.demand import further, role_minima
 from gangsched.core.effects import BindPod
@@ -61,6 +61,8 @@ class _Pass:
             want = self._assessments[key].want
             if want.quorum is not None:
                 self._quorum(gang, want.quorum)
+            for pod in want.moves:
+                self._move(gang, pod)
             self._singles(gang, want.repairs)
         for key in order:
             gang = self._gangs[key]
@@ -115,6 +117,19 @@ class _Pass:
             else:
                 own.update(node for _, node in found.assignments)
                 self._bind(gang, found)
+
+    def _move(self, gang: Gang, pod: Pod) -> None:
+        """Place a member elsewhere than in the places of its role, of which it gives up one only for another."""
+        place = places.given_up_for(gang, pod)
+        row = self._cluster.capacity.rows[place.node]
+        mark = self._snapshot.mark()
+        self._snapshot.give_back(row, classify(self._snapshot, [place.pod])[place.pod.uid])
+        self._singles(gang, [pod])
+        if pod.uid in gang.bindings:
+            bindings.release(gang, self._cluster, place.pod.uid)
+            gang.mismatched.discard(pod.uid)
+        else:
+            self._snapshot.undo(mark)
 
     def _bind(self, gang: Gang, found: Placement) -> None:
         if gang.transaction is not None:

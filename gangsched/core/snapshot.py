@@ -180,6 +180,12 @@ class Snapshot:
         self._change(taken, -1)
         self._log.append(taken)
 
+    def give_back(self, row: int, member: MemberClass) -> None:
+        """Let a member of the class, which the cluster counts on the node, be there no more."""
+        taken = _Taken(member, np.array([row], dtype=np.int64), np.array([-1], dtype=np.int64))
+        self._change(taken, -1)
+        self._log.append(taken)
+
     # Questions
 
     def column(self, resource: str) -> int | None:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from gangsched.core import bindings, explain, undo
+from gangsched.core import bindings, explain, places, undo
+from gangsched.core.clock import NEVER
+from gangsched.core.declaration import Terms
 from gangsched.core.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
 from gangsched.core.gang import BindState, Gang, member_order, role_of
 from gangsched.core.life import Assessment
-from gangsched.core.model import Condition, GroupStatus, Place, Pod, Reservation
+from gangsched.core.model import Amounts, Condition, GroupStatus, Place, Pod, Reservation
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
 from gangsched.core.states import Phase
@@ -56,7 +58,7 @@ class Teller:
         new = self._build(gang, assessment, reason)
         changed = _without_messages(old) != new
         decided = gang.phase in AT_ONCE and old.phase != gang.phase
-        newly_scheduled = bool(gang.run.scheduled_at) and not old.scheduled_time
+        newly_scheduled = bool(gang.run.scheduled_at) and not gang.run.late and not old.scheduled_time
         if told.awaited is not None:
             due = float("inf")
         elif bindings.unsecured(gang) or decided or newly_scheduled:
@@ -131,7 +133,7 @@ class Teller:
         run = gang.run
         census = assessment.census
         scheduled = bool(run.scheduled_at)
-        good = scheduled and not (run.ended and not run.ended_well)
+        good = scheduled and not run.late and not (run.ended and not run.ended_well)
         conditions = [Condition("Scheduled", good, reason, "", 0.0)]
         why = degraded_reason(gang, assessment)
         if why is not None:
@@ -146,9 +148,9 @@ class Teller:
             succeeded=len(run.succeeded),
             failed=len(run.failed),
             minimum=run.minimum,
-            reservation=_reservation(gang, self._policy) if gang.durable_asked_at else None,
+            reservation=_reservation(gang, assessment.terms, self._policy) if gang.durable_asked_at else None,
             schedule_start_time=run.clock_start,
-            scheduled_time=run.scheduled_at,
+            scheduled_time=0.0 if run.late else run.scheduled_at,
             attempts=run.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
         )
@@ -164,7 +166,7 @@ class Teller:
             told.hindered = hindrance.reason
             return _emit(gang, assessment, hindrance.reason, hindrance.message)
         told.hindered = ""
-        if reason == told.event or reason in (Reason.BINDING, Reason.NO_MEMBERS):
+        if reason == told.event or reason in (Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS):
             return []
         if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
             return []
@@ -284,19 +286,20 @@ def _without_messages(status: GroupStatus) -> GroupStatus:
     )
 
 
-def _reservation(gang: Gang, policy: Policy) -> Reservation | None:
-    """The places held for members whose binding has not been confirmed, or not been seen yet."""
-    places: dict[tuple[str, str, tuple[tuple[str, int], ...]], list[str]] = {}
+def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None:
+    """The places held for members whose binding has not been confirmed, or not been seen yet, and for those to come."""
+    held: dict[tuple[str, str, Amounts], list[str]] = {}
     for binding in gang.bindings.values():
         if binding.state is not BindState.BOUND:
             key = (binding.node, role_of(binding.pod), binding.pod.shape.requests)
-            places.setdefault(key, []).append(binding.pod.name)
-    if not places:
+            held.setdefault(key, []).append(binding.pod.name)
+    if not held:
         return None
+    expires = places.expires(gang, terms)
     return Reservation(
-        expires=gang.durable_asked_at + policy.repair_deadline_s,
+        expires=expires if expires < NEVER else gang.durable_asked_at + policy.repair_deadline_s,
         placements=tuple(
-            Place(node=node, role=role, count=len(pods), pods=tuple(sorted(pods)), requests=requests)
-            for (node, role, requests), pods in sorted(places.items())
+            Place(node=node, role=role, count=len(pods), pods=tuple(sorted(filter(None, pods))), requests=requests)
+            for (node, role, requests), pods in sorted(held.items())
         ),
     )

@@ -9,14 +9,15 @@ again with them, because whole is as good as wholly unbound.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from gangsched.core import bindings, clock
 from gangsched.core.declaration import Terms
-from gangsched.core.demand import Need
+from gangsched.core.demand import Need, missing_after
 from gangsched.core.effects import Effect, EvictPod, LookUpOwner
 from gangsched.core.events import EvictionRefused, OwnerSeen, PodEvicted, Spared
-from gangsched.core.gang import BindState, Census, Eviction, Gang, Run, Undo
+from gangsched.core.gang import BindState, Census, Eviction, Gang, Run, Undo, role_of
 from gangsched.core.model import GroupStatus, OnDegraded, Owner, Pod
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
@@ -54,7 +55,9 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
     gang.inherited = gang.inherited & gang.pods.keys() if open_ else set()
     gang.leaving &= gang.pods.keys()
     begun = gang.begun()
-    partial = open_ and bool(need) and any(pod.uid in begun for pod in census.bound)
+    held = Counter(role_of(binding.pod) for binding in gang.vacant()) if gang.vacancies else Counter()
+    lacks = bool(missing_after(need, held))
+    partial = open_ and lacks and any(pod.uid in begun for pod in census.bound)
     if known and not need:
         gang.inherited = set()
     gang.partial_since = (gang.partial_since or now) if partial else 0.0

@@ -12,8 +12,9 @@ from gangsched.core.model import Pod
 from gangsched.core.reasons import Reason
 from gangsched.core.states import Phase
 
-UNTOLD_REASONS = frozenset({Reason.SCHEDULED, Reason.SUCCEEDED, Reason.BINDING, Reason.NO_MEMBERS})
+UNTOLD_REASONS = frozenset({Reason.SCHEDULED, Reason.SUCCEEDED, Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS})
 """Reasons that need no Warning Event and no condition on waiting members."""
+_ENDS = {Phase.SUCCEEDED: Reason.SUCCEEDED, Phase.FAILED: Reason.GANG_FAILED}
 NODES_SHOWN = 30
 """The Scheduled Event names so many nodes; an Event's note holds 1,024 characters."""
 
@@ -58,7 +59,7 @@ def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     """The reason of members that have none of their own; None where nothing need be said."""
     refused = gang.refusal is not None
     reason = reason_of(gang, assessment)
-    if reason is Reason.SCHEDULED:
+    if reason in (Reason.SCHEDULED, Reason.MEMBERS_MISSING):
         if assessment.hindrance is not None:
             return assessment.hindrance.reason
         if refused:
@@ -73,12 +74,12 @@ def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
 
 def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     """The reason of the group's condition."""
-    if gang.phase is Phase.SUCCEEDED:
-        return Reason.SUCCEEDED
-    if gang.phase is Phase.FAILED:
-        return Reason.GANG_FAILED
-    if gang.run.scheduled_at or gang.undo is not None:
-        return Reason.SCHEDULED if gang.run.scheduled_at else Reason.BINDING_UNDONE
+    if gang.phase in _ENDS:
+        return _ENDS[gang.phase]
+    if gang.run.scheduled_at:
+        return Reason.MEMBERS_MISSING if gang.run.late else Reason.SCHEDULED
+    if gang.undo is not None:
+        return Reason.BINDING_UNDONE
     if assessment.hindrance is not None and (
         gang.pods or assessment.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
     ):
@@ -86,7 +87,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     if bindings.complaint(gang):
         return Reason.BINDING_REFUSED
     if gang.flies():
-        return Reason.BINDING
+        return Reason.BINDING if any(not binding.vacant for binding in gang.flying()) else Reason.PLACES_HELD
     if gang.phase is Phase.TIMED_OUT:
         return Reason.BINDING_UNDONE if gang.undone else Reason.TIMED_OUT
     if not assessment.facts.complete:
@@ -129,7 +130,9 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         f"{refusal}",
         Reason.SUCCEEDED: f"The run ended with {succeeded} members succeeded.",
         Reason.SCHEDULED: f"{len(census.bound) + census.done} members are bound or done, of {gang.run.minimum} needed.",
-        Reason.BINDING: f"{len(gang.flying())} bindings are on their way.",
+        Reason.BINDING: f"{len(gang.flying()) - len(gang.vacant())} bindings are on their way.",
+        Reason.PLACES_HELD: _held(gang, assessment),
+        Reason.MEMBERS_MISSING: _late(gang, assessment),
         Reason.BINDING_UNDONE: _undone(gang),
         Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {bindings.complaint(gang)}",
         Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang),
@@ -142,6 +145,25 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
             f"to begin anew. {refusal}"
         )
     return said[reason].rstrip()
+
+
+def _held(gang: Gang, assessment: Assessment) -> str:
+    """Of places held for members to come. For how long is said by the status."""
+    number = len(gang.vacant())
+    return (
+        f"{len(assessment.census.bound)} of {assessment.minimum} members are bound and "
+        f"{'a place is' if number == 1 else f'{number} places are'} held for those to come, for up to "
+        f"{assessment.terms.max_schedule_time_s:g}s."
+    )
+
+
+def _late(gang: Gang, assessment: Assessment) -> str:
+    there = len(assessment.census.bound) + assessment.census.done
+    return (
+        f"{there} of {gang.run.minimum} members are bound; the others had not come within "
+        f"{assessment.terms.max_schedule_time_s:g}s, and their places were released: create them, and they are bound "
+        "first of all as soon as there is room."
+    )
 
 
 def _undone(gang: Gang) -> str:
@@ -185,6 +207,8 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     """The message of the Degraded condition, whatever its status."""
     if gang.undo is not None:
         return _evicting(gang, gang.undo)
+    if gang.run.late:
+        return _late(gang, assessment)
     there = len(assessment.census.bound) + assessment.census.done
     minimum = assessment.terms.spec.minimum
     if gang.phase is Phase.DEGRADED:

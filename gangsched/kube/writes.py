@@ -14,11 +14,20 @@ from typing import NamedTuple
 
 import msgspec
 
+from gangsched.api.conversion import group_from_object, made_group
 from gangsched.api.crd import PLURAL
 from gangsched.api.status import status_to_object
 from gangsched.api.times import format_time
-from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, EvictionRefused, OwnerSeen, PodBound, PodEvicted
+from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, MakeGroup, PatchPodCondition, PatchStatus
+from gangsched.core.events import (
+    BindRefused,
+    EvictionRefused,
+    GroupNotMade,
+    GroupSeen,
+    OwnerSeen,
+    PodBound,
+    PodEvicted,
+)
 from gangsched.kube.binding import bind
 from gangsched.kube.errors import ApiError, KubeError
 from gangsched.kube.evictions import evict
@@ -30,6 +39,7 @@ from gangsched.kube.session import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api
 from gangsched.kube.wire import Versioned
 
 _VERSIONED = msgspec.json.Decoder(Versioned)
+_OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
 class Outcome(StrEnum):
@@ -76,6 +86,10 @@ class ApiWrites:
         """See `look_up_owner`."""
         return await look_up_owner(self.session, effect)
 
+    async def make_group(self, effect: MakeGroup) -> GroupSeen | GroupNotMade | None:
+        """See `make_group`."""
+        return await make_group(self.session, effect)
+
     async def patch_status(self, effect: PatchStatus) -> Answer:
         """See `patch_status`."""
         return await patch_status(self.session, effect)
@@ -87,6 +101,22 @@ class ApiWrites:
     async def emit(self, effect: EmitEvent) -> Answer:
         """See `emit_event`."""
         return await emit_event(self.session, effect, now=self.now(), reporting_instance=self.instance)
+
+
+async def make_group(session: ApiSession, effect: MakeGroup) -> GroupSeen | GroupNotMade | None:
+    """Create the PodGroup; None if one of its name is there already, which a watch will show."""
+    key = effect.key
+    body = made_group(key, effect.spec, owner=effect.owner, owner_uid=effect.owner_uid)
+    path = f"/apis/{API_VERSION}/namespaces/{quoted(key.namespace)}/{PLURAL}"
+    sent = await _send(session, "POST", path, body)
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+        return None
+    if not isinstance(sent, Response):
+        return GroupNotMade(key, f"the PodGroup {key.name}, in which its places must stand, was not created: {sent}")
+    try:
+        return GroupSeen(group_from_object(_OBJECT.decode(sent.body)))
+    except msgspec.DecodeError:
+        return None
 
 
 async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:

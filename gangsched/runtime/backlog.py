@@ -2,19 +2,20 @@
 
 Who goes first
     A binding takes any free slot, and so does a conditional status write: it is a reservation, and bindings wait for
-    it. Next are evictions and the look-ups of owners before them: they undo gangs, which has a deadline, and take at
-    most a quarter of the slots. The other status patches, pod conditions and Events only tell people: they take at most
-    half, so that a burst of bindings always finds slots, and, before they have waited for `telling_patience_s`, two
-    while a binding is in flight, so that a gang's bindings have the API server to themselves. Neither takes any while a
-    binding waits. So that they never starve under an endless stream of bindings, one that has waited for `patience_s`,
-    or `telling_patience_s`, may even then take one of two slots of its sort.
+    it. Next are evictions and the look-ups of owners before them, which undo gangs and have a deadline, and PodGroups
+    to be made, for which bindings wait: they take at most a quarter of the slots. The other status patches, pod
+    conditions and Events only tell people: they take at most half, so that a burst of bindings always finds slots, and,
+    before they have waited for `telling_patience_s`, two while a binding is in flight, so that a gang's bindings have
+    the API server to themselves. Neither takes any while a binding waits. So that they never starve under an endless
+    stream of bindings, one that has waited for `patience_s`, or `telling_patience_s`, may even then take one of two
+    slots of its sort.
 
 What is never sent
     Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in
     flight. A binding drops the condition that waits for its pod, and waits for one in flight, which is not tried again:
     written later it would call a bound pod unscheduled.
-    A binding that still waits can be withdrawn. An eviction of a pod or a look-up of an owner that waits or is in
-    flight already is not added again: its answer serves both.
+    A binding that still waits can be withdrawn. An eviction of a pod, a look-up of an owner or a PodGroup to be made
+    that waits or is in flight already is not added again: its answer serves both.
     Events wait in a bounded queue that drops its oldest.
 """
 
@@ -30,6 +31,7 @@ from gangsched.core.effects import (
     EmitEvent,
     EvictPod,
     LookUpOwner,
+    MakeGroup,
     PatchPodCondition,
     PatchStatus,
     WithdrawBinding,
@@ -127,8 +129,8 @@ class Backlog:
         self._on_event_dropped = on_event_dropped
         self._bindings: OrderedDict[tuple[str, str], Job] = OrderedDict()
         self._bindings_behind: dict[str, Job] = {}
-        self._undoing: OrderedDict[EvictPod | LookUpOwner, Job] = OrderedDict()
-        self._undoing_in_flight: set[EvictPod | LookUpOwner] = set()
+        self._undoing: OrderedDict[EvictPod | LookUpOwner | MakeGroup, Job] = OrderedDict()
+        self._undoing_in_flight: set[EvictPod | LookUpOwner | MakeGroup] = set()
         self._reservations: dict[GroupKey, None] = {}
         self._statuses = _Newest()
         self._conditions = _Newest()
@@ -146,7 +148,7 @@ class Backlog:
         """How many writes of this kind wait."""
         if kind is BindPod:
             return len(self._bindings) + len(self._bindings_behind)
-        if kind is EvictPod or kind is LookUpOwner:
+        if kind in (EvictPod, LookUpOwner, MakeGroup):
             return sum(isinstance(effect, kind) for effect in self._undoing)
         if kind is PatchStatus:
             return len(self._statuses)
@@ -173,7 +175,7 @@ class Backlog:
                     self._bindings_behind[uid] = Job(effect, now)
                 else:
                     self._bindings[uid, node] = Job(effect, now)
-            case EvictPod() | LookUpOwner():
+            case EvictPod() | LookUpOwner() | MakeGroup():
                 if effect not in self._undoing_in_flight:
                     self._undoing.setdefault(effect, Job(effect, now))
             case PatchStatus(key=key):
@@ -209,7 +211,7 @@ class Backlog:
         """Put a job back that failed for now and has not been superseded."""
         again = job._replace(attempt=job.attempt + 1)
         match job.effect:
-            case EvictPod() | LookUpOwner() as effect:
+            case EvictPod() | LookUpOwner() | MakeGroup() as effect:
                 self._undoing[effect] = again
             case PatchStatus(key=key):
                 self._statuses.add(key, again)
@@ -234,7 +236,7 @@ class Backlog:
             case BindPod():
                 self._binding -= 1
                 return
-            case EvictPod() | LookUpOwner() as effect:
+            case EvictPod() | LookUpOwner() | MakeGroup() as effect:
                 self._undoing_in_flight.discard(effect)
                 return
             case PatchStatus(key=key):
@@ -296,7 +298,7 @@ class Backlog:
             return None
         return self._take_undoing(next(iter(self._undoing)))
 
-    def _take_undoing(self, effect: EvictPod | LookUpOwner) -> Job:
+    def _take_undoing(self, effect: EvictPod | LookUpOwner | MakeGroup) -> Job:
         self._undoing_in_flight.add(effect)
         return self._undoing.pop(effect)
 

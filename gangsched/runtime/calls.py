@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, EvictionRefused, OwnerSeen, PodBound, PodEvicted
+from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, MakeGroup, PatchPodCondition, PatchStatus
+from gangsched.core.events import (
+    BindRefused,
+    EvictionRefused,
+    GroupNotMade,
+    GroupSeen,
+    OwnerSeen,
+    PodBound,
+    PodEvicted,
+)
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer
 
@@ -23,6 +31,10 @@ class Writes(Protocol):
 
     async def look_up_owner(self, effect: LookUpOwner) -> OwnerSeen | Unanswered:
         """Read the Job."""
+        ...
+
+    async def make_group(self, effect: MakeGroup) -> GroupSeen | GroupNotMade | None:
+        """Create the PodGroup; None if one of its name is there already, which a watch will show."""
         ...
 
     async def patch_status(self, effect: PatchStatus) -> Answer:

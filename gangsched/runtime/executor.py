@@ -16,6 +16,7 @@ from gangsched.core.effects import (
     EmitEvent,
     EvictPod,
     LookUpOwner,
+    MakeGroup,
     PatchPodCondition,
     PatchStatus,
     WithdrawBinding,
@@ -24,6 +25,8 @@ from gangsched.core.events import (
     BindRefused,
     Event,
     EvictionRefused,
+    GroupNotMade,
+    GroupSeen,
     OwnerSeen,
     Refused,
     StatusRefused,
@@ -38,7 +41,16 @@ from gangsched.runtime.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 
-_KINDS: tuple[type[Effect], ...] = (BindPod, EvictPod, LookUpOwner, PatchStatus, PatchPodCondition, EmitEvent)
+_KINDS: tuple[type[Effect], ...] = (
+    BindPod,
+    EvictPod,
+    LookUpOwner,
+    MakeGroup,
+    PatchStatus,
+    PatchPodCondition,
+    EmitEvent,
+)
+_OUTCOMES = {GroupSeen: Outcome.WRITTEN, GroupNotMade: Outcome.REFUSED, type(None): Outcome.STALE}
 # More than any back-off needs; without a limit the factor would in the end be too large for a float.
 _MOST_DOUBLINGS = 16
 
@@ -50,9 +62,9 @@ def _later(delay_s: float, action: Callable[[], None]) -> Timer:
 class Executor:
     """A fixed set of workers that send writes in the order of `Backlog`.
 
-    A binding or eviction is sent once; its answer goes to the inbox and the machine decides. The other writes are
-    retried here up to `attempts` times with full-jitter back-off while the server is unavailable, a look-up of an owner
-    until it is answered, because the machine waits for it.
+    A binding, an eviction or a PodGroup to be made is sent once; its answer goes to the inbox and the machine decides.
+    The other writes are retried here up to `attempts` times with full-jitter back-off while the server is unavailable,
+    a look-up of an owner until it is answered, because the machine waits for it.
 
     `allowed` is asked immediately before anything is sent. Once it says no, what was decided is forgotten and nothing
     is posted: another process may lead already.
@@ -201,6 +213,8 @@ class Executor:
                 await self._evict(effect)
             case LookUpOwner() as effect:
                 self._answered_owner(job, effect, await self._writes.look_up_owner(effect))
+            case MakeGroup() as effect:
+                await self._make(effect)
             case PatchStatus() as effect:
                 self._answered_status(job, effect, await self._writes.patch_status(effect))
             case PatchPodCondition() as effect:
@@ -235,6 +249,16 @@ class Executor:
         else:
             _log.info("evicted", extra={"pod": pod})
         self._post((answer,))
+
+    async def _make(self, effect: MakeGroup) -> None:
+        answer = await self._writes.make_group(effect)
+        self._metrics.written(type(effect).__name__, _OUTCOMES[type(answer)].value)
+        if isinstance(answer, GroupSeen):
+            _log.info("made a PodGroup, in which places of a group stand", extra={"podgroup": str(effect.key)})
+        elif answer is not None:
+            _log.warning("a PodGroup was not made", extra={"podgroup": str(effect.key), "answer": answer.message})
+        if answer is not None:
+            self._post((answer,))
 
     def _answered_owner(self, job: Job, effect: LookUpOwner, answer: OwnerSeen | Unanswered) -> None:
         kind = type(effect).__name__

@@ -7,16 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.api.conversion import group_from_object
+from gangsched.api.conversion import group_from_object, made_group
 from gangsched.core.model import (
     Group,
     GroupKey,
     GroupSpec,
     GroupStatus,
+    NodeTerm,
     OnDegraded,
     Preference,
+    Requirement,
     Role,
+    Shape,
     TimeoutPolicy,
+    Toleration,
     Topology,
 )
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
@@ -46,6 +50,22 @@ def test_the_minimal_group_has_the_defaults():
     assert group_from_object(MINIMAL).spec == GroupSpec(min_member=1)
 
 
+WORKER = Shape(
+    requests=(("cpu", 4000), ("example.com/x", 1000), ("memory", 16 * 2**30), ("nvidia.com/gpu", 1)),
+    node_selector=(("kubernetes.io/arch", "amd64"),),
+    node_affinity=(
+        NodeTerm(
+            expressions=(Requirement("gpu", "In", ("h200",)),),
+            fields=(Requirement("metadata.name", "NotIn", ("node-1",)),),
+        ),
+    ),
+    tolerations=(
+        Toleration(operator="Exists"),
+        Toleration(key="nvidia.com/gpu", operator="Equal", value="yes", effect="NoExecute"),
+    ),
+)
+
+
 def test_the_full_group_is_read_whole():
     assert group_from_object(FULL).spec == GroupSpec(
         min_member=6,
@@ -53,41 +73,28 @@ def test_the_full_group_is_read_whole():
         max_schedule_time_s=5400.0,
         timeout_policy=TimeoutPolicy.FAIL,
         priority=1_000_000_000,
-        roles=(Role("launcher", 1, 1), Role("worker_2.a", 5, None)),
+        roles=(Role("launcher", 1, 1), Role("worker_2.a", 5, None, WORKER)),
         strategy="example.com/my-strategy",
         prefer=(Preference("rack", "Descending"), Preference("tier", values=("gold", ""))),
         on_degraded=OnDegraded.RESTART,
         topology=Topology("topology.kubernetes.io/zone", required=False),
-        not_built=("spec.roles[].template",),
     )
+
+
+def test_a_group_that_is_made_is_read_back_as_it_was_meant():
+    spec = GroupSpec(
+        min_member=6, max_schedule_time_s=5400.0, roles=(Role("driver", 1), Role("executor", 5, 7, WORKER))
+    )
+    made = made_group(GroupKey("default", "app"), spec, owner="driver", owner_uid="uid-1")
+    read = group_from_object(made)
+    assert (read.key, read.spec, read.made) == (GroupKey("default", "app"), spec, True)
+    assert made["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Pod", "name": "driver", "uid": "uid-1"},
+    ]
 
 
 def test_the_priority_class_is_read():
     assert spec_of(priorityClassName="high").priority_class == "high"
-
-
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({}, ()),
-        ({"roles": [{"name": "a", "minMember": 1}]}, ()),
-        ({"roles": [{"name": "a"}, {"name": "b", "template": {}}]}, ("spec.roles[].template",)),
-        ({"placement": {}}, ()),
-        ({"placement": {"strategy": "Pack"}}, ()),
-        ({"placement": {"strategy": "Spread"}}, ()),
-        ({"placement": {"strategy": "MinimalFragmentation"}}, ()),
-        ({"placement": {"strategy": "BestFit"}}, ()),
-        ({"placement": {"strategy": "MostUsed"}}, ()),
-        ({"placement": {"strategy": "example.com/x"}}, ()),
-        ({"placement": {"topology": {"key": "zone"}}}, ()),
-        ({"placement": {"prefer": [{"key": "zone", "order": "Ascending"}]}}, ()),
-        ({"placement": {"prefer": []}}, ()),
-        ({"onDegraded": "Restart"}, ()),
-        ({"onDegraded": "Ignore"}, ()),
-    ],
-)
-def test_fields_that_are_not_built_are_named_where_they_are_used(fields, named):
-    assert spec_of(**fields).not_built == named
 
 
 @pytest.mark.parametrize(

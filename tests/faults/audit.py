@@ -275,11 +275,9 @@ def _kept_waiting(view: _View) -> bool:
         return not view.bound and len(view.live) < (view.minimum or 0)
     if group_from_object(view.group).error:
         return True
-    spec = group_from_object(view.group).spec
-    refused_by_name = spec is not None and bool(spec.not_built)
     final = view.group["spec"].get("timeoutPolicy") == "Fail" and _failed_by_clock(view.group)
     roles = {"", *(role["name"] for role in view.group["spec"].get("roles", []))}
-    return refused_by_name or final or any(role_of(pod) not in roles for pod in view.live)
+    return final or any(role_of(pod) not in roles for pod in view.live)
 
 
 def _failed_by_clock(group: Json) -> bool:

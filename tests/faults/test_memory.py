@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import gangsched
-from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
+from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, MakeGroup, PatchPodCondition, PatchStatus
 from gangsched.core.events import (
     BindRefused,
     Event,
@@ -148,6 +148,9 @@ class Rig:
 
     async def look_up_owner(self, _: LookUpOwner) -> Unanswered:
         return Unanswered("nobody knows")
+
+    async def make_group(self, _: MakeGroup) -> None:
+        return None
 
 
 def load(number: int) -> list[Pod | Group]:

@@ -225,12 +225,6 @@ BAD_INPUT = {
         "InvalidDeclaration",
         "gangsched.io/min-member",
     ),
-    "a field that is not built yet": (
-        {"roles": [{"name": "worker", "template": {}}]},
-        {},
-        "NotSupported",
-        "spec.roles[].template",
-    ),
     "a strategy that is not installed": (
         {"placement": {"strategy": "example.com/magic"}},
         {},

@@ -5,20 +5,23 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, EvictionRefused, Refused, Spared
-from gangsched.core.model import GroupKey, GroupStatus
+from gangsched.api.conversion import made_group
+from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, MakeGroup, PatchPodCondition, PatchStatus
+from gangsched.core.events import BindRefused, EvictionRefused, GroupNotMade, GroupSeen, Refused, Spared
+from gangsched.core.model import GroupKey, GroupSpec, GroupStatus, Role
 from gangsched.kube.credentials import Connection
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.session import ApiSession
-from gangsched.kube.writes import Answer, ApiWrites, Outcome, emit_event, patch_condition, patch_status
+from gangsched.kube.writes import Answer, ApiWrites, Outcome, emit_event, make_group, patch_condition, patch_status
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 POD_PATH = "/api/v1/namespaces/team/pods/a-0"
 STATUS_PATH = "/apis/gangsched.io/v1alpha1/namespaces/team/podgroups/g/status"
+GROUPS_PATH = "/apis/gangsched.io/v1alpha1/namespaces/team/podgroups"
 EVENTS_PATH = "/apis/events.k8s.io/v1/namespaces/team/events"
 BIND = BindPod(uid="u1", namespace="team", name="a-0", node="n1")
 STATUS = PatchStatus(key=GroupKey("team", "g"), uid="g1", status=GroupStatus(phase="Queued", members=3))
+MAKE = MakeGroup(GroupKey("team", "g"), GroupSpec(min_member=5, roles=(Role("driver", 1),)), "driver", "d1")
 CONDITION = PatchPodCondition(uid="u1", namespace="team", name="a-0", reason="GangIncomplete", message="1 more")
 EVENT = EmitEvent(
     kind="PodGroup", namespace="team", name="g", uid="g1", type="Normal", reason="Scheduled", action="Bind", note="n"
@@ -38,6 +41,7 @@ async def test_a_server_that_is_not_there_makes_every_write_unavailable() -> Non
     bound = await writes.bind(BIND)
     evicted = await writes.evict(EvictPod(uid="u1", namespace="team", name="a-0"))
     owner = await writes.look_up_owner(LookUpOwner(uid="j1", namespace="team", name="job"))
+    made = await writes.make_group(MAKE)
     answers = [await writes.patch_status(STATUS), await writes.patch_condition(CONDITION), await writes.emit(EVENT)]
     await session.close()
     assert isinstance(bound, BindRefused)
@@ -46,7 +50,39 @@ async def test_a_server_that_is_not_there_makes_every_write_unavailable() -> Non
     assert isinstance(evicted, EvictionRefused)
     assert (evicted.why, evicted.message) == (Spared.UNAVAILABLE, bound.message)
     assert owner == Unanswered(bound.message)
+    assert isinstance(made, GroupNotMade)
     assert [answer.outcome for answer in answers] == [Outcome.UNAVAILABLE] * 3
+
+
+async def test_a_group_is_made_and_read_back_as_it_was_answered() -> None:
+    api = FakeApi()
+    made = made_group(MAKE.key, MAKE.spec, owner="driver", owner_uid="d1")
+    answer = {**made, "metadata": {**made["metadata"], "uid": "g9", "resourceVersion": "7"}}
+    api.answer("POST", GROUPS_PATH, body(answer, code=201))
+    async with serving(api) as session:
+        seen = await make_group(session, MAKE)
+    assert isinstance(seen, GroupSeen)
+    assert (seen.group.key, seen.group.uid, seen.group.spec, seen.group.made) == (MAKE.key, "g9", MAKE.spec, True)
+    assert api.asked[0].body == made
+
+
+async def test_a_group_that_is_there_already_is_left_to_the_watch() -> None:
+    api = FakeApi()
+    api.answer("POST", GROUPS_PATH, status(409, "already exists"))
+    async with serving(api) as session:
+        assert await make_group(session, MAKE) is None
+
+
+@pytest.mark.parametrize("code", [403, 422, 429, 500])
+async def test_a_group_that_is_not_made_says_why(code: int) -> None:
+    api = FakeApi()
+    api.answer("POST", GROUPS_PATH, status(code, "because"))
+    async with serving(api) as session:
+        found = await make_group(session, MAKE)
+    assert isinstance(found, GroupNotMade)
+    assert found.key == MAKE.key
+    assert "the PodGroup g, in which its places must stand, was not created" in found.message
+    assert found.message.endswith("because")
 
 
 async def test_a_status_is_written_as_a_merge_patch_of_the_whole() -> None:

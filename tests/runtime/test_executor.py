@@ -14,6 +14,7 @@ from gangsched.core.effects import (
     EmitEvent,
     EvictPod,
     LookUpOwner,
+    MakeGroup,
     PatchPodCondition,
     PatchStatus,
     WithdrawBinding,
@@ -22,6 +23,8 @@ from gangsched.core.events import (
     BindRefused,
     Event,
     EvictionRefused,
+    GroupNotMade,
+    GroupSeen,
     OwnerSeen,
     PodBound,
     PodEvicted,
@@ -30,7 +33,7 @@ from gangsched.core.events import (
     StatusRefused,
     StatusWritten,
 )
-from gangsched.core.model import GroupKey, GroupStatus, Reservation
+from gangsched.core.model import Group, GroupKey, GroupSpec, GroupStatus, Reservation
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer, Outcome
 from gangsched.runtime.executor import Executor
@@ -59,6 +62,7 @@ def condition(reason: str) -> PatchPodCondition:
 
 
 LOOK_UP = LookUpOwner(uid="j", namespace="ns", name="job")
+MAKE = MakeGroup(key=KEY, spec=GroupSpec(min_member=5), owner="driver", owner_uid="d")
 UNANSWERED = Unanswered("503")
 EVENT = EmitEvent(kind="Pod", namespace="ns", name="p", uid="p", type="Normal", reason="R", action="A", note="")
 
@@ -135,12 +139,12 @@ class Rig:
         self.calls.put_nowait(call)
         return await call.answer
 
-    bind = evict = look_up_owner = patch_status = patch_condition = emit = _call
+    bind = evict = look_up_owner = make_group = patch_status = patch_condition = emit = _call
 
     async def sent(self) -> Call:
         return await asyncio.wait_for(self.calls.get(), 10)
 
-    async def sent_and_answered(self, answer: Event | Answer | Unanswered) -> Effect:
+    async def sent_and_answered(self, answer: Event | Answer | Unanswered | None) -> Effect:
         call = await self.sent()
         call.answer.set_result(answer)
         return call.effect
@@ -165,6 +169,32 @@ async def running(*, slots: int = SLOTS) -> AsyncIterator[Rig]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+class TestGroupsToBeMade:
+    @pytest.mark.parametrize(
+        ("answer", "result"),
+        [
+            (GroupSeen(Group(KEY, "g", "1", 1, 0.0, MAKE.spec, made=True)), "Written"),
+            (GroupNotMade(KEY, "forbidden"), "Refused"),
+        ],
+    )
+    async def test_the_answer_is_posted_and_counted_and_nothing_is_sent_again(self, answer, result):
+        async with running() as rig:
+            rig.executor.submit([MAKE, MAKE])
+            assert await rig.sent_and_answered(answer) == MAKE
+            await rig.until_posted(1)
+            await rig.settle()
+            assert rig.calls.empty()
+            assert rig.posted == [answer]
+            assert f'gangsched_writes_total{{kind="MakeGroup",result="{result}"}} 1.0' in rig.metrics.render().decode()
+
+    async def test_one_that_is_there_already_is_left_to_the_watch(self):
+        async with running() as rig:
+            rig.executor.submit([MAKE])
+            await rig.sent_and_answered(None)
+            await rig.settle()
+            assert rig.posted == []
 
 
 class TestBindings:
@@ -357,7 +387,7 @@ class TestOwners:
 
 
 class TestTheRightToWrite:
-    @pytest.mark.parametrize("effect", [bind("a"), evict("a"), LOOK_UP, status(1), condition("X"), EVENT])
+    @pytest.mark.parametrize("effect", [bind("a"), evict("a"), LOOK_UP, MAKE, status(1), condition("X"), EVENT])
     async def test_without_it_nothing_is_sent_or_posted_and_it_is_said_once(self, effect, caplog):
         async with running() as rig:
             rig.may_write = False

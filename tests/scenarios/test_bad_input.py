@@ -100,13 +100,6 @@ CASES = [
         id="unsupported constraint of a pod",
     ),
     pytest.param(
-        [group("a", min_member=2, not_built=("spec.roles[].template",)), *pods("a", 2)],
-        "NotSupported",
-        "does not support spec.roles[].template yet: remove it",
-        fixed_spec(not_built=()),
-        id="field not built yet",
-    ),
-    pytest.param(
         [group("a", min_member=2, strategy="acme.example/best"), *pods("a", 2)],
         "StrategyUnknown",
         "The placement strategy acme.example/best is not installed: install the plug-in",

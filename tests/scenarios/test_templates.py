@@ -1,0 +1,351 @@
+"""`roles[].template`: places are held for members that do not exist yet (contract rules 11 and 12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.effects import PatchStatus
+from gangsched.core.model import Group, OnDegraded, Pod, PodPhase, Role, TimeoutPolicy
+from tests.builders import group, node, pod, shape
+from tests.harness import Harness
+
+TIME_S = 120.0
+
+
+def app(**spec: Any) -> Group:
+    """A driver and four executors of 2 CPU each."""
+    roles = (Role("driver", 1), Role("executor", 4, template=shape(2)))
+    return group("a", min_member=5, roles=roles, max_schedule_time_s=TIME_S, **spec)
+
+
+def driver(**fields: Any) -> Pod:
+    return pod("driver", role="driver", **fields)
+
+
+def executors(count: int, *, first: int = 0, **fields: Any) -> list[Pod]:
+    return [pod(f"exec-{number}", role="executor", cpu=2, **fields) for number in range(first, first + count)]
+
+
+def plain(count: int, **fields: Any) -> list[Pod]:
+    return [pod(f"plain-{number}", group="", **fields) for number in range(count)]
+
+
+def holding(**nodes: int) -> Harness:
+    """The app with its driver bound and all four places held."""
+    harness = Harness()
+    harness.add(*(node(name, cpu=cpu) for name, cpu in (nodes or {"n1": 5, "n2": 4}).items()))
+    harness.add(app(), driver())
+    harness.settle()
+    assert harness.bound() == ["default/driver"]
+    return harness
+
+
+def places(harness: Harness) -> dict[str, int]:
+    """How many places the status says are held on each node for members that do not exist."""
+    reservation = harness.status("default/a").reservation
+    if reservation is None:
+        return {}
+    return {place.node: place.count - len(place.pods) for place in reservation.placements if place.role == "executor"}
+
+
+def test_the_driver_is_bound_once_places_for_all_executors_are_durable():
+    harness = Harness()
+    harness.add(node("n1", cpu=5), node("n2", cpu=4), app(), driver())
+    harness.step()
+    assert not harness.bound()
+    harness.settle()
+    assert harness.bound() == ["default/driver"]
+    assert sum(places(harness).values()) == 4
+    held_since = harness.now
+    harness.wait(2)
+    status = harness.status("default/a")
+    assert (status.phase, status.bound, harness.condition("default/a").reason) == ("Reserved", 1, "PlacesHeld")
+    assert "1 of 5 members are bound and 4 places are held for those to come" in harness.condition("default/a").message
+    assert status.reservation is not None
+    assert status.reservation.expires == held_since + TIME_S
+
+
+def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused_whole():
+    harness = Harness()
+    harness.add(node("n1", cpu=4), node("n2", cpu=4), app(), driver())
+    harness.wait(2)
+    assert not harness.bound()
+    assert harness.status("default/a").reservation is None
+    assert "Only 4 of 5 members fit" in harness.condition("default/a").message
+    harness.wait(10 * TIME_S)
+    assert harness.status("default/a").phase == "Queued", "the clock runs only while places are held"
+    harness.add(node("n3", cpu=2))
+    harness.settle()
+    assert harness.bound() == ["default/driver"]
+
+
+def test_of_two_apps_larger_together_than_the_cluster_exactly_one_is_begun():
+    harness = Harness()
+    harness.add(node("n1", cpu=9), app(), driver())
+    harness.add(
+        group("b", min_member=5, roles=(Role("driver", 1), Role("executor", 4, template=shape(2)))),
+        pod("driver-b", group="b", role="driver"),
+    )
+    harness.wait(5)
+    assert harness.bound() == ["default/driver"]
+    assert "Held by default/a (cpu 9)" in harness.condition("default/b").message
+
+
+def test_executors_take_their_places_although_others_wait_for_the_room():
+    harness = holding()
+    harness.add(*plain(20, priority=1000))
+    harness.wait(10)
+    assert harness.bound() == ["default/driver"]
+    held = places(harness)
+    harness.add(*executors(4, created=harness.now))
+    harness.settle()
+    assert len(harness.bound("default/exec-")) == 4
+    on = [harness.pod(name).node for name in harness.bound("default/exec-")]
+    assert {name: on.count(name) for name in held} == held
+    assert harness.status("default/a").phase == "Scheduled"
+    assert harness.status("default/a").reservation is None
+
+
+def test_executors_that_exist_already_are_bound_with_the_driver_and_the_rest_is_held():
+    harness = Harness()
+    harness.add(node("n1", cpu=9), app(), driver(), *executors(2))
+    harness.settle()
+    assert len(harness.bound()) == 3
+    assert sum(places(harness).values()) == 2
+
+
+def test_places_that_nobody_takes_are_released_at_expiry_and_the_group_is_degraded():
+    harness = holding()
+    harness.add(*executors(1))
+    harness.wait(TIME_S + 1)
+    status = harness.status("default/a")
+    assert (status.phase, status.reservation, status.scheduled_time) == ("Degraded", None, 0.0)
+    assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
+    told = harness.condition("default/a")
+    assert (told.status, told.reason) == (False, "MembersMissing")
+    assert "2 of 5 members are bound; the others had not come within 120s" in told.message
+    assert len(harness.events("MembersMissing")) == 1
+    harness.add(*plain(1, cpu=4))
+    harness.settle()
+    assert "default/plain-0" in harness.bound(), "the room is free for others"
+    assert not harness.evicted
+    harness.delete("default/plain-0")
+    harness.add(*executors(3, first=1))
+    harness.settle()
+    assert len(harness.bound()) == 5
+    assert (harness.status("default/a").phase, harness.condition("default/a").status) == ("Scheduled", True)
+
+
+def test_under_fail_the_group_has_failed_at_expiry_and_who_is_bound_stays():
+    harness = holding()
+    harness.change_spec("default/a", timeout_policy=TimeoutPolicy.FAIL)
+    harness.wait(TIME_S + 60)
+    assert (harness.status("default/a").phase, places(harness)) == ("Failed", {})
+    assert harness.bound() == ["default/driver"]
+    assert not harness.evicted
+    harness.add(*executors(1))
+    harness.wait(5)
+    assert harness.bound() == ["default/driver"]
+    assert harness.pod("default/exec-0").told_reason == "GangFailed"
+
+
+def test_a_member_that_does_not_fit_its_place_is_placed_elsewhere_and_an_event_says_so():
+    harness = holding()
+    harness.add(node("big", cpu=16))
+    harness.add(pod("exec-0", role="executor", cpu=8), *executors(3, first=1))
+    harness.settle()
+    assert len(harness.bound()) == 5
+    assert harness.pod("default/exec-0").node == "big"
+    (event,) = harness.events("TemplateMismatch")
+    assert (event.name, event.type) == ("exec-0", "Warning")
+    assert harness.status("default/a").reservation is None
+
+
+def test_a_member_that_fits_nowhere_keeps_a_place_until_it_does():
+    harness = holding()
+    harness.add(pod("exec-0", role="executor", cpu=8), *plain(3))
+    harness.wait(5)
+    assert harness.bound() == ["default/driver"]
+    assert sum(places(harness).values()) == 4
+    assert harness.pod("default/exec-0").told_reason == "Unschedulable"
+    assert len(harness.events("TemplateMismatch")) == 1
+    harness.add(*executors(4, first=1))
+    harness.settle()
+    assert len(harness.bound("default/exec-")) == 4
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_a_restart_holds_the_places_that_nobody_has_taken_until_they_expire():
+    harness = holding()
+    harness.add(*executors(1))
+    harness.settle()
+    harness.add(*plain(20))
+    harness.wait(30)
+    before = places(harness)
+    harness.restart()
+    harness.settle()
+    assert len(harness.bound()) == 2
+    assert places(harness) == before
+    assert sum(before.values()) == 3
+    harness.add(*executors(3, first=1))
+    harness.settle()
+    assert len(harness.bound("default/exec-")) == 4
+
+
+def test_a_restart_does_not_hold_a_place_for_a_member_that_came_while_nobody_looked():
+    harness = holding()
+    (first,) = executors(1)
+    harness.add(first)
+    harness.settle()
+    # What the status said before the member took its place.
+    reserved = next(
+        effect.status
+        for effect in harness.effects
+        if isinstance(effect, PatchStatus) and effect.status.reservation is not None
+    )
+    group_before = harness.group("default/a")
+    harness.groups[group_before.key] = replace(group_before, status=reserved)
+    harness.restart()
+    harness.wait(2)
+    assert sum(places(harness).values()) == 3
+
+
+def test_a_restart_after_the_expiry_does_not_hold_anything_again():
+    harness = holding()
+    harness.wait(TIME_S + 1)
+    harness.restart()
+    harness.wait(3)
+    assert (harness.status("default/a").phase, places(harness)) == ("Degraded", {})
+    harness.add(*executors(4))
+    harness.settle()
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_a_driver_that_is_gone_takes_its_places_with_it():
+    harness = holding()
+    harness.add(*plain(9))
+    harness.delete("default/driver")
+    harness.settle()
+    assert len(harness.bound("default/plain-")) == 9
+
+
+def test_a_deleted_group_releases_its_places_and_leaves_who_is_bound():
+    harness = holding()
+    harness.delete_group("default/a")
+    harness.add(*plain(8))
+    harness.wait(60)
+    assert len(harness.bound("default/plain-")) == 8
+    assert "default/driver" in harness.bound()
+    assert not harness.evicted
+
+
+@pytest.mark.parametrize("loss", ["gone", "cordoned", "taken by another scheduler"])
+def test_a_place_whose_node_is_no_longer_good_is_held_on_another_first_of_all(loss):
+    harness = holding(n1=5, n2=4)
+    harness.add(*plain(20, priority=1000))
+    harness.settle()
+    free = "n2" if harness.pod("default/driver").node == "n1" else "n1"
+    if loss == "gone":
+        harness.delete_node(free)
+    elif loss == "cordoned":
+        harness.add(node(free, cpu=4 if free == "n2" else 5, unschedulable=True))
+    else:
+        harness.add(pod("other", group="", scheduler="default-scheduler", cpu=4, node=free))
+    harness.settle()
+    harness.add(node("n3", cpu=4))
+    harness.settle()
+    assert sum(places(harness).values()) == 4
+    assert "n3" in places(harness)
+    assert free not in places(harness)
+
+
+def test_a_lowered_minimum_gives_places_back():
+    harness = holding()
+    harness.add(*plain(20))
+    roles = (Role("driver", 1), Role("executor", 2, template=shape(2)))
+    harness.change_spec("default/a", min_member=3, roles=roles)
+    harness.wait(2)
+    assert sum(places(harness).values()) == 2
+    assert len(harness.bound("default/plain-")) == 4
+
+
+def test_one_role_with_a_template_stands_for_the_rest_of_min_member_too():
+    harness = Harness()
+    harness.add(node("n1", cpu=5))
+    harness.add(group("a", min_member=5, roles=(Role("worker", template=shape(1)),)), pod("w-0", role="worker"))
+    harness.wait(2)
+    assert harness.bound() == ["default/w-0"]
+    reservation = harness.status("default/a").reservation
+    assert reservation is not None
+    assert [(place.role, place.count, place.pods) for place in reservation.placements] == [("worker", 4, ())]
+
+
+def test_a_role_without_a_template_must_exist_before_anything_is_held():
+    harness = Harness()
+    harness.add(node("n1", cpu=64), app(), *executors(1))
+    harness.wait(2)
+    assert not harness.bound()
+    assert harness.condition("default/a").reason == "GangIncomplete"
+    assert "missing by role: 1 of role driver" in harness.condition("default/a").message
+
+
+def scheduled() -> Harness:
+    harness = holding()
+    harness.add(*executors(4))
+    harness.settle()
+    assert harness.status("default/a").phase == "Scheduled"
+    harness.run_pods()
+    harness.settle()
+    return harness
+
+
+@pytest.mark.parametrize("end", ["failed", "deleted"])
+def test_the_place_of_a_lost_executor_is_held_for_its_replacement(end):
+    harness = scheduled()
+    harness.add(*plain(20, priority=1000))
+    harness.settle()
+    if end == "failed":
+        harness.change("default/exec-2", phase=PodPhase.FAILED)
+    else:
+        harness.delete("default/exec-2")
+    harness.wait(10)
+    assert not harness.bound("default/plain-")
+    assert sum(places(harness).values()) == 1
+    harness.add(*executors(1, first=4))
+    harness.settle()
+    assert "default/exec-4" in harness.bound()
+    assert harness.status("default/a").reservation is None
+
+
+def test_the_place_of_a_lost_executor_is_released_when_none_comes_in_time():
+    harness = scheduled()
+    harness.add(*plain(20))
+    harness.delete("default/exec-2")
+    harness.wait(TIME_S - 1)
+    assert not harness.bound("default/plain-")
+    harness.wait(2)
+    assert len(harness.bound("default/plain-")) == 2
+    assert (harness.status("default/a").phase, places(harness)) == ("Degraded", {})
+    harness.wait(3 * TIME_S)
+    assert places(harness) == {}
+
+
+@pytest.mark.parametrize("policy", [OnDegraded.IGNORE, OnDegraded.RESTART])
+def test_no_place_is_held_for_a_lost_member_of_a_group_that_does_not_repair(policy):
+    harness = scheduled()
+    harness.change_spec("default/a", on_degraded=policy)
+    harness.delete("default/exec-2")
+    harness.settle()
+    assert places(harness) == {}
+
+
+def test_more_places_than_can_be_remembered_are_refused_by_name():
+    harness = Harness()
+    roles = (Role("executor", 2**31 - 1, template=shape(1)),)
+    harness.add(node("n1"), group("a", min_member=1, roles=roles), pod("exec-0", role="executor"))
+    harness.wait(2)
+    assert harness.condition("default/a").reason == "NotSupported"
+    assert "lower the minimum, or remove the templates" in harness.condition("default/a").message
