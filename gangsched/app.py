@@ -22,7 +22,7 @@ from gangsched.core.duration import parse_duration
 from gangsched.core.events import Synced
 from gangsched.core.machine import Machine
 from gangsched.core.model import Group
-from gangsched.kube.dialects.table import chosen
+from gangsched.kube.dialects.table import Dialects, chosen
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, CrdMissing, Garbled, KubeError, NoCredentials
 from gangsched.kube.lease import LeaseClient, own_namespace
 from gangsched.kube.reflector import Reflector
@@ -146,7 +146,7 @@ class _Shell:
         )
         self._reflectors = tuple(
             Reflector(session, resource, self._inbox.post, observer=self._metrics)
-            for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(chosen(settings.dialects, settings.pfnet)))
+            for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(_dialects(settings)))
         )
         self._health = Health(self._metrics, alive=self._why_not_alive, ready=self._why_not_ready, role=self._role)
         self._crd_there = False
@@ -337,6 +337,10 @@ class _Shell:
         if self._leadership is None:
             return "acting without leader election"
         return "leading" if self._engine.synced else f"standby; the leader is {self._leadership.leader or 'not known'}"
+
+
+def _dialects(settings: Settings) -> Dialects:
+    return chosen(settings.dialects, settings.pfnet, settings.spark, in_turn=settings.fifo.spark_drivers)
 
 
 def _take_signals(stop: asyncio.Event) -> None:

@@ -10,7 +10,8 @@ from gangsched.core.gang import Gang
 from gangsched.core.life import Assessment
 from gangsched.core.machine import Machine
 from gangsched.core.model import GroupKey
-from gangsched.core.queue import OrderKey, Queue, order_key
+from gangsched.core.queue import Queue, order_key
+from gangsched.core.turns import OrderKey
 from gangsched.core.verdict import message_of, reason_of
 
 

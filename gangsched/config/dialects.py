@@ -11,7 +11,9 @@ from pydantic_core import PydanticCustomError
 from gangsched.config.part import Part
 from gangsched.core.duration import LONGEST_S
 
-DialectName = Literal["gangsched", "pfnet", "kueue", "koordinator", "scheduler-plugins", "yunikorn"]
+DialectName = Literal[
+    "gangsched", "palantir", "cosmin", "pfnet", "kueue", "koordinator", "scheduler-plugins", "yunikorn"
+]
 NAMES: tuple[DialectName, ...] = get_args(DialectName)
 """All of them, in the order in which they are asked."""
 

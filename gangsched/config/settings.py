@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from gangsched.config.dialects import NAMES, DialectName, Pfnet
 from gangsched.config.part import Part
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
+from gangsched.config.spark import Fifo, Spark
 from gangsched.core.duration import parse_duration
 from gangsched.core.policy import Policy
 
@@ -145,6 +146,10 @@ class Settings(Part):
         "dialect that is left out mean nothing, and its pods are scheduled one by one; that goes for `gangsched` too.",
     )
     pfnet: Pfnet = Field(default_factory=Pfnet, description="What the dialect pfnet needs to be told.")
+    spark: Spark = Field(default_factory=Spark, description="Where Spark applications of the dialect palantir go.")
+    fifo: Fifo = Field(
+        default_factory=Fifo, description="Instance groups, in which nobody overtakes an earlier group that waits."
+    )
     default_max_schedule_time: Duration = Field(
         default="60s",
         description="maxScheduleTime of groups that do not set it, as a duration from 1s to 168h. Shorter: waiting "
@@ -211,6 +216,7 @@ class Settings(Part):
             seed=seed,
             strategies=strategies,
             gpu_strategy=self.gpu_strategy,
+            turns=self.fifo.rules(),
         )
 
     @property
@@ -220,7 +226,13 @@ class Settings(Part):
         return host.strip("[]"), int(port)
 
 
-_PARTS: Mapping[str, type[Part]] = {"backoff": Backoff, "leaderElection": LeaderElection, "pfnet": Pfnet}
+_PARTS: Mapping[str, type[Part]] = {
+    "backoff": Backoff,
+    "leaderElection": LeaderElection,
+    "pfnet": Pfnet,
+    "spark": Spark,
+    "fifo": Fifo,
+}
 
 
 def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None) -> Settings:

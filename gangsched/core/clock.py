@@ -27,7 +27,7 @@ def keep_clock(
         if not gang.undone or now >= run.backoff_until:
             run.backoff_until = 0.0
         gang.complaint = ""
-        gang.refusal = None
+        gang.refusal = gang.held_up_by = None
         return False
     gang.complete_since = gang.complete_since or now
     if run.backoff_until:

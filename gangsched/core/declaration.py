@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from gangsched.core.gang import Gang
-from gangsched.core.model import OWN_DIALECT, OWN_KEYS, Declaration, GroupSpec, Keys, Pod, Role
-from gangsched.core.policy import Policy
+from gangsched.core.model import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupSpec, Keys, Pod, Role, Shape
+from gangsched.core.policy import Policy, TurnRules
 from gangsched.core.reasons import Reason
 from gangsched.core.strategies import GPU_SUFFIX, PACK, Strategy
 
@@ -36,7 +36,8 @@ class Terms:
     """The gang's declaration as it applies: `created` orders by age, `source` says how it was declared.
 
     `strategy` is the one that the spec names, Pack where it is not known. Each time-out lasts up to `jitter_s` longer;
-    `keys` say where its pods declare it.
+    `keys` say where its pods declare it. In `instance_group`, if not empty, nobody overtakes the group once it is
+    `in_turn_after_s` old.
     """
 
     spec: GroupSpec
@@ -47,6 +48,8 @@ class Terms:
     strategy: Strategy = PACK
     jitter_s: float = 0.0
     keys: Keys = OWN_KEYS
+    instance_group: str = ""
+    in_turn_after_s: float = 0.0
 
 
 NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_schedule_time_s=float("inf"), source="")
@@ -77,6 +80,7 @@ def resolve(
     ours = group is not None and group.spec is not None and group.spec.max_schedule_time_s is not None
     defaults = [say.default_time_s for say in says if say.default_time_s is not None]
     default_s = max(defaults, default=policy.default_max_schedule_time_s)
+    line = _instance_group(members, says, policy.turns)
     terms = Terms(
         spec=spec,
         priority=min(priority, policy.max_priority),
@@ -86,6 +90,8 @@ def resolve(
         strategy=policy.strategies.get(spec.strategy, PACK),
         jitter_s=0.0 if ours else max([say.jitter_s for say in says], default=0.0),
         keys=says[0].keys if says else OWN_KEYS,
+        instance_group=line,
+        in_turn_after_s=policy.turns.after_s_by_group.get(line, policy.turns.after_s),
     )
     if hindrance is None:
         hindrance = (
@@ -95,6 +101,32 @@ def resolve(
             or _unsupported(members)
         )
     return terms, hindrance
+
+
+def _instance_group(members: Sequence[Pod], says: Sequence[Declaration], rules: TurnRules) -> str:
+    """The instance group in which the group waits for its turn; empty if it does not."""
+    in_turn = next((say for say in says if say.in_turn), None)
+    if in_turn is None and not rules.groups:
+        return ""
+    asking = [pod for pod in members if in_turn is None or pod.declaration == in_turn]
+    found = asked_for(asking[0].shape, rules.label) if asking else ""
+    return found if in_turn is not None or found in rules.groups else ""
+
+
+def asked_for(shape: Shape, label: str) -> str:
+    """The one value of a node label that a pod asks for, by required affinity or else by nodeSelector; empty if none.
+
+    As palantir's scheduler reads the instance group of a driver.
+    """
+    required = {
+        requirement.values
+        for term in shape.node_affinity or ()
+        for requirement in term.expressions
+        if requirement.key == label and requirement.operator == "In"
+    }
+    if len(required) == 1 and len(values := required.pop()) == 1:
+        return values[0]
+    return dict(shape.node_selector).get(label, "")
 
 
 def said_minimum(says: Iterable[Declaration]) -> int | None:
@@ -142,7 +174,14 @@ def _declared(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]
         )
     if spec is None:
         roles = _shaped(lists[0], members) if len(lists) == 1 else ()
-        spec = GroupSpec(min_member=minima[0] if len(minima) == 1 else 1, roles=roles)
+        placing = says[0].placement if says else PACKED
+        spec = GroupSpec(
+            min_member=minima[0] if len(minima) == 1 else 1,
+            roles=roles,
+            strategy=placing.strategy,
+            prefer=placing.prefer,
+            topology=placing.topology,
+        )
     if spec.max_schedule_time_s is None and len(times) == 1:
         spec = replace(spec, max_schedule_time_s=times[0])
     return spec, hindrance

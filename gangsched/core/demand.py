@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gangsched.core.declaration import Terms
 from gangsched.core.gang import Census, Gang, role_of
-from gangsched.core.model import GroupSpec, OnDegraded, Pod
+from gangsched.core.model import GroupSpec, OnDegraded, Pod, Preference
 from gangsched.core.placement import Ask
 
 
@@ -55,6 +55,11 @@ class Need:
 def role_minima(spec: GroupSpec) -> dict[str, int]:
     """Each role's minimum."""
     return {role.name: role.min_member for role in spec.roles}
+
+
+def wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
+    """Each role's own wishes for nodes."""
+    return {role.name: role.prefer for role in spec.roles if role.prefer}
 
 
 def quorum_need(gang: Gang, census: Census, terms: Terms, *, known: bool = True) -> Need:
@@ -150,6 +155,7 @@ def want_of(
             role_needs=need.roles,
             strategy=terms.strategy,
             prefer=terms.spec.prefer,
+            wishes=wishes(terms.spec),
             topology=terms.spec.topology,
             own=Counter(_nodes_of(gang, census)),
             avoided=frozenset(gang.avoided),

@@ -162,7 +162,7 @@ def _end_run(gang: Gang) -> None:
             # It was we who evicted them: those made again go on where they were, and wait out the back-off.
             gang.run.backoff_until, gang.run.timeouts, gang.run.level = run.backoff_until, run.timeouts, run.level
     gang.transaction = gang.undo = None
-    gang.refusal = None
+    gang.refusal = gang.held_up_by = None
 
 
 def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, now: float) -> bool:
@@ -201,7 +201,7 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
     run.clock_start = run.backoff_until = 0.0
     run.failed_for_good = False
     gang.transaction = gang.undo = None
-    gang.refusal = None
+    gang.refusal = gang.held_up_by = None
     gang.complaint = gang.undone = ""
     return True
 

@@ -118,8 +118,15 @@ class Machine:
         self._members.dirty.update(dict.fromkeys(self._deadlines.take_due(now)))
         touched = self._advance_dirty(effects, now)
         self._queue.wake(self.gangs, self.cluster)
+        self._queue.wake_whose_turn_it_is(self.gangs, self.assessments, now)
         if self._queue.active:
-            decided = run_pass(self.cluster, self.gangs, self.assessments, self._queue.in_order())
+            decided = run_pass(
+                self.cluster,
+                self.gangs,
+                self.assessments,
+                self._queue.in_order(),
+                held_up_by=lambda key: self._queue.turns.held_up_by(key, self.gangs, self.assessments, now),
+            )
             effects += decided.effects
             self._refusals.update(decided.refusals)
             self._members.dirty.update(dict.fromkeys(decided.tried))

@@ -120,11 +120,41 @@ OWN_DIALECT = "gangsched"
 """The dialect that nobody else speaks: a pod that uses it means gangsched."""
 
 
+class Preference(Struct, frozen=True, gc=False, cache_hash=True):
+    """A wish for nodes by one of their labels: by `order` of its values, or by `values`, the most preferred first.
+
+    `order` is Ascending or Descending, and empty where there are `values`.
+    """
+
+    key: str
+    order: str = ""
+    values: tuple[str, ...] = ()
+
+
+class Topology(Struct, frozen=True, gc=False, cache_hash=True):
+    """All members in one domain of this node label; not `required`: several domains where one has no room for all."""
+
+    key: str
+    required: bool = True
+
+
+class Placing(Struct, frozen=True, gc=False, cache_hash=True):
+    """How nodes are chosen among those that take a member: by a strategy's name, by wishes, within a domain."""
+
+    strategy: str = "Pack"
+    prefer: tuple[Preference, ...] = ()
+    topology: Topology | None = None
+
+
+PACKED = Placing()
+
+
 class Role(Struct, frozen=True, gc=False, cache_hash=True):
     """A named part of a group with a minimum of its own.
 
     `template` is the shape of members that do not exist yet, for which places are held; None: there are none to hold.
-    `like_declarer`: its selectors and tolerations are those of the pod that declares it.
+    `like_declarer`: its selectors and tolerations are those of the pod that declares it. `prefer` are wishes for nodes
+    that come before the group's.
     """
 
     name: str
@@ -132,6 +162,7 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
     max_member: int | None = None
     template: Shape | None = None
     like_declarer: bool = False
+    prefer: tuple[Preference, ...] = ()
 
 
 class Keys(Struct, frozen=True, gc=False, cache_hash=True):
@@ -152,7 +183,8 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     `min_member` and `max_schedule_time_s` are None where the pod does not say. With `roles` the minimum is their sum,
     and one more for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s` longer;
     `default_time_s` is how long it lasts where nobody says, None for the operator's default.
-    `leading` is the role whose member's success is the group's, empty if all of the minimum must succeed.
+    `leading` is the role whose member's success is the group's, empty if all of the minimum must succeed. `placement`
+    is where members go unless a PodGroup says so. `in_turn`: groups of one instance group wait for each other's turn.
     `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
     where two dialects on the pod differ.
     """
@@ -169,6 +201,8 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     contradiction: str = ""
     keys: Keys = OWN_KEYS
     leading: str = ""
+    placement: Placing = PACKED
+    in_turn: bool = False
 
 
 class Owner(Struct, frozen=True, gc=False, cache_hash=True):
@@ -240,24 +274,6 @@ class OnDegraded(StrEnum):
     REPAIR = "Repair"
     RESTART = "Restart"
     IGNORE = "Ignore"
-
-
-class Preference(Struct, frozen=True, gc=False, cache_hash=True):
-    """A wish for nodes by one of their labels: by `order` of its values, or by `values`, the most preferred first.
-
-    `order` is Ascending or Descending, and empty where there are `values`.
-    """
-
-    key: str
-    order: str = ""
-    values: tuple[str, ...] = ()
-
-
-class Topology(Struct, frozen=True, gc=False, cache_hash=True):
-    """All members in one domain of this node label; not `required`: several domains where one has no room for all."""
-
-    key: str
-    required: bool = True
 
 
 class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):

@@ -8,12 +8,12 @@ blocks nobody (rule 7).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.core import bindings, places
 from gangsched.core.cluster import Cluster
-from gangsched.core.demand import further, role_minima
+from gangsched.core.demand import further, role_minima, wishes
 from gangsched.core.effects import BindPod
 from gangsched.core.gang import Gang, Transaction
 from gangsched.core.life import Assessment
@@ -38,15 +38,25 @@ def run_pass(
     gangs: Mapping[GroupKey, Gang],
     assessments: Mapping[GroupKey, Assessment],
     order: Sequence[GroupKey],
+    *,
+    held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
 ) -> Decided:
-    """Plan the gangs in this order, assume the places found and say which bindings to send."""
-    return _Pass(cluster, gangs, assessments).run(order)
+    """Plan the gangs in this order, assume the places found and say which bindings to send.
+
+    `held_up_by` names the gang that another may not overtake.
+    """
+    return _Pass(cluster, gangs, assessments, held_up_by).run(order)
 
 
 class _Pass:
     def __init__(
-        self, cluster: Cluster, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment]
+        self,
+        cluster: Cluster,
+        gangs: Mapping[GroupKey, Gang],
+        assessments: Mapping[GroupKey, Assessment],
+        held_up_by: Callable[[GroupKey], GroupKey | None],
     ) -> None:
+        self._held_up_by = held_up_by
         self._cluster = cluster
         self._gangs = gangs
         self._assessments = assessments
@@ -67,13 +77,19 @@ class _Pass:
         for key in order:
             gang = self._gangs[key]
             want = self._assessments[key].want
-            if want.quorum is not None and gang.refusal is None:
+            if want.quorum is not None and gang.refusal is None and gang.held_up_by is None:
                 spec = self._assessments[key].terms.spec
                 self._singles(gang, further(gang, want.quorum.members, spec))
             self._singles(gang, want.extras)
         return self._decided
 
     def _quorum(self, gang: Gang, ask: Ask) -> None:
+        gang.held_up_by = self._held_up_by(gang.key)
+        if gang.held_up_by is not None:
+            gang.refusal = None
+            gang.parked = True
+            self._decided.refusals[Reason.NOT_ITS_TURN] += 1
+            return
         self._snapshot.heed_nominated(self._assessments[gang.key].terms.priority)
         found = self._place(ask)
         gang.complaint = ""
@@ -105,6 +121,7 @@ class _Pass:
                 need=1,
                 strategy=terms.strategy,
                 prefer=terms.spec.prefer,
+                wishes=wishes(terms.spec),
                 topology=terms.spec.topology,
                 own=own,
                 avoided=avoided,

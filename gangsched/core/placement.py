@@ -11,12 +11,15 @@ from operator import itemgetter
 
 from gangsched.core import topology
 from gangsched.core.domains import Domain
+from gangsched.core.gang import role_of
 from gangsched.core.model import Pod, Preference, Topology
 from gangsched.core.quorum import Quorum
 from gangsched.core.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.search import Slots
 from gangsched.core.snapshot import MemberClass, Snapshot
 from gangsched.core.strategies import PACK, Strategy
+
+_NO_WISHES: Mapping[str, tuple[Preference, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,7 @@ class Ask:
 
     `role_needs` are minima among them by role; at least so many members must name the role, and at least `need` exist.
     `own` counts members that are bound already, by node; `avoided` are nodes to be taken only if it fits nowhere else.
-    `topology` asks for one domain of a label for all of them.
+    `topology` asks for one domain of a label for all of them. `wishes` are those of roles, which come before `prefer`.
     """
 
     members: Sequence[Pod]
@@ -33,6 +36,7 @@ class Ask:
     role_needs: Mapping[str, int] = field(default_factory=dict)
     strategy: Strategy = PACK
     prefer: tuple[Preference, ...] = ()
+    wishes: Mapping[str, tuple[Preference, ...]] = field(default_factory=dict)
     topology: Topology | None = None
     own: Mapping[str, int] = field(default_factory=dict)
     avoided: frozenset[str] = frozenset()
@@ -123,9 +127,9 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
         wanted=quorum.slots.number,
         fits=fits,
         nodes=len(snapshot.cluster.nodes),
-        never=_never(snapshot.emptied(), replace(ask, prefer=())),
+        never=_never(snapshot.emptied(), replace(ask, prefer=(), wishes={})),
         failing=failing,
-        classes=tuple(replace(member, domain=None) for member in quorum.room),
+        classes=tuple(dict.fromkeys(replace(member, domain=None, prefer=()) for member in quorum.room)),
         obstacles=obstacles(snapshot, failing),
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
@@ -151,7 +155,7 @@ def _quorum(snapshot: Snapshot, ask: Ask, domain: Domain | None) -> Quorum:
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
     return Quorum(
         snapshot,
-        classify(snapshot, ask.members, ask.avoided, domain=domain),
+        classify(snapshot, ask.members, ask.avoided, domain=domain, wishes=ask.wishes),
         members=ask.members,
         slots=Slots(owed, max(0, ask.need - sum(owed.values()))),
         strategy=ask.strategy,
@@ -165,15 +169,17 @@ def classify(
     avoided: frozenset[str] = frozenset(),
     *,
     domain: Domain | None = None,
+    wishes: Mapping[str, tuple[Preference, ...]] = _NO_WISHES,
 ) -> dict[str, MemberClass]:
     """Each member's class, by UID; equal classes are one object. An emptied snapshot knows no pods and no refusals."""
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
     for pod in members:
+        prefer = wishes.get(role_of(pod), ()) if wishes else ()
         member = (
-            MemberClass(pod.shape, snapshot.cluster.forbidden(pod), avoided, domain)
+            MemberClass(pod.shape, snapshot.cluster.forbidden(pod), avoided, domain, prefer)
             if snapshot.heeds_pods
-            else MemberClass(pod.shape, domain=domain)
+            else MemberClass(pod.shape, domain=domain, prefer=prefer)
         )
         classes[pod.uid] = known.setdefault(member, member)
     return classes

@@ -9,12 +9,29 @@ from msgspec import Struct, field
 from gangsched.core.strategies import STRATEGIES, Strategy
 
 
+class TurnRules(Struct, frozen=True):
+    """Strict FIFO. `label` names the instance group that a pod asks for.
+
+    Groups whose dialect says so take turns in every instance group, all others only in `groups`. A group may be
+    overtaken until it is `after_s` old, or what `after_s_by_group` says of its instance group.
+    """
+
+    label: str = "resource_channel"
+    groups: frozenset[str] = frozenset()
+    after_s: float = 0.0
+    after_s_by_group: Mapping[str, float] = field(default_factory=dict)
+
+
+NO_TURNS = TurnRules()
+
+
 class Policy(Struct, frozen=True):
     """How the machine decides. Times are in seconds.
 
     `namespace` not empty: only its pods and groups are scheduled, all pods and nodes still count. `seed` makes the
     jitter of back-offs differ between installations while every run of the core stays deterministic. `strategies` are
     those that may be named, plug-ins included; `gpu_strategy` is that of pods without a group that ask for a GPU.
+    `turns` says in which instance groups nobody is overtaken.
     """
 
     scheduler_names: tuple[str, ...] = ("gangsched",)
@@ -30,3 +47,4 @@ class Policy(Struct, frozen=True):
     seed: int = 0
     strategies: Mapping[str, Strategy] = field(default_factory=lambda: STRATEGIES)
     gpu_strategy: str = "BestFit"
+    turns: TurnRules = NO_TURNS

@@ -8,15 +8,14 @@ members, or the end of a back-off; the latter two clear `gang.parked` themselves
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gangsched.core.cluster import Cluster
 from gangsched.core.gang import Gang
 from gangsched.core.life import Assessment
 from gangsched.core.model import GroupKey
 from gangsched.core.snapshot import MemberClass, Snapshot
-
-OrderKey = tuple[bool, int, float, str, str]
+from gangsched.core.turns import OrderKey, Turns
 
 
 def order_key(gang: Gang, assessment: Assessment) -> OrderKey:
@@ -34,6 +33,8 @@ class Queue:
         self._first: dict[GroupKey, OrderKey] = {}
         self._sorted: list[tuple[OrderKey, GroupKey]] | None = None
         self._ranked_in: dict[str, list[tuple[OrderKey, GroupKey]]] = {}
+        self.turns = Turns()
+        self._held_up: set[GroupKey] = set()
 
     def __contains__(self, key: GroupKey) -> bool:
         """Whether the gang wants something of a pass."""
@@ -47,6 +48,9 @@ class Queue:
             return
         order = order_key(gang, assessment)
         (self.parked if gang.parked else self.active)[gang.key] = order
+        self.turns.file(gang, assessment, order)
+        if gang.parked and gang.held_up_by is not None:
+            self._held_up.add(gang.key)
         if want.quorum is not None or want.repairs:
             self._first[gang.key] = order
             self._sorted = None
@@ -55,6 +59,8 @@ class Queue:
         """The gang wants nothing any more."""
         self.active.pop(key, None)
         self.parked.pop(key, None)
+        self.turns.drop(key)
+        self._held_up.discard(key)
         if self._first.pop(key, None) is not None:
             self._sorted = None
 
@@ -85,6 +91,17 @@ class Queue:
                 if not entry[1].pod_uid:
                     self._ranked_in.setdefault(entry[1].namespace, []).append(entry)
         return self._sorted
+
+    def wake_whose_turn_it_is(
+        self, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
+    ) -> None:
+        """Move gangs that waited for an earlier one of their instance group to the active ones, if it is their turn."""
+        for key in sorted(self._held_up):
+            if self.turns.held_up_by(key, gangs, assessments, now) is None:
+                self._held_up.discard(key)
+                gangs[key].parked = False
+                gangs[key].held_up_by = None
+                self.active[key] = self.parked.pop(key)
 
     def wake(self, gangs: dict[GroupKey, Gang], cluster: Cluster) -> None:
         """Move parked gangs that what has just become better could help to the active ones."""

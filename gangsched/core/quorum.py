@@ -26,8 +26,8 @@ TRIES = 8
 
 Counts = Mapping[MemberClass, int]
 Places = list[tuple[Pod, str]]
-_Way = tuple[Strategy, tuple[Preference, ...]]
-_PACKED: _Way = (PACK, ())
+_Way = tuple[Strategy, tuple[Preference, ...] | None]
+_PACKED: _Way = (PACK, None)
 
 
 def fill_class(
@@ -36,21 +36,25 @@ def fill_class(
     count: int,
     *,
     strategy: Strategy = PACK,
-    prefer: tuple[Preference, ...] = (),
+    prefer: tuple[Preference, ...] | None = None,
 ) -> list[Share]:
-    """Place as many as possible of `count` members of one class, by the strategy and the wishes for nodes."""
+    """Place as many as possible of `count` members of one class, by the strategy and the wishes for nodes.
+
+    Their own wishes come before `prefer`; with None neither counts.
+    """
     caps = snapshot.caps(member)
     rows = np.flatnonzero(caps)
     total = min(count, int(caps.sum()))
     if not total:
         return []
+    wishes = () if prefer is None else (*member.prefer, *prefer)
     room = Room(
         rows=rows,
         caps=caps[rows],
         fullness=snapshot.fullness(member.shape)[rows],
         own=snapshot.own[rows],
         rank=snapshot.cluster.rank()[rows],
-        preferences=tuple(snapshot.cluster.preference(wish)[rows] for wish in prefer),
+        preferences=tuple(snapshot.cluster.preference(wish)[rows] for wish in wishes),
         scarce=partial(snapshot.scarce, member, rows),
     )
     shares = strategy.distribute(room, total)
@@ -81,7 +85,7 @@ class Quorum:
         self._classes = classes
         self._members = members
         self._ways: list[_Way] = [(strategy, prefer)]
-        if self._ways != [_PACKED]:
+        if strategy is not PACK or prefer or any(member.prefer for member in self.room):
             # Neither a strategy nor a wish decides whether a gang fits: one that fits only when packed is packed.
             self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))

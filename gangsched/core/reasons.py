@@ -30,6 +30,8 @@ class Reason(StrEnum):
     """The placement strategy is a plug-in that is not installed."""
     UNSCHEDULABLE = "Unschedulable"
     """Complete, but the quorum does not fit into what is free now."""
+    NOT_ITS_TURN = "NotItsTurn"
+    """An earlier group of the same instance group waits for room and may not be overtaken."""
     NEVER_FITS = "NeverFits"
     """The quorum would not fit onto the present nodes even if they were empty."""
     SURPLUS = "AboveMaxMember"

@@ -18,7 +18,7 @@ from gangsched.core.capacity import LIMIT, PODS, IntArray
 from gangsched.core.cluster import Cluster, Forbidden
 from gangsched.core.domains import Domain
 from gangsched.core.feasibility import ACCEPTED
-from gangsched.core.model import HostPort, Shape
+from gangsched.core.model import HostPort, Preference, Shape
 from gangsched.core.ports import PortsInUse, self_conflicting
 from gangsched.core.strategies import GPU_SUFFIX, Scarce
 
@@ -38,13 +38,15 @@ MOST = 1 << 31
 class MemberClass:
     """Members that no node can tell apart: one shape, closed out by the same existing pods.
 
-    `avoided` names nodes that the gang leaves alone for now; `domain` is the only one that it goes to, if any.
+    `avoided` names nodes that the gang leaves alone for now; `domain` is the only one that it goes to, if any. `prefer`
+    are wishes of these members alone.
     """
 
     shape: Shape
     forbidden: Forbidden = frozenset()
     avoided: frozenset[str] = frozenset()
     domain: Domain | None = None
+    prefer: tuple[Preference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

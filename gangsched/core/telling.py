@@ -61,7 +61,7 @@ class Teller:
         newly_scheduled = bool(gang.run.scheduled_at) and not gang.run.late and not old.scheduled_time
         if told.awaited is not None:
             due = float("inf")
-        elif bindings.unsecured(gang) or decided or newly_scheduled:
+        elif (bindings.unsecured(gang) and gang.group is not None) or decided or newly_scheduled:
             due = now
         elif changed or self._owed(gang, assessment, now) or _strangers(gang):
             due = max(min(gang.tell_at, now + self._policy.fold_s), gang.reason_since + self._policy.fold_s)

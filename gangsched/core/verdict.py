@@ -92,6 +92,13 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return Reason.BINDING_UNDONE if gang.undone else Reason.TIMED_OUT
     if not assessment.facts.complete:
         return Reason.GANG_INCOMPLETE if gang.pods else Reason.NO_MEMBERS
+    return _waiting_reason(gang)
+
+
+def _waiting_reason(gang: Gang) -> Reason:
+    """The reason of a group that is complete and has no room."""
+    if gang.held_up_by is not None:
+        return Reason.NOT_ITS_TURN
     if gang.refusal is not None and gang.refusal.never:
         return Reason.NEVER_FITS
     return Reason.UNSCHEDULABLE
@@ -131,6 +138,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.SUCCEEDED: f"The run ended with {succeeded} members succeeded.",
         Reason.SCHEDULED: f"{len(census.bound) + census.done} members are bound or done, of {gang.run.minimum} needed.",
         Reason.BINDING: f"{len(gang.flying()) - len(gang.vacant())} bindings are on their way.",
+        Reason.NOT_ITS_TURN: _in_line(gang, assessment),
         Reason.PLACES_HELD: _held(gang, assessment),
         Reason.MEMBERS_MISSING: _late(gang, assessment),
         Reason.BINDING_UNDONE: _undone(gang),
@@ -145,6 +153,18 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
             f"to begin anew. {refusal}"
         )
     return said[reason].rstrip()
+
+
+def _in_line(gang: Gang, assessment: Assessment) -> str:
+    """Who is first in the line of the instance group; the name of another namespace's group is not told."""
+    first = gang.held_up_by
+    if first is None:
+        return ""
+    name = str(first) if first.namespace == gang.key.namespace else "a group of another namespace"
+    return (
+        f"Groups of the instance group {assessment.terms.instance_group} are bound in the order of their age, and "
+        f"{name} waits for room before this one."
+    )
 
 
 def _held(gang: Gang, assessment: Assessment) -> str:

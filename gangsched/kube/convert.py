@@ -70,6 +70,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
     spec = found.spec or wire.PodSpec()
     status = found.status or wire.PodStatus()
     said = _said(status.conditions) if status.conditions else _SAID_NOTHING
+    owner = _owner(meta.owner_references) if meta.owner_references else None
     why = found.why if isinstance(found, wire.UnreadablePod) else ""
     return Pod(
         uid=meta.uid or "",
@@ -85,13 +86,18 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         gated=bool(spec.scheduling_gates),
         priority=spec.priority or 0,
         declaration=(
-            dialects.declaration(meta.labels or _NOTHING, meta.annotations or _NOTHING)
+            dialects.declaration(
+                meta.labels or _NOTHING,
+                meta.annotations or _NOTHING,
+                pod=meta.name or "",
+                owner=owner.name if owner is not None and owner.kind == "Pod" else "",
+            )
             if meta.labels or meta.annotations
             else None
         ),
         labels=labels(meta.labels),
         anti_affinity=_anti_affinity(spec.affinity, meta.namespace or "default") if spec.affinity else (),
-        owner=_owner(meta.owner_references) if meta.owner_references else None,
+        owner=owner,
         told_reason=said.reason,
         told_message=said.message,
         rejected=status.phase == "Failed" and _is_rejection(status.reason or ""),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
-from gangsched.core.policy import Policy
+from gangsched.core.policy import Policy, TurnRules
 
 
 def written(folder: Path, text: str) -> Path:
@@ -44,6 +44,16 @@ def test_every_key_is_read(tmp_path):
           gangScheduleTimeoutSecondsLimit: 300
           gangScheduleDefaultTimeoutSeconds: 120
           gangScheduleTimeoutJitterSeconds: 0
+        spark:
+          binpack: single-az-tightly-pack
+          driverPrioritizedNodeLabel: {labelName: tier, labelValuesDescendingPriority: [steady, spot]}
+          executorPrioritizedNodeLabel: {labelName: tier, labelValuesDescendingPriority: [spot]}
+        fifo:
+          instanceGroupLabel: pool
+          sparkDrivers: false
+          podGroups: [batch]
+          enforceAfterPodAgeSeconds: 60
+          enforceAfterPodAgeSecondsByInstanceGroup: {batch: 5}
     """
     settings = load(written(tmp_path, text))
     assert set(Settings.model_fields) == settings.model_fields_set
@@ -57,7 +67,13 @@ def test_every_key_is_read(tmp_path):
         repair_deadline_s=45.0,
         seed=7,
         gpu_strategy="MostUsed",
+        turns=TurnRules(label="pool", groups=frozenset({"batch"}), after_s=60.0, after_s_by_group={"batch": 5.0}),
     )
+    assert (settings.fifo.spark_drivers, settings.spark.binpack) == (False, "single-az-tightly-pack")
+    assert settings.spark.driver_prioritized_node_label is not None
+    assert settings.spark.driver_prioritized_node_label.label_values_descending_priority == ("steady", "spot")
+    assert settings.spark.executor_prioritized_node_label is not None
+    assert settings.spark.executor_prioritized_node_label.label_name == "tier"
     assert (settings.bind_concurrency, settings.listen, settings.log_format) == (8, "127.0.0.1:0", "json")
     assert settings.leader_election.model_dump() == {
         "lease_duration": "30s",
@@ -79,6 +95,8 @@ def test_every_key_is_read(tmp_path):
 def test_all_dialects_are_understood_unless_some_are_chosen():
     assert Settings().dialects == (
         "gangsched",
+        "palantir",
+        "cosmin",
         "pfnet",
         "kueue",
         "koordinator",
@@ -105,8 +123,8 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             "schedulerName: a",
             (
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
-                "defaultMaxScheduleTime, dialects, gpuStrategy, leaderElection, listen, logFormat, maxPriority, "
-                "namespace, pfnet, repairDeadline, schedulerNames"
+                "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, maxPriority, "
+                "namespace, pfnet, repairDeadline, schedulerNames, spark"
             ),
         ),
         ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),
@@ -160,7 +178,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         ("schedulerNames: [a, a]", "schedulerNames: a name occurs more than once: write every name once"),
         (
             "dialects: [volcano]",
-            "dialects[0] must be 'gangsched', 'pfnet', 'kueue', 'koordinator', 'scheduler-plugins' or 'yunikorn'",
+            "dialects[0] must be 'gangsched', 'palantir', 'cosmin', 'pfnet', 'kueue', 'koordinator'",
         ),
         ("dialects: []", "dialects must have at least 1 item"),
         ("dialects: [pfnet, pfnet]", "dialects: a name occurs more than once: write every name once"),
@@ -185,6 +203,15 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             "pfnet: {gangAnnotationPrefix: 'a b'}",
             "pfnet.gangAnnotationPrefix: 'a b' is no prefix of annotations: write DOMAIN/NAME, such as",
         ),
+        (
+            "spark: {binpack: tight}",
+            "spark.binpack must be 'distribute-evenly', 'tightly-pack', 'az-aware-tightly-pack'",
+        ),
+        (
+            "spark: {driverPrioritizedNodeLabel: {labelName: tier}}",
+            "spark.driverPrioritizedNodeLabel.labelValuesDescendingPriority",
+        ),
+        ("fifo: {enforceAfterPodAgeSeconds: -1}", "fifo.enforceAfterPodAgeSeconds must be greater than or equal to 0"),
         ("logFormat: xml", "logFormat must be 'text' or 'json'"),
         ("listen: 8080", "listen must be a valid string"),
         ("listen: localhost", "listen: 'localhost' is not an address: write HOST:PORT, such as :8080"),

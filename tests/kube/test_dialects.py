@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gangsched.config.dialects import NAMES, Pfnet
-from gangsched.core.model import Declaration, Role
+from gangsched.config.spark import Spark
+from gangsched.core.model import Declaration, Placing, Preference, Role, Shape, Topology
 from gangsched.kube.dialects.table import DEFAULT, chosen
 
 GROUP = {"gangsched.io/pod-group": "a"}
@@ -21,6 +22,7 @@ KUEUE_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 KOORDINATOR = "gang.scheduling.koordinator.sh"
 OLD = "pod-group.scheduling.sigs.k8s.io"
 YUNIKORN = "yunikorn.apache.org"
+ZONE = "topology.kubernetes.io/zone"
 TASK_GROUPS = f"{YUNIKORN}/task-groups"
 TASK_GROUP = f"{YUNIKORN}/task-group-name"
 
@@ -144,6 +146,163 @@ class TestPfnet:
         configured = Pfnet.model_validate({"gangAnnotationPrefix": "scheduling.k8s.pfn.io/gang"})
         said = {"scheduling.k8s.pfn.io/gang-name": "a", "scheduling.k8s.pfn.io/gang-size": "3"}
         assert terms(chosen(NAMES, configured).declaration({}, said)) == ("pfnet", "a", 3, 30.0)
+
+
+class TestPalantir:
+    REQUESTS = {"spark-executor-cpu": "2", "spark-executor-mem": "6758Mi"}  # noqa: RUF012 - never changed
+
+    def of(self, annotations: dict[str, str], *, app: str = "app", role: str = "driver") -> Declaration:
+        said = DEFAULT.declaration({"spark-app-id": app, "spark-role": role}, annotations)
+        assert said is not None
+        return said
+
+    @pytest.mark.parametrize(
+        ("annotations", "least", "most"),
+        [
+            ({"spark-executor-count": "2"}, 2, 2),
+            ({"spark-executor-count": "0"}, 0, 0),
+            ({"spark-dynamic-allocation-enabled": "false", "spark-executor-count": "2"}, 2, 2),
+            (
+                {
+                    "spark-dynamic-allocation-enabled": "true",
+                    "spark-dynamic-allocation-min-executor-count": "2",
+                    "spark-dynamic-allocation-max-executor-count": "5",
+                },
+                2,
+                5,
+            ),
+        ],
+    )
+    def test_a_driver_is_one_member_and_its_least_executors_are_the_others(self, annotations, least, most):
+        said = self.of(self.REQUESTS | annotations)
+        template = Shape(requests=(("cpu", 2000), ("memory", 6758 * 2**20)))
+        assert (said.group, said.role, said.source, said.leading) == ("app", "driver", "palantir", "driver")
+        assert said.roles == (Role("driver", 1, 1), Role("executor", least, most, template, like_declarer=True))
+        assert said.placement == Placing("Spread")
+        assert said.in_turn
+
+    def test_gpus_are_part_of_an_executor(self):
+        said = self.of(self.REQUESTS | {"spark-executor-count": "1", "spark-executor-nvidia.com/gpu": "2"})
+        assert said.roles[1].template is not None
+        assert dict(said.roles[1].template.requests)["nvidia.com/gpu"] == 2
+
+    def test_an_executor_only_names_its_application(self):
+        said = self.of({}, role="executor")
+        assert (said.group, said.role, said.roles, said.min_member, said.error) == ("app", "executor", (), None, "")
+
+    @pytest.mark.parametrize(
+        ("changed", "error"),
+        [
+            ({"spark-executor-count": None}, "The annotation spark-executor-count is missing: write a whole number."),
+            ({"spark-executor-count": "1.5"}, "The annotation spark-executor-count is '1.5': write a whole number"),
+            ({"spark-executor-count": "-1"}, "The annotation spark-executor-count is '-1': write a whole number"),
+            ({"spark-executor-cpu": None}, "The annotation spark-executor-cpu is missing: say what one executor takes"),
+            ({"spark-executor-mem": "1g"}, "The annotation spark-executor-mem is '1g': write a quantity, such as"),
+            ({"spark-executor-cpu": "-1"}, "write a quantity that is not negative"),
+            ({"spark-dynamic-allocation-enabled": "maybe"}, "is 'maybe': write true or false."),
+            (
+                {"spark-dynamic-allocation-enabled": "true"},
+                "The annotation spark-dynamic-allocation-min-executor-count is missing",
+            ),
+            (
+                {
+                    "spark-dynamic-allocation-enabled": "true",
+                    "spark-dynamic-allocation-min-executor-count": "3",
+                    "spark-dynamic-allocation-max-executor-count": "2",
+                },
+                "The annotation spark-dynamic-allocation-max-executor-count is 2, less than 3 in the annotation",
+            ),
+        ],
+    )
+    def test_what_cannot_be_read_is_an_error_that_names_the_key(self, changed, error):
+        annotations = self.REQUESTS | {"spark-executor-count": "2"} | changed
+        said = self.of({key: text for key, text in annotations.items() if text is not None})
+        assert error in said.error
+
+    def test_a_role_that_is_none_of_sparks_is_an_error(self):
+        assert self.of({}, role="helper").error == "The label spark-role is 'helper': write driver or executor."
+
+    @pytest.mark.parametrize("app", ["App", "a_b", "a" * 64, "-a"])
+    def test_a_name_that_no_object_can_have_is_an_error(self, app):
+        error = self.of(self.REQUESTS | {"spark-executor-count": "2"}, app=app).error
+        assert "cannot be that of a PodGroup, in which places for its executors must stand" in error
+
+    def test_sparks_own_labels_alone_name_no_group(self):
+        labels = {"spark-role": "driver", "spark-app-selector": "spark-1", "spark-app-name": "pi"}
+        assert DEFAULT.declaration(labels, {}) is None
+
+    def test_whether_drivers_wait_for_their_turn_is_configured(self):
+        said = chosen(in_turn=False).declaration(
+            {"spark-app-id": "app", "spark-role": "driver"}, self.REQUESTS | {"spark-executor-count": "2"}
+        )
+        assert said is not None
+        assert not said.in_turn
+
+    @pytest.mark.parametrize(
+        ("binpack", "placing"),
+        [
+            ("distribute-evenly", Placing("Spread")),
+            ("tightly-pack", Placing("Pack")),
+            ("az-aware-tightly-pack", Placing("Pack", topology=Topology(ZONE, required=False))),
+            ("single-az-tightly-pack", Placing("Pack", topology=Topology(ZONE))),
+            ("single-az-minimal-fragmentation", Placing("MinimalFragmentation", topology=Topology(ZONE))),
+        ],
+    )
+    def test_its_packers_are_strategies(self, binpack, placing):
+        dialects = chosen(spark=Spark(binpack=binpack))
+        said = dialects.declaration({"spark-app-id": "app", "spark-role": "executor"}, {})
+        assert said is not None
+        assert said.placement == placing
+
+
+class TestCosmin:
+    DRIVER = {  # noqa: RUF012 - never changed
+        "spark-role": "driver",
+        "driver-cpu": "1",
+        "driver-mem": "1",
+        "executors": "3",
+        "exec-cpu": "2",
+        "exec-mem": "4",
+    }
+    EXECUTOR = {"spark-role": "executor", "exec-cpu": "2", "exec-mem": "4"}  # noqa: RUF012 - never changed
+
+    def test_a_driver_says_how_many_executors_it_needs_and_how_large(self):
+        said = DEFAULT.declaration(self.DRIVER, {}, pod="pi-driver")
+        assert said is not None
+        template = Shape(requests=(("cpu", 2000), ("memory", 4 * 2**30)))
+        assert (said.group, said.role, said.source) == ("pi-driver", "driver", "cosmin")
+        assert said.roles == (Role("driver", 1, 1), Role("executor", 3, 3, template, like_declarer=True))
+        assert said.placement == Placing("Pack", prefer=(Preference("cost", "Ascending"),))
+        assert not said.in_turn
+
+    def test_an_executor_belongs_to_the_driver_that_made_it(self):
+        said = DEFAULT.declaration(self.EXECUTOR, {}, pod="pi-exec-1", owner="pi-driver")
+        assert said is not None
+        assert (said.group, said.role, said.roles) == ("pi-driver", "executor", ())
+
+    def test_sparks_own_name_of_the_application_comes_first(self):
+        app = {"spark-app-selector": "spark-42"}
+        driver = DEFAULT.declaration(self.DRIVER | app, {}, pod="pi-driver")
+        executor = DEFAULT.declaration(self.EXECUTOR | app, {}, pod="pi-exec-1", owner="pi-driver")
+        assert driver is not None
+        assert executor is not None
+        assert driver.group == executor.group == "spark-42"
+
+    def test_an_executor_that_nobody_has_made_is_a_plain_pod(self):
+        assert DEFAULT.declaration(self.EXECUTOR, {}, pod="pi-exec-1") is None
+
+    @pytest.mark.parametrize(
+        ("changed", "error"),
+        [
+            ({"executors": "two"}, "The label executors is 'two': write a whole number without a unit."),
+            ({"exec-mem": "2g"}, "The label exec-mem is '2g': write a whole number without a unit."),
+            ({"exec-cpu": "500m"}, "The label exec-cpu is '500m': write a whole number without a unit."),
+        ],
+    )
+    def test_what_cannot_be_read_is_an_error_and_never_nothing(self, changed, error):
+        said = DEFAULT.declaration(self.DRIVER | changed, {}, pod="pi-driver")
+        assert said is not None
+        assert said.error == error
 
 
 class TestKueue:

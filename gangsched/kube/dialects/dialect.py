@@ -49,6 +49,10 @@ class Dialect:
     def marks(self) -> tuple[Key, ...]:
         return self.group
 
+    def nameless_group(self, labels: Mapping[str, str], *, pod: str, owner: str) -> str:  # noqa: ARG002 - for one that cares
+        """The group of a pod under whose keys no name is found, given its name and that of the pod which made it."""
+        return ""
+
     @property
     def terms(self) -> tuple[Key, ...]:
         """All keys that are read beside the group's name."""

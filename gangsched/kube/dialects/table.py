@@ -12,10 +12,12 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from gangsched.config.dialects import NAMES, DialectName, Pfnet
+from gangsched.config.spark import Spark
 from gangsched.core.model import Declaration
 from gangsched.kube.dialects.dialect import KUEUE, OWN, SCHEDULER_PLUGINS, Dialect, Key, quoted
 from gangsched.kube.dialects.koordinator import KOORDINATOR
 from gangsched.kube.dialects.pfnet import pfnet
+from gangsched.kube.dialects.spark import COSMIN, palantir
 from gangsched.kube.dialects.yunikorn import YUNIKORN
 
 Texts = Mapping[str, str]
@@ -50,26 +52,26 @@ class Dialects:
                     annotations.add(mark.name)
         self._annotation_names = frozenset(annotations)
 
-    def declaration(self, labels: Texts, annotations: Texts) -> Declaration | None:
-        """What the pod says of its group; None for a plain pod, which names none.
+    def declaration(self, labels: Texts, annotations: Texts, *, pod: str = "", owner: str = "") -> Declaration | None:
+        """What the pod of this name says of its group; None for a plain pod, which names none.
 
-        What cannot be read, or contradicts itself, is said in the declaration.
+        What cannot be read, or contradicts itself, is said in the declaration. `owner` is the pod that has made it.
         """
         if annotations and not self._annotation_names.isdisjoint(annotations):
-            return self._together(labels, annotations)
+            return self._together(labels, annotations, pod=pod, owner=owner)
         only = None
         for name, reader in self._labels:
             if name in labels:
-                if only is not None:
-                    return self._together(labels, annotations)
+                if only is not None and only is not reader:
+                    return self._together(labels, annotations, pod=pod, owner=owner)
                 only = reader
-        return None if only is None else only.read(labels, annotations)
+        return None if only is None else only.read(labels, annotations, pod=pod, owner=owner)
 
-    def _together(self, labels: Texts, annotations: Texts) -> Declaration | None:
+    def _together(self, labels: Texts, annotations: Texts, *, pod: str, owner: str) -> Declaration | None:
         found = []
         for reader in self._readers:
             if reader.marked(labels, annotations):
-                said = reader.read(labels, annotations)
+                said = reader.read(labels, annotations, pod=pod, owner=owner)
                 if said is not None:
                     found.append(said)
         if len(found) > 1:
@@ -87,6 +89,7 @@ class _Reader:
         self._in_labels = [key.name for key in keys if key.label]
         self._in_annotations = [key.name for key in keys if not key.label]
         self._unsaid = (None,) * len(self._in_annotations)
+        self._nameless_group = dialect.nameless_group
         self._read = _read(dialect, keys)
         self._read_kept = lru_cache(_KEPT)(self._read)
 
@@ -97,13 +100,15 @@ class _Reader:
                 return True
         return False
 
-    def read(self, labels: Texts, annotations: Texts) -> Declaration | None:
+    def read(self, labels: Texts, annotations: Texts, *, pod: str, owner: str) -> Declaration | None:
         """What a pod says that has one of the marks."""
         group = ""
         for label, name in self._group:
             group = (labels if label else annotations).get(name, "")
             if group:
                 break
+        else:
+            group = self._nameless_group(labels, pod=pod, owner=owner)
         texts = tuple(map(labels.get, self._in_labels))
         if not annotations:
             return self._read_kept(group, texts + self._unsaid)
@@ -159,10 +164,21 @@ def _shown(value: object) -> str:
     return quoted(value) if isinstance(value, str) else str(value)
 
 
-def chosen(names: Iterable[DialectName] = NAMES, pfnets: Pfnet | None = None) -> Dialects:
-    """The dialects of these names; the order is the table's, whatever that of the names."""
+def chosen(
+    names: Iterable[DialectName] = NAMES,
+    pfnets: Pfnet | None = None,
+    spark: Spark | None = None,
+    *,
+    in_turn: bool = True,
+) -> Dialects:
+    """The dialects of these names; the order is the table's, whatever that of the names.
+
+    `in_turn`: Spark applications of one instance group wait for each other's turn.
+    """
     table: dict[DialectName, Dialect] = {
         "gangsched": OWN,
+        "palantir": palantir(spark or Spark(), in_turn=in_turn),
+        "cosmin": COSMIN,
         "pfnet": pfnet(pfnets or Pfnet()),
         "kueue": KUEUE,
         "koordinator": KOORDINATOR,

@@ -1,0 +1,450 @@
+"""Spark applications as palantir's and cosmin's users declare them: a driver, and executors that it makes later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gangsched.config.spark import Spark
+from gangsched.core.events import GroupNotMade
+from gangsched.core.model import Pod, PodPhase
+from gangsched.core.policy import Policy, TurnRules
+from gangsched.kube.dialects.table import DEFAULT, chosen
+from tests.builders import GPU, node, pod
+from tests.harness import Harness
+
+
+def driver(app: str = "app", executors: int = 4, *, most: int = 0, dialects: Any = DEFAULT, **fields: Any) -> Pod:
+    """A driver of 1 CPU that wants executors of 2 CPU and 1Gi; between two numbers of them with `most`."""
+    annotations = {"spark-driver-cpu": "1", "spark-driver-mem": "1Gi", "spark-executor-cpu": "2"}
+    annotations["spark-executor-mem"] = "1Gi"
+    if most:
+        annotations["spark-dynamic-allocation-enabled"] = "true"
+        annotations["spark-dynamic-allocation-min-executor-count"] = str(executors)
+        annotations["spark-dynamic-allocation-max-executor-count"] = str(most)
+    else:
+        annotations["spark-executor-count"] = str(executors)
+    said = dialects.declaration({"spark-role": "driver", "spark-app-id": app}, annotations)
+    return pod(f"{app}-driver", declaration=said, **({"memory": "1Gi"} | fields))
+
+
+def executors(app: str = "app", count: int = 4, *, first: int = 0, **fields: Any) -> list[Pod]:
+    said = DEFAULT.declaration({"spark-role": "executor", "spark-app-id": app}, {})
+    numbers = range(first, first + count)
+    return [pod(f"{app}-exec-{at}", **({"cpu": 2, "memory": "1Gi", "declaration": said} | fields)) for at in numbers]
+
+
+def plain(count: int, **fields: Any) -> list[Pod]:
+    return [pod(f"plain-{number}", group="", **fields) for number in range(count)]
+
+
+def running(*, cpu: int = 9, least: int = 4, most: int = 0) -> Harness:
+    """An application of which all of the minimum runs."""
+    harness = Harness()
+    harness.add(node("n1", cpu=cpu), driver(executors=least, most=most))
+    harness.settle()
+    harness.add(*executors(count=least))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(2)
+    assert harness.status("default/app").phase == "Running"
+    return harness
+
+
+def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused():
+    harness = Harness()
+    harness.add(node("n1", cpu=4), node("n2", cpu=4), driver())
+    harness.wait(5)
+    assert not harness.bound()
+    assert not harness.groups
+    assert harness.pod("default/app-driver").told_reason == "Unschedulable"
+    assert "Only 4 of 5 members fit" in harness.pod("default/app-driver").told_message
+
+
+def test_of_two_drivers_that_are_larger_together_than_the_cluster_exactly_one_application_runs():
+    harness = Harness()
+    harness.add(node("n1", cpu=9), driver("one", created=1.0), driver("two", created=2.0))
+    harness.wait(5)
+    assert harness.bound() == ["default/one-driver"]
+    harness.add(*executors("one"))
+    harness.wait(5)
+    assert len(harness.bound("default/one")) == 5
+    assert not harness.bound("default/two")
+
+
+def test_executors_that_come_later_take_their_places_although_plain_pods_wait_for_the_room():
+    harness = Harness()
+    harness.add(node("n1", cpu=5), node("n2", cpu=4), driver())
+    harness.settle()
+    harness.add(*plain(20, priority=1000))
+    harness.wait(10)
+    assert harness.bound() == ["default/app-driver"]
+    harness.add(*executors())
+    harness.settle()
+    assert len(harness.bound("default/app-exec")) == 4
+    assert not harness.bound("default/plain")
+
+
+def test_a_group_is_made_for_the_driver_before_it_is_bound_and_says_what_the_driver_says():
+    harness = Harness()
+    harness.add(node("n1", cpu=9), driver(created=7.0))
+    harness.settle()
+    (group,) = harness.groups.values()
+    assert group.made
+    assert group.spec is not None
+    assert (group.spec.min_member, group.spec.minimum) == (5, 5)
+    assert [(role.name, role.min_member, role.max_member) for role in group.spec.roles] == [
+        ("driver", 1, 1),
+        ("executor", 4, 4),
+    ]
+    harness.wait(2)
+    assert (group.key.name, harness.status("default/app").source) == ("app", "palantir pods")
+    assert harness.gang("default/app").group is not None
+    assert harness.machine.assessments[group.key].terms.created == 7.0
+
+
+def test_nothing_is_bound_while_the_group_cannot_be_made_and_people_are_told():
+    harness = Harness()
+    harness.refuse_making = lambda effect: GroupNotMade(effect.key, "the PodGroup app was not created: 403 no")
+    harness.add(node("n1", cpu=9), driver())
+    harness.wait(4)
+    assert not harness.bound()
+    (event,) = harness.events("BindingRefused")
+    assert (event.kind, event.name) == ("Pod", "app-driver")
+    assert "the PodGroup app was not created: 403 no" in event.note
+    harness.refuse_making = lambda _: None
+    harness.wait(6)
+    assert harness.bound() == ["default/app-driver"]
+
+
+def test_a_restart_between_the_making_and_the_binding_begins_where_it_was():
+    harness = Harness()
+    harness.refuse_bind = lambda _: None
+    harness.add(node("n1", cpu=9), driver())
+    for _ in range(6):
+        harness.step()
+        if harness.groups:
+            break
+    assert harness.groups
+    assert not harness.bound()
+    harness.restart()
+    harness.settle()
+    assert harness.bound() == ["default/app-driver"]
+    assert len(harness.groups) == 1
+
+
+def test_executors_do_without_a_driver_wait_and_say_so():
+    harness = Harness()
+    harness.add(node("n1", cpu=9), *executors(count=1))
+    harness.wait(2)
+    assert harness.pod("default/app-exec-0").told_reason == "PodGroupNotFound"
+
+
+def test_the_slot_of_a_dead_executor_is_kept_for_the_next_one():
+    harness = running()
+    harness.add(*plain(9, priority=1000))
+    harness.change("default/app-exec-0", phase=PodPhase.FAILED)
+    harness.wait(5)
+    assert not harness.bound("default/plain")
+    harness.add(*executors(count=1, first=9))
+    harness.settle()
+    assert "default/app-exec-9" in harness.bound()
+
+
+def test_places_that_nobody_has_taken_are_released_when_the_driver_has_completed_not_when_it_is_deleted():
+    harness = Harness()
+    harness.add(node("n1", cpu=9), driver())
+    harness.settle()
+    harness.add(*executors(count=2))
+    harness.settle()
+    harness.add(*plain(20))
+    harness.settle()
+    assert not harness.bound("default/plain")
+    harness.change("default/app-driver", phase=PodPhase.SUCCEEDED)
+    harness.settle()
+    assert len(harness.bound("default/plain")) == 5, "the driver's CPU and the two places that waited"
+    harness.delete("default/app-exec-0", "default/app-exec-1")
+    harness.settle()
+    assert len(harness.bound("default/plain")) == 9
+
+
+def test_the_success_of_the_driver_is_that_of_the_application():
+    harness = running()
+    harness.change("default/app-driver", phase=PodPhase.SUCCEEDED)
+    harness.settle()
+    harness.delete(*(f"default/app-exec-{at}" for at in range(4)))
+    harness.wait(2)
+    assert harness.status("default/app").phase == "Succeeded"
+
+
+def test_the_failure_of_the_driver_is_that_of_the_application():
+    harness = running()
+    harness.change("default/app-driver", phase=PodPhase.FAILED)
+    harness.settle()
+    harness.delete(*(f"default/app-exec-{at}" for at in range(4)))
+    harness.wait(2)
+    assert harness.status("default/app").phase == "Failed"
+
+
+def test_executors_above_the_minimum_are_bound_when_there_is_room_up_to_the_maximum():
+    harness = running(cpu=7, least=1, most=3)
+    harness.add(*executors(count=3, first=1))
+    harness.wait(2)
+    assert len(harness.bound("default/app-exec")) == 3
+    assert harness.pod("default/app-exec-3").told_reason == "AboveMaxMember"
+
+
+def test_executors_above_the_minimum_have_nothing_held_for_them():
+    harness = Harness()
+    harness.add(node("n1", cpu=7), driver(executors=1, most=3))
+    harness.settle()
+    harness.add(*plain(9))
+    harness.settle()
+    assert len(harness.bound("default/plain")) == 4
+    assert "default/app-driver" in harness.bound()
+
+
+def test_an_executor_above_the_minimum_takes_the_slot_of_a_dead_one():
+    harness = running(cpu=7, least=1, most=3)
+    harness.add(*executors(count=2, first=1))
+    harness.settle()
+    assert len(harness.bound("default/app-exec")) == 3
+    harness.change("default/app-exec-0", phase=PodPhase.FAILED)
+    harness.wait(5)
+    assert harness.status("default/app").phase != "Degraded", "the minimum of one is there"
+    harness.add(*executors(count=1, first=3))
+    harness.settle()
+    assert "default/app-exec-3" in harness.bound()
+
+
+def test_an_application_without_executors_needs_no_places_and_no_group():
+    harness = Harness()
+    harness.add(node("n1", cpu=1), driver(executors=0, most=0))
+    harness.settle()
+    assert harness.bound() == ["default/app-driver"]
+    assert not harness.groups
+
+
+def test_places_have_the_selectors_and_tolerations_of_the_driver():
+    harness = Harness()
+    pool = {"resource_channel": "batch"}
+    harness.add(node("open", cpu=64), node("batch", cpu=9, labels=pool, taints=["batch=yes:NoSchedule"]))
+    harness.add(driver(node_selector=pool, tolerations=["batch=yes:NoSchedule"]))
+    harness.wait(2)
+    reservation = harness.status("default/app").reservation
+    assert reservation is not None
+    assert {place.node for place in reservation.placements} == {"batch"}
+
+
+def test_drivers_and_executors_go_to_the_nodes_that_the_configuration_prefers():
+    label = "tier"
+    spark = Spark.model_validate(
+        {
+            "binpack": "tightly-pack",
+            "driverPrioritizedNodeLabel": {"labelName": label, "labelValuesDescendingPriority": ["steady", "spot"]},
+            "executorPrioritizedNodeLabel": {"labelName": label, "labelValuesDescendingPriority": ["spot", "steady"]},
+        }
+    )
+    dialects = chosen(spark=spark)
+    harness = Harness()
+    harness.add(node("a", cpu=64, labels={label: "steady"}), node("b", cpu=64, labels={label: "spot"}), node("c"))
+    harness.add(driver(dialects=dialects))
+    harness.wait(2)
+    reservation = harness.status("default/app").reservation
+    assert harness.pod("default/app-driver").node == "a"
+    assert reservation is not None
+    assert [(place.node, place.count) for place in reservation.placements] == [("b", 4)]
+
+
+@pytest.mark.parametrize(
+    ("binpack", "nodes"),
+    [
+        ("distribute-evenly", {"n1": 2, "n2": 2, "n3": 1}),
+        ("tightly-pack", {"n1": 5}),
+    ],
+)
+def test_the_packer_of_the_configuration_is_that_of_all_applications(binpack, nodes):
+    harness = Harness()
+    harness.add(*(node(f"n{number}", cpu=16) for number in (1, 2, 3)))
+    harness.add(driver(dialects=chosen(spark=Spark(binpack=binpack))))
+    harness.settle()
+    harness.add(*executors())
+    harness.settle()
+    on = [harness.pod(name).node for name in harness.bound()]
+    assert sorted(on.count(name) for name in set(on)) == sorted(nodes.values())
+
+
+def cosmin_driver(**labels: str) -> Pod:
+    said = {"spark-role": "driver", "driver-cpu": "2", "driver-mem": "1", "executors": "2", "exec-cpu": "1"}
+    declaration = DEFAULT.declaration({**said, "exec-mem": "1", **labels}, {}, pod="job-driver")
+    return pod("job-driver", cpu=2, memory="1Gi", declaration=declaration)
+
+
+def cosmin_executors(count: int, *, owner: str = "job-driver") -> list[Pod]:
+    labels = {"spark-role": "executor", "exec-cpu": "1", "exec-mem": "1"}
+    declaration = DEFAULT.declaration(labels, {}, pod="x", owner=owner)
+    return [pod(f"job-exec-{at}", cpu=1, memory="1Gi", declaration=declaration) for at in range(count)]
+
+
+def test_cosmins_driver_is_deducted_before_its_executors():
+    harness = Harness()
+    harness.add(node("n1", cpu=3), cosmin_driver())
+    harness.wait(2)
+    assert not harness.bound()
+    harness.add(node("n2", cpu=1))
+    harness.settle()
+    assert harness.bound() == ["default/job-driver"]
+    harness.add(*plain(5))
+    harness.add(*cosmin_executors(2))
+    harness.settle()
+    assert len(harness.bound("default/job")) == 3
+    assert not harness.bound("default/plain")
+
+
+def test_cosmins_node_that_fills_up_exactly_is_taken():
+    harness = Harness()
+    harness.add(node("n1", cpu=4, memory="8Gi"), cosmin_driver())
+    harness.settle()
+    assert harness.bound() == ["default/job-driver"]
+
+
+def test_cosmins_cheaper_node_is_taken_first():
+    harness = Harness()
+    harness.add(node("dear", cpu=8, labels={"cost": "5"}), node("cheap", cpu=8, labels={"cost": "1"}), cosmin_driver())
+    harness.settle()
+    assert harness.pod("default/job-driver").node == "cheap"
+
+
+def test_cosmins_memory_with_a_unit_is_told_instead_of_taken_for_nothing():
+    harness = Harness()
+    harness.add(node("n1"), cosmin_driver(**{"exec-mem": "2g"}))
+    harness.wait(2)
+    assert not harness.bound()
+    told = harness.pod("default/job-driver")
+    assert told.told_reason == "InvalidDeclaration"
+    assert "The label exec-mem is '2g': write a whole number without a unit" in told.told_message
+
+
+POOL = {"resource_channel": "batch"}
+
+
+def in_pool(app: str, count: int, created: float, **fields: Any) -> Pod:
+    return driver(app, count, created=created, node_selector=POOL, **fields)
+
+
+def queueing(*, cpu: int = 10, policy: Policy | None = None) -> Harness:
+    """A pool in which half of the CPUs are taken."""
+    harness = Harness(policy)
+    harness.now = 1_000_100.0
+    harness.add(node("n1", cpu=cpu, labels=POOL), pod("old", group="", cpu=cpu // 2, node="n1"))
+    return harness
+
+
+def test_a_small_application_does_not_overtake_an_earlier_one_of_its_instance_group():
+    harness = queueing()
+    harness.add(in_pool("large", 4, 1.0), in_pool("small", 1, 2.0))
+    harness.wait(3)
+    assert not harness.bound("default/large")
+    assert not harness.bound("default/small")
+    told = harness.pod("default/small-driver")
+    assert told.told_reason == "NotItsTurn"
+    assert "Groups of the instance group batch are bound in the order of their age" in told.told_message
+    assert "default/large waits for room before this one" in told.told_message
+    harness.delete("default/old")
+    harness.settle()
+    assert harness.bound() == ["default/large-driver"]
+    harness.add(*executors("large"))
+    harness.add(node("n2", cpu=3, labels=POOL))
+    harness.wait(2)
+    assert "default/small-driver" in harness.bound(), "its turn has come"
+
+
+def test_the_line_goes_on_when_its_first_application_is_withdrawn():
+    harness = queueing()
+    harness.add(in_pool("large", 4, 1.0), in_pool("small", 1, 2.0))
+    harness.wait(3)
+    harness.delete("default/large-driver")
+    harness.settle()
+    assert harness.bound("default/small") == ["default/small-driver"]
+
+
+def test_an_application_that_can_never_fit_is_flagged_at_once_and_holds_nobody_up():
+    harness = queueing()
+    harness.add(in_pool("huge", 40, 1.0), in_pool("small", 1, 2.0))
+    harness.wait(2)
+    assert harness.bound("default/small") == ["default/small-driver"]
+    assert harness.pod("default/huge-driver").told_reason == "Unschedulable"
+    assert "could not take them even if they were empty" in harness.pod("default/huge-driver").told_message
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"node_selector": {"resource_channel": "other"}},
+        {"node_selector": {}},
+    ],
+)
+def test_applications_of_another_instance_group_or_of_none_wait_for_nobody(other):
+    harness = queueing()
+    harness.add(node("n2", cpu=3, labels={"resource_channel": "other"}))
+    harness.add(in_pool("large", 4, 1.0), driver("small", 1, created=2.0, **other))
+    harness.wait(2)
+    assert harness.bound("default/small") == ["default/small-driver"]
+
+
+def test_a_plain_pod_and_executors_wait_for_nobody():
+    harness = queueing()
+    harness.add(in_pool("first", 1, 0.5))
+    harness.settle()
+    harness.add(in_pool("large", 4, 1.0), *plain(1, node_selector=POOL), *executors("first", 1))
+    harness.settle()
+    assert harness.bound("default/first") == ["default/first-driver", "default/first-exec-0"]
+    assert harness.bound("default/plain") == ["default/plain-0"]
+
+
+def test_a_younger_application_than_the_age_of_enforcement_is_overtaken():
+    rules = TurnRules(after_s=60.0)
+    harness = queueing(policy=Policy(turns=rules))
+    harness.add(in_pool("large", 4, harness.now - 10), in_pool("small", 1, harness.now - 5))
+    harness.settle()
+    assert harness.bound("default/small") == ["default/small-driver"]
+    harness.wait(60)
+    harness.add(in_pool("later", 0, harness.now))
+    harness.wait(2)
+    assert not harness.bound("default/later")
+    assert harness.pod("default/later-driver").told_reason == "NotItsTurn"
+
+
+def test_the_age_of_enforcement_may_differ_by_instance_group():
+    rules = TurnRules(after_s=0.0, after_s_by_group={"batch": 60.0})
+    harness = queueing(policy=Policy(turns=rules))
+    harness.add(in_pool("large", 4, harness.now - 10), in_pool("small", 1, harness.now - 5))
+    harness.settle()
+    assert harness.bound("default/small") == ["default/small-driver"]
+
+
+def test_executors_of_earlier_applications_count_each_however_many_share_a_node():
+    """palantir's own accounting counts those on one node once, so that later drivers jump ahead."""
+    harness = Harness()
+    harness.now = 1_000_100.0
+    harness.add(node("n1", cpu=20, labels=POOL), pod("old", group="", cpu=6, node="n1"))
+    harness.add(in_pool("one", 3, 1.0), in_pool("two", 3, 2.0), in_pool("three", 1, 3.0))
+    harness.wait(2)
+    assert harness.bound("default/one") + harness.bound("default/two") == ["default/one-driver", "default/two-driver"]
+    assert not harness.bound("default/three")
+    assert harness.pod("default/three-driver").told_reason == "Unschedulable"
+
+
+def test_a_higher_priority_goes_before_an_earlier_driver():
+    harness = queueing()
+    harness.add(in_pool("large", 4, 1.0), in_pool("urgent", 1, 2.0, priority=10))
+    harness.settle()
+    assert harness.bound("default/urgent") == ["default/urgent-driver"]
+
+
+def test_a_gpu_of_the_driver_is_not_one_of_its_executors():
+    harness = Harness()
+    harness.add(node("n1", cpu=9, gpu=1), driver(requests={"cpu": "1", "memory": "1Gi", GPU: 1}))
+    harness.settle()
+    assert harness.bound() == ["default/app-driver"]
