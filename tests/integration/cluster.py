@@ -57,6 +57,10 @@ class Cluster:
             if not group or pod["metadata"].get("labels", {}).get("gangsched.io/pod-group") == group
         ]
 
+    def groups(self) -> list[str]:
+        """The names of all PodGroups."""
+        return [group["metadata"]["name"] for group in self.api.get(self._groups)["items"]]
+
     def pod(self, name: str) -> Json:
         return self.api.get(f"{self._pods}/{name}")
 

@@ -26,13 +26,14 @@ def driver(app: str = "app", executors: int = 4, *, most: int = 0, dialects: Any
     else:
         annotations["spark-executor-count"] = str(executors)
     said = dialects.declaration({"spark-role": "driver", "spark-app-id": app}, annotations)
-    return pod(f"{app}-driver", declaration=said, **({"memory": "1Gi"} | fields))
+    asked: dict[str, Any] = {"memory": "1Gi", **fields}
+    return pod(f"{app}-driver", declaration=said, **asked)
 
 
 def executors(app: str = "app", count: int = 4, *, first: int = 0, **fields: Any) -> list[Pod]:
     said = DEFAULT.declaration({"spark-role": "executor", "spark-app-id": app}, {})
-    numbers = range(first, first + count)
-    return [pod(f"{app}-exec-{at}", **({"cpu": 2, "memory": "1Gi", "declaration": said} | fields)) for at in numbers]
+    asked: dict[str, Any] = {"cpu": 2, "memory": "1Gi", "declaration": said, **fields}
+    return [pod(f"{app}-exec-{at}", **asked) for at in range(first, first + count)]
 
 
 def plain(count: int, **fields: Any) -> list[Pod]:
