@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from testbed.docs import ROOT
+from testbed.workloads import member
 from tests.integration.cluster import Cluster
 
 pytestmark = pytest.mark.usefixtures("operator")
@@ -54,3 +55,53 @@ def test_toy_scheduler(cluster: Cluster) -> None:
 
     placed = Counter(node for name, node in cluster.bound().items() if name.startswith("nginx"))
     assert placed == {"first": 3, "second": 2}
+
+
+def add_executors(cluster: Cluster, manifest_of_driver: str, count: int, labels: dict[str, str], cpu: str) -> None:
+    """What a Spark driver does once it runs: it makes its executors, of which its pod is the owner."""
+    name = yaml.safe_load(manifest_of_driver)["metadata"]["name"]
+    uid = cluster.pod(name)["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+    for number in range(count):
+        made = member(f"exec-{number}", requests={"cpu": cpu, "memory": "1Gi"}, labels=labels)
+        made["metadata"]["ownerReferences"] = [owner]
+        cluster.api.post(f"/api/v1/namespaces/{cluster.namespace}/pods", made)
+
+
+def test_palantir(cluster: Cluster) -> None:
+    pool = {"resource_channel": "batch"}
+    cluster.add_node("elsewhere", cpu="64")
+    cluster.add_node("n1", cpu="4", labels=pool)
+    driver = manifest("palantir.md")
+    apply(cluster, driver)
+    cluster.until(lambda: cluster.told("pi-driver").get("reason") == "Unschedulable")
+    before = cluster.bound()
+    cluster.add_node("n2", cpu="1", labels=pool)
+    cluster.until(lambda: "pi-driver" in cluster.bound())
+    for number in range(5):
+        cluster.add_pod(f"plain-{number}", requests={"cpu": "2"}, nodeSelector=pool)
+    cluster.until(lambda: cluster.told("plain-4").get("reason") == "Unschedulable")
+    add_executors(cluster, driver, 2, {"spark-app-id": "pi", "spark-role": "executor"}, cpu="2")
+    cluster.until(lambda: len(cluster.bound()) == 3)
+
+    assert before == {}
+    assert {name: node for name, node in cluster.bound().items() if name.startswith("exec")} == {
+        "exec-0": "n1",
+        "exec-1": "n1",
+    }
+
+
+def test_cosmin(cluster: Cluster) -> None:
+    cluster.add_node("dear", cpu="3", labels={"cost": "5"})
+    driver = manifest("cosmin.md")
+    apply(cluster, driver)
+    cluster.until(lambda: cluster.told("sleep-driver").get("reason") == "Unschedulable")
+    before = cluster.bound()
+    cluster.add_node("cheap", cpu="3", labels={"cost": "1"})
+    cluster.until(lambda: cluster.bound() == {"sleep-driver": "cheap"})
+    labels = {"spark-role": "executor", "exec-cpu": "1", "exec-mem": "1"}
+    add_executors(cluster, driver, 2, labels, cpu="1")
+    cluster.until(lambda: len(cluster.bound()) == 3)
+
+    assert before == {}
+    assert cluster.phase("sleep-driver") in ("Reserved", "Binding", "Scheduled", "Running")

@@ -20,6 +20,8 @@ repairDeadline: 3s
 leaderElection: {{resourceNamespace: {NAMESPACE}}}
 """
 
+ONE_EXECUTOR = {"spark-executor-count": "1", "spark-executor-cpu": "1", "spark-executor-mem": "1Gi"}
+
 Right = tuple[str, str, str]
 """Verb, API group, resource with its subresource."""
 
@@ -92,7 +94,9 @@ def test_the_roles_name_everything_and_no_secret(rights):
 def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
     rights, cluster, refuse_bindings, tmp_path
 ):
-    """A gang is bound, one waits, one is undone against a budget, one consists of a Job's pods: every kind of call."""
+    """A gang is bound, one waits, one is undone against a budget, one consists of a Job's pods,
+    one is made for a Spark driver: every kind of call.
+    """
     config = tmp_path / "config.yaml"
     config.write_text(CONFIG)
     account = cluster.control_plane.kubeconfig_of_service_account(NAMESPACE, "gangsched")
@@ -104,6 +108,7 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
         cluster.add_group("large", min_member=99)
         cluster.add_pods("large", 1)
         cluster.until_bound("whole", 2)
+        cluster.add_pod("app-0", labels={"spark-app-id": "app", "spark-role": "driver"}, annotations=ONE_EXECUTOR)
         undo_against_a_budget(cluster)
         undo_of_a_job(cluster)
         cluster.until(lambda: cluster.told("large-0").get("reason") == "GangIncomplete")
