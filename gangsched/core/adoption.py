@@ -64,17 +64,25 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
     undo.resume(gang, status, now)
     if status.reservation is not None and status.reservation.expires > now:
         _hold_again(gang, cluster, status.reservation, policy)
+    elif status.reservation is not None and group.spec is not None and _waited(gang, status.reservation):
+        places.wait_no_longer(gang, group.spec, now)
 
 
 def find_begun(gang: Gang, *, policy: Policy, now: float) -> None:
-    """Find out whether a former leader has begun a quorum that was not completed."""
-    if not gang.run.scheduled_at:
+    """Find out whether a former leader has begun a quorum that was not completed; one that has failed is not."""
+    if not (gang.run.scheduled_at or gang.run.failed_for_good):
         gang.inherited = _half_done(gang, now, policy)
         _count_on(gang, policy, now)
     if gang.group is None and not gang.plain and not gang.inherited:
         _recall_scheduled(gang)
     if gang.inherited and gang.group is not None and gang.group.spec is not None:
         _take_over(gang, gang.group.spec)
+
+
+def _waited(gang: Gang, reservation: Reservation) -> bool:
+    """Whether bound members waited for others to come; the time for that ran out while nobody looked."""
+    vacant = any(place.count > len(place.pods) for place in reservation.placements)
+    return vacant and any(pod.node for pod in gang.live())
 
 
 def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> None:

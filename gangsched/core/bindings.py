@@ -41,7 +41,7 @@ def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], 
         cluster.assume(pod.uid, node)
         binding = gang.bindings[pod.uid] = Binding(pod, node)
         begun.append(binding)
-    return [] if held or (gang.vacancies and gang.vacant()) else list(map(_send, begun))
+    return [] if held or gang.vacant() else list(map(_send, begun))
 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:

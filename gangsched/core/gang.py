@@ -167,9 +167,9 @@ class Gang:
     `undone` is what happened to the last quorum that was undone, until another one is decided.
     `look_at`: before this it is not brought up to date again, being large.
     `avoided` are nodes on which a member was refused lately, each with the time until which it is left alone.
-    `vacancies` counts the places that were ever held for members to come; `mismatched` are members (by UID) that do not
-    fit the places of their role. `held_up_by` is the gang whose turn it is before this one's. `made_at` is when the API
-    server was last asked to make a PodGroup, 0.0 if it was not.
+    `vacancies` counts the places that were ever held for members to come: most gangs have none. `mismatched` are
+    members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this one's.
+    `made_at` is when the API server was last asked to make a PodGroup, 0.0 if it was not.
     """
 
     key: GroupKey
@@ -246,7 +246,7 @@ class Gang:
 
     def vacant(self) -> list[Binding]:
         """Places held for members that do not exist yet."""
-        return [binding for binding in self.bindings.values() if binding.vacant]
+        return [binding for binding in self.bindings.values() if binding.vacant] if self.vacancies else []
 
 
 def role_of(pod: Pod) -> str:

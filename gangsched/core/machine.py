@@ -146,7 +146,7 @@ class Machine:
         """What metrics show of the present state."""
         phases = Counter(gang.phase.value for gang in self.gangs.values() if not gang.plain)
         return Stats(
-            pods=len(self.cluster.pods) - sum(len(gang.vacant()) for gang in self.gangs.values() if gang.vacancies),
+            pods=len(self.cluster.pods) - sum(len(gang.vacant()) for gang in self.gangs.values()),
             nodes=len(self.cluster.nodes),
             phases=phases,
             waiting=len(self._queue.parked) + len(self._queue.active),
@@ -337,8 +337,7 @@ class Machine:
         bindings.reconcile(gang, self.cluster)
         terms, hindrance = resolve(gang, gang.live(), policy=self._policy, priority_classes=self._priority_classes)
         gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
-        if gang.vacancies:
-            effects += places.settle(gang, self.cluster, terms, hindrance)
+        effects += places.settle(gang, self.cluster, terms, hindrance)
         assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
         self._timeouts += assessment.timed_out
         undoing = gang.undo is not None and not gang.undo.retried
@@ -378,7 +377,7 @@ class Machine:
         """Places of a quorum that outlive the pass are written down before anything relies on them (design rule 4)."""
         if gang.durable_asked_at:
             return False
-        if gang.vacancies and gang.vacant():
+        if gang.vacant():
             return True
         return (
             gang.group is not None
@@ -388,7 +387,7 @@ class Machine:
 
     def _make_group(self, gang: Gang, terms: Terms, now: float) -> list[Effect]:
         """Places that must be remembered need a PodGroup to stand in; have one made where there is none (rule 14)."""
-        if gang.group is not None or not gang.vacancies or not gang.vacant():
+        if gang.group is not None or not gang.vacant():
             gang.made_at = 0.0
             return []
         if gang.made_at and now < gang.made_at + MAKE_AGAIN_S:

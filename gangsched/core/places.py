@@ -69,10 +69,11 @@ def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> dict[str, int]
 
 def settle(gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | None) -> list[EmitEvent]:
     """Let members take the places of their role, and give up places that nobody is to take any more."""
-    gang.mismatched &= gang.pods.keys()
     vacant = gang.vacant()
     if not vacant:
+        gang.mismatched.clear()
         return []
+    gang.mismatched &= gang.pods.keys()
     if gang.deserted() or not any(role.template for role in terms.spec.roles):
         vacate(gang, cluster)
         return []
@@ -102,26 +103,32 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
     run.clock_start = run.clock_start or now
     if not (run.scheduled_at or census.bound) or now < expires(gang, terms):
         return False
+    wait_no_longer(gang, terms.spec, now)
+    return True
+
+
+def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
+    """Give up waiting for members to come beside those that are bound."""
+    run = gang.run
     run.clock_start = 0.0
     run.vacated = True
     if run.scheduled_at:
-        return True
+        return
     run.timeouts += 1
     gang.transaction = None
     gang.inherited = set()
-    if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
+    if spec.timeout_policy is TimeoutPolicy.FAIL:
         run.failed_for_good = True
-        return True
+        return
     run.late = True
     run.scheduled_at = now
-    run.minimum = terms.spec.minimum
-    run.role_minima = role_minima(terms.spec)
-    return True
+    run.minimum = spec.minimum
+    run.role_minima = role_minima(spec)
 
 
 def expires(gang: Gang, terms: Terms) -> float:
     """When places that nobody has taken are given up, in epoch seconds; never where none is waiting."""
-    if not (gang.run.clock_start and gang.vacancies and gang.vacant()):
+    if not (gang.run.clock_start and gang.vacant()):
         return clock.NEVER
     return gang.run.clock_start + terms.max_schedule_time_s
 

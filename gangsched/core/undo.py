@@ -55,9 +55,8 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
     gang.inherited = gang.inherited & gang.pods.keys() if open_ else set()
     gang.leaving &= gang.pods.keys()
     begun = gang.begun()
-    held = Counter(role_of(binding.pod) for binding in gang.vacant()) if gang.vacancies else Counter()
-    lacks = bool(missing_after(need, held))
-    partial = open_ and lacks and any(pod.uid in begun for pod in census.bound)
+    lacks = missing_after(need, Counter(role_of(binding.pod) for binding in gang.vacant()))
+    partial = open_ and bool(lacks) and any(pod.uid in begun for pod in census.bound)
     if known and not need:
         gang.inherited = set()
     gang.partial_since = (gang.partial_since or now) if partial else 0.0

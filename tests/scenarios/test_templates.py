@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.effects import PatchStatus
-from gangsched.core.model import Group, OnDegraded, Pod, PodPhase, Role, TimeoutPolicy
+from gangsched.core.model import Group, OnDegraded, Owner, Pod, PodPhase, Role, TimeoutPolicy
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 
@@ -22,7 +22,8 @@ def app(**spec: Any) -> Group:
 
 
 def driver(**fields: Any) -> Pod:
-    return pod("driver", role="driver", **fields)
+    """One that a controller makes again, so that it may be evicted."""
+    return pod("driver", role="driver", owner=Owner("StatefulSet", "driver", "s1", "apps"), **fields)
 
 
 def executors(count: int, *, first: int = 0, **fields: Any) -> list[Pod]:
@@ -150,6 +151,10 @@ def test_under_fail_the_group_has_failed_at_expiry_and_who_is_bound_stays():
     harness.wait(5)
     assert harness.bound() == ["default/driver"]
     assert harness.pod("default/exec-0").told_reason == "GangFailed"
+    harness.restart()
+    harness.wait(60)
+    assert harness.status("default/a").phase == "Failed"
+    assert not harness.evicted
 
 
 def test_a_member_that_does_not_fit_its_place_is_placed_elsewhere_and_an_event_says_so():
@@ -222,6 +227,22 @@ def test_a_restart_after_the_expiry_does_not_hold_anything_again():
     harness.add(*executors(4))
     harness.settle()
     assert harness.status("default/a").phase == "Scheduled"
+
+
+@pytest.mark.parametrize(("policy", "phase"), [(TimeoutPolicy.RETRY, "Degraded"), (TimeoutPolicy.FAIL, "Failed")])
+def test_places_that_ran_out_while_nobody_led_are_not_held_again_and_nobody_is_evicted(policy, phase):
+    """The operator is down from before the expiry until after it."""
+    harness = holding()
+    harness.change_spec("default/a", timeout_policy=policy)
+    harness.wait(2)
+    harness.add(*plain(8))
+    harness.now += TIME_S + 5
+    harness.restart()
+    harness.wait(60)
+    assert (harness.status("default/a").phase, places(harness)) == (phase, {})
+    assert "default/driver" in harness.bound()
+    assert not harness.evicted
+    assert len(harness.bound("default/plain-")) == 8
 
 
 def test_a_driver_that_is_gone_takes_its_places_with_it():
