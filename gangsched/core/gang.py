@@ -168,8 +168,8 @@ class Gang:
     `look_at`: before this it is not brought up to date again, being large.
     `avoided` are nodes on which a member was refused lately, each with the time until which it is left alone.
     `vacancies` counts the places that were ever held for members to come: most gangs have none. `mismatched` are
-    members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this one's.
-    `made_at` is when the API server was last asked to make a PodGroup, 0.0 if it was not.
+    members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this
+    one's. `made_at` is when the API server was last asked to make a PodGroup, 0.0 if it was not.
     """
 
     key: GroupKey
