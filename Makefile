@@ -53,7 +53,8 @@ bench-quick: setup ## the most telling benchmarks in less than three minutes
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m bench --quick
 
-docs: setup ## write the generated parts of docs/, crds/ and charts/ anew
+docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew
+	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m testbed.docs
 
 clean: ## remove what the other targets have made in this folder

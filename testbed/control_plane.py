@@ -54,6 +54,7 @@ class ControlPlane:
         audit: bool = False,
         audit_policy: Json = _AUDIT_POLICY,
         not_ready_taint: bool = True,
+        users: Sequence[str] = (),
         extra_apiserver_args: Sequence[str] = (),
     ) -> None:
         """Nothing is started yet.
@@ -65,6 +66,7 @@ class ControlPlane:
             audit: write requests to ``audit_log``.
             audit_policy: which of them; all, writes with their bodies, unless said.
             not_ready_taint: new nodes get the not-ready taint as in a real cluster; off where nobody removes it.
+            users: names of users beside the administrator, for ``kubeconfig_of_user``.
             extra_apiserver_args: further flags of kube-apiserver, last on its command line.
         """
         self._controllers = controllers
@@ -72,6 +74,7 @@ class ControlPlane:
         self._scheduler = scheduler
         self._audit = audit
         self._audit_policy = audit_policy
+        self._tokens = {user: secrets.token_hex(16) for user in users}
         self._extra_apiserver_args = tuple(extra_apiserver_args)
         self._disabled_admission = [] if controllers else ["ServiceAccount"]
         if not not_ready_taint:
@@ -105,7 +108,9 @@ class ControlPlane:
         self.url = f"https://127.0.0.1:{self.port}"
         self._certificate = self.folder / "certificates" / "apiserver.crt"
         self._token = secrets.token_hex(16)
-        (self.folder / "tokens.csv").write_text(f'{self._token},testbed-admin,testbed-admin,"system:masters"\n')
+        tokens = [f'{self._token},testbed-admin,testbed-admin,"system:masters"']
+        tokens += [f"{token},{user},{user}" for user, token in self._tokens.items()]
+        (self.folder / "tokens.csv").write_text("\n".join(tokens) + "\n")
         (self.folder / "audit-policy.json").write_text(json.dumps(self._audit_policy))
 
     def _start(self) -> None:
@@ -270,6 +275,10 @@ class ControlPlane:
     def kubeconfig_of_service_account(self, namespace: str, name: str) -> Path:
         """A new kubeconfig with a fresh token of that ServiceAccount."""
         return self.kubeconfig_for(token=self.kubectl("create", "token", name, "--namespace", namespace).strip())
+
+    def kubeconfig_of_user(self, name: str) -> Path:
+        """A new kubeconfig with the credentials of that one of ``users``."""
+        return self.kubeconfig_for(token=self._tokens[name])
 
     def kubectl(
         self, *arguments: str | Path, stdin: str | None = None, kubeconfig: Path | None = None, check: bool = True

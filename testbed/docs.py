@@ -1,4 +1,4 @@
-"""Writes what is generated from the code: the references in docs/, the CRD and the chart's copy of it.
+"""Writes what is generated: the references in docs/, the CRD, the chart's copy of it, and from the chart manifests/.
 
 `python -m testbed.docs` (make docs) writes; a test compares, so that none of them can lie.
 """
@@ -20,6 +20,7 @@ from gangsched.cli import make_parser
 from gangsched.config.settings import Settings
 from gangsched.core import reasons, states
 from gangsched.runtime.metrics import describe
+from testbed import manifests
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
@@ -27,7 +28,7 @@ _NOTE = "<!-- Generated from the code by make docs: change the code, not this pa
 
 
 def pages() -> dict[Path, str]:
-    """Every generated file's path, relative to the repository, and what must be in it."""
+    """Path, relative to the repository, of every file generated from the code, and what must be in it."""
     return {
         Path("crds/gangsched.io_podgroups.yaml"): crd_yaml(),
         Path("charts/gangsched/files/gangsched.io_podgroups.yaml"): crd_yaml(),
@@ -40,8 +41,8 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write all pages."""
-    for path, text in pages().items():
+    """Write all pages, and what is made from the chart."""
+    for path, text in {**pages(), **manifests.pages()}.items():
         (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / path).write_text(text, encoding="utf-8")
         print(path)

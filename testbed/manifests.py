@@ -1,0 +1,125 @@
+"""The plain manifests in manifests/, made from the chart by the real helm, so that the ways to install cannot differ.
+
+`make docs` writes them with the other generated files; a test on the real helm compares.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed import binaries
+
+CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"
+IMAGE = "REGISTRY/gangsched"
+"""Stands for the image until a person has built and pushed one: no registry accepts a name in capitals."""
+USER = "gangsched"
+"""Whom the static pod's kubeconfig names."""
+FOLDER = "/etc/kubernetes/gangsched"
+"""What the static pod reads on its node."""
+LISTEN = "127.0.0.1:10270"
+"""Where the static pod answers, beside the ports that kube-scheduler and kube-controller-manager have on that node."""
+
+_GENERATED = "# Generated from charts/gangsched by make docs: change the chart, not this file.\n"
+_DEPLOYMENT = (
+    _GENERATED
+    + """#
+# Put your registry in place of REGISTRY, then:
+#
+#   kubectl apply --server-side -f crds/ -f manifests/deployment.yaml
+#
+# A changed ConfigMap counts from the next start: kubectl -n gangsched-system rollout restart deployment/gangsched
+---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: gangsched-system
+"""
+)
+_RIGHTS = (
+    _GENERATED
+    + """#
+# What the user gangsched, with whose certificate the static pod acts, may do: no more than the chart's ServiceAccount.
+"""
+)
+_STATIC_POD = (
+    _GENERATED
+    + f"""#
+# A replica of gangsched that the kubelet of a control-plane node runs without the API server's help. It acts as the
+# user gangsched, because kube-scheduler's own scheduler.conf is for root alone and its user may not read PodGroups.
+# Once for the cluster:
+#
+#   kubectl apply --server-side -f crds/ -f manifests/static-pod-rbac.yaml
+#
+# On each control-plane node, with your registry in place of REGISTRY in this file:
+#
+#   mkdir -p {FOLDER}
+#   kubectl -n kube-system get configmap kubeadm-config -o jsonpath='{{.data.ClusterConfiguration}}' > kubeadm.yaml
+#   kubeadm kubeconfig user --client-name={USER} --config=kubeadm.yaml > {FOLDER}/kubeconfig
+#   echo 'leaderElection: {{resourceNamespace: kube-system}}' > {FOLDER}/config.yaml
+#   chown -R 65532:65532 {FOLDER} && chmod -R go= {FOLDER}
+#   cp manifests/static-pod.yaml /etc/kubernetes/manifests/gangsched.yaml
+"""
+)
+
+
+def pages() -> dict[Path, str]:
+    """Every manifest's path, relative to the repository, and what must be in it.
+
+    Raises:
+        FileNotFoundError: helm is not built yet.
+        subprocess.CalledProcessError: helm refuses the chart.
+    """
+    parts = ("serviceaccount", "rbac", "configmap", "deployment", "poddisruptionbudget")
+    deployment = _rendered("gangsched-system", *parts)
+    # Nothing keeps a digest of the configuration current where people write the ConfigMap themselves.
+    deployment = re.sub(r"\n +annotations:\n.*\n +checksum/config: .*", "", deployment)
+    account = "- kind: ServiceAccount\n  name: gangsched\n  namespace: kube-system\n"
+    user = f"- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: {USER}\n"
+    return {
+        Path("manifests/deployment.yaml"): _DEPLOYMENT + deployment,
+        Path("manifests/static-pod-rbac.yaml"): _RIGHTS + _rendered("kube-system", "rbac").replace(account, user),
+        Path("manifests/static-pod.yaml"): _STATIC_POD + _static_pod(),
+    }
+
+
+def _rendered(namespace: str, *parts: str) -> str:
+    """These templates of the chart as helm renders them, without what only helm itself looks for."""
+    folder = binaries.find(["helm"])
+    if folder is None:
+        raise FileNotFoundError("helm is not built yet: run make control-plane first.")
+    command: list[str | Path] = [folder / "helm", "template", "gangsched", CHART, "--namespace", namespace]
+    command += ["--set", f"image.repository={IMAGE}", *(f"--show-only=templates/{part}.yaml" for part in parts)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = re.sub(
+        r"^(# Source: .*| +helm\.sh/chart: .*| +app\.kubernetes\.io/managed-by: Helm)\n", "", text, flags=re.MULTILINE
+    )
+    return re.sub(r"\n+---\n", "\n---\n", text)
+
+
+def _static_pod() -> str:
+    """The Deployment's pod, on its node's network and files: a static pod may refer to no other object."""
+    [deployment] = yaml.safe_load_all(_rendered("kube-system", "deployment"))
+    template = deployment["spec"]["template"]
+    spec: dict[str, Any] = template["spec"]
+    [container] = spec["containers"]
+    mounted = container["volumeMounts"][0]["mountPath"]
+    host, _, port = LISTEN.rpartition(":")
+    container["args"] = ["run", f"--kubeconfig={mounted}/kubeconfig", *container["args"][1:]]
+    container["args"] = [f"--listen={LISTEN}" if "--listen" in each else each for each in container["args"]]
+    for probe in ("livenessProbe", "readinessProbe"):
+        container[probe]["httpGet"] |= {"host": host, "port": int(port)}
+    del container["ports"], spec["serviceAccountName"], spec["affinity"]
+    spec["volumes"] = [{"name": "config", "hostPath": {"path": FOLDER, "type": "Directory"}}]
+    spec |= {"hostNetwork": True, "priorityClassName": "system-node-critical", "automountServiceAccountToken": False}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "gangsched", "namespace": "kube-system", "labels": template["metadata"]["labels"]},
+        "spec": spec,
+    }
+    return yaml.safe_dump(pod, sort_keys=False, width=120)

@@ -1,0 +1,157 @@
+"""The plain manifests on a real API server, and the operator with the rights and the command line that they give."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+
+import pytest
+import yaml
+
+from testbed import crds, manifests
+from testbed.control_plane import ControlPlane
+from testbed.docs import ROOT
+from testbed.operator import Operator
+from tests.integration.cluster import Cluster
+
+NAMESPACE = "gangsched-system"
+DEPLOYMENT = ROOT / "manifests" / "deployment.yaml"
+STATIC_POD = ROOT / "manifests" / "static-pod.yaml"
+RIGHTS = ROOT / "manifests" / "static-pod-rbac.yaml"
+KUBE_SCHEDULER = "system:kube-scheduler"
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def control_plane():
+    """One of its own: what is installed here is the whole cluster's."""
+    with ControlPlane(scheduler=True, audit=True, users=(manifests.USER, KUBE_SCHEDULER)) as running:
+        crds.install(running)
+        yield running
+
+
+@pytest.fixture
+def placed(control_plane, namespace):
+    cluster = Cluster(control_plane, namespace)
+    cluster.add_node("n1", cpu="4")
+    return cluster
+
+
+@pytest.fixture
+def install(control_plane):
+    """Applies a manifest for as long as the test lasts."""
+    with contextlib.ExitStack() as stack:
+
+        def apply(file):
+            control_plane.kubectl("apply", "--server-side", "-f", file)
+            stack.callback(control_plane.kubectl, "delete", "-f", file)
+
+        yield apply
+
+
+def refusals(control_plane, user):
+    """What that user had no right to, from the audit log; not what the server refuses because a namespace is ending."""
+    events = map(json.loads, control_plane.audit_log.read_text().splitlines())
+    return [
+        f"{event['verb']} {event['requestURI']}"
+        for event in events
+        if event["user"]["username"] == user and event["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    ]
+
+
+def bind_a_gang_of_three(cluster):
+    cluster.add_group("gang", min_member=3)
+    cluster.add_pods("gang", 3)
+    cluster.until_bound("gang", 3)
+    cluster.until(lambda: cluster.phase("gang") == "Running")
+    cluster.until(lambda: cluster.events("gang", "Scheduled"))
+
+
+def test_the_manifests_are_the_charts():
+    made = manifests.pages()
+    assert {path: (ROOT / path).read_text(encoding="utf-8") for path in made} == made, "stale: run make docs"
+
+
+def test_the_deployment_comes_up_and_the_operator_binds_a_gang_with_its_account_and_configuration(
+    control_plane, install, placed, tmp_path
+):
+    install(DEPLOYMENT)
+    deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gangsched"
+    placed.until(lambda: control_plane.api.get(deployment)["status"].get("readyReplicas") == 2, within_s=60)
+    settings = control_plane.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/gangsched")["data"]
+    config = tmp_path / "config.yaml"
+    config.write_text(settings["config.yaml"])
+    account = control_plane.kubeconfig_of_service_account(NAMESPACE, "gangsched")
+
+    with Operator(control_plane, "--config", str(config), kubeconfig=account, leader_elect=True) as operator:
+        bind_a_gang_of_three(placed)
+        lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gangsched"
+        assert control_plane.api.get(lease)["spec"]["holderIdentity"]
+        assert operator.stop() == 0, operator.log
+    assert refusals(control_plane, f"system:serviceaccount:{NAMESPACE}:gangsched") == []
+
+
+def test_the_static_pod_is_accepted_and_refers_to_no_other_object(control_plane):
+    accepted = control_plane.kubectl("create", "--dry-run=server", "-o", "json", "-f", STATIC_POD)
+    assert json.loads(accepted)["spec"]["priority"] > 0
+    spec = yaml.safe_load(STATIC_POD.read_text())["spec"]
+    assert [list(volume) for volume in spec["volumes"]] == [["name", "hostPath"]]
+    assert "serviceAccountName" not in spec
+    assert spec["securityContext"]["runAsNonRoot"]
+
+
+def test_the_command_line_of_the_static_pod_binds_a_gang_with_the_rights_of_its_user(
+    control_plane, install, placed, tmp_path
+):
+    install(RIGHTS)
+    arguments = yaml.safe_load(STATIC_POD.read_text())["spec"]["containers"][0]["args"]
+    assert f"--listen={manifests.LISTEN}" in arguments
+    (tmp_path / "kubeconfig").write_text(control_plane.kubeconfig_of_user(manifests.USER).read_text())
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"leaderElection": {"resourceNamespace": "kube-system"}}))
+    # Its folder and its port are the node's; here they are the test's own.
+    arguments = [
+        each.replace("/etc/gangsched", str(tmp_path)).replace(manifests.LISTEN, "127.0.0.1:0") for each in arguments
+    ]
+    operator = control_plane.spawn("static-pod", [sys.executable, "-m", "gangsched", *arguments])
+    try:
+        bind_a_gang_of_three(placed)
+        lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/gangsched"
+        assert control_plane.api.get(lease)["spec"]["holderIdentity"]
+    finally:
+        assert operator.stop(timeout_s=30) == 0, operator.log_tail()
+    assert refusals(control_plane, manifests.USER) == []
+
+
+def test_the_commands_in_the_static_pods_head_name_what_it_mounts():
+    """The head is all the instruction there is: what it writes is what the pod reads."""
+    text = STATIC_POD.read_text()
+    head = "\n".join(line for line in text.splitlines() if line.startswith("#"))
+    spec = yaml.safe_load(text)["spec"]
+    folder = spec["volumes"][0]["hostPath"]["path"]
+    mounted = spec["containers"][0]["volumeMounts"][0]["mountPath"]
+    for argument in spec["containers"][0]["args"]:
+        _, _, file = argument.partition(f"={mounted}/")
+        assert f"> {folder}/{file}" in head
+    assert f"chown -R {spec['securityContext']['runAsUser']}:{spec['securityContext']['runAsGroup']} {folder}" in head
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "subresource", "allowed"),
+    [
+        ("create", "pods", "binding", True),
+        ("list", "podgroups.gangsched.io", "", False),
+        ("patch", "podgroups.gangsched.io", "status", False),
+        ("create", "pods", "eviction", False),
+    ],
+)
+def test_the_user_of_kube_scheduler_may_bind_but_neither_read_podgroups_nor_evict(
+    control_plane, install, verb, resource, subresource, allowed
+):
+    """Why the static pod has a user of its own and does not borrow scheduler.conf."""
+    install(RIGHTS)
+    flags = [f"--subresource={subresource}"] if subresource else []
+    kubeconfig = control_plane.kubeconfig_of_user(KUBE_SCHEDULER)
+    answer = control_plane.kubectl("auth", "can-i", verb, resource, *flags, kubeconfig=kubeconfig, check=False)
+    assert answer.splitlines()[0] == ("yes" if allowed else "no")
