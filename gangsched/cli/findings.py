@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gangsched.core import explain
+from gangsched.core import claims, explain
 from gangsched.core.gang import Gang
 from gangsched.core.life import Assessment
 from gangsched.core.machine import Machine
@@ -88,6 +88,8 @@ def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
     waiting = [gang.refused_members[pod.uid] for pod in assessment.census.waiting if pod.uid in gang.refused_members]
     if waiting:
         yield f"{_members(len(waiting))} still for room: {explain.refused(waiting[0])}"
+    if gang.claims:
+        yield claims.described(gang)
     if assessment.surplus:
         yield f"{_members(len(assessment.surplus))} because the group has maxMember members already."
 

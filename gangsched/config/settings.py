@@ -19,6 +19,7 @@ from gangsched.config.dialects import NAMES, DialectName, Pfnet
 from gangsched.config.part import Part
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
+from gangsched.core.claims import OwnerGuard
 from gangsched.core.duration import parse_duration
 from gangsched.core.policy import Policy
 
@@ -178,6 +179,12 @@ class Settings(Part):
         "in /gpu: BestFit leaves the fewest GPUs free on the node it takes, MostUsed takes the node on which most are "
         "in use; Pack, Spread, MinimalFragmentation or an installed plug-in's name as for PodGroups.",
     )
+    owner_guard: Literal["Flag", "Refuse", "Off"] = Field(
+        default="Flag",
+        description="What follows when pods of several owners name one group, other than each role's own: Flag is an "
+        "Event on the group; Refuse lets only members of who came first be bound, until they are gone; Off is neither. "
+        "docs/adr/0014-owners.md says which owners count as one.",
+    )
     leader_election: LeaderElection = Field(
         default_factory=LeaderElection, description="Which of several replicas acts; without effect in a dry run."
     )
@@ -217,6 +224,7 @@ class Settings(Part):
             strategies=strategies,
             gpu_strategy=self.gpu_strategy,
             turns=self.fifo.rules(),
+            owner_guard=OwnerGuard(self.owner_guard),
         )
 
     @property

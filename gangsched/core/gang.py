@@ -7,7 +7,7 @@ Only the machine and the modules it calls change a `Gang`. Everything that can b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -140,7 +140,8 @@ class Told:
     in a reservation whose writing has not been answered; nothing else is told until then. `message_at` says when a
     message was last written, `basis` what the messages were made of; `behind`: one of them has changed only
     in numbers and is not written yet. `hindered` is the reason of the last Event about members that are kept from a
-    scheduled group. `members` are the reasons on members' conditions, each with the time at which it was written.
+    scheduled group, `claims` are the owners that one has named. `members` are the reasons on members' conditions, each
+    with the time at which it was written.
     """
 
     status: GroupStatus | None = None
@@ -152,6 +153,7 @@ class Told:
     behind: bool = False
     event: str = ""
     hindered: str = ""
+    claims: frozenset[str] = frozenset()
     members: dict[str, tuple[str, float]] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)
 
@@ -166,6 +168,8 @@ class Gang:
     `partial_since` is when a part of the quorum was first bound and the rest not (contract rule 1), 0.0 if none is.
     `undone` is what happened to the last quorum that was undone, until another one is decided.
     `look_at`: before this it is not brought up to date again, being large.
+    `claims` are the owners that claim it, if they are several, each with the number of its members; `disowned` are
+    waiting members (by UID) that it does without because their owner is not the first (`core.claims`).
     `avoided` are nodes on which a member was refused lately, each with the time until which it is left alone.
     `vacancies` counts the places that were ever held for members to come: most gangs have none. `mismatched` are
     members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this
@@ -186,6 +190,8 @@ class Gang:
     undone: str = ""
     leaving: set[str] = field(default_factory=set)
     emptied: bool = False
+    claims: Mapping[str, int] = field(default_factory=dict)
+    disowned: frozenset[str] = frozenset()
     avoided: dict[str, float] = field(default_factory=dict)
     durable: frozenset[str] = frozenset()
     durable_asked_at: float = 0.0
@@ -215,8 +221,11 @@ class Gang:
         return bool(self.key.pod_uid)
 
     def live(self) -> list[Pod]:
-        """The members that exist for this run's purpose: not ended, not terminating, not gated, not of the past."""
-        gone = self.run.past | self.leaving if self.leaving else self.run.past
+        """The members that exist for this run's purpose: not ended, not terminating, not gated, not of the past.
+
+        Nor are those whose owner may not have the group's name.
+        """
+        gone = self.run.past | self.leaving | self.disowned if self.leaving or self.disowned else self.run.past
         return [
             pod
             for pod in self.pods.values()
@@ -225,7 +234,7 @@ class Gang:
 
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is among `live`."""
-        gone = pod.uid in self.run.past or pod.uid in self.leaving
+        gone = pod.uid in self.run.past or pod.uid in self.leaving or pod.uid in self.disowned
         return not (pod.terminating or pod.gated or pod.phase in ENDED or gone)
 
     def deserted(self) -> bool:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gangsched.core import bindings, clock, explain, life, places, undo
+from gangsched.core import bindings, claims, clock, explain, life, places, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
 from gangsched.core.declaration import Terms, resolve
@@ -335,6 +335,7 @@ class Machine:
         if len(gang.pods) > LARGE:
             gang.look_at = now + len(gang.pods) * self._look_s_per_pod
         bindings.reconcile(gang, self.cluster)
+        claims.guard(gang, self._policy.owner_guard)
         terms, hindrance = resolve(gang, gang.live(), policy=self._policy, priority_classes=self._priority_classes)
         gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
         effects += places.settle(gang, self.cluster, terms, hindrance)

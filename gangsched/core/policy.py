@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from gangsched.core.claims import OwnerGuard
 from gangsched.core.strategies import STRATEGIES, Strategy
 
 
@@ -32,6 +33,7 @@ class Policy(Struct, frozen=True):
     jitter of back-offs differ between installations while every run of the core stays deterministic. `strategies` are
     those that may be named, plug-ins included; `gpu_strategy` is that of pods without a group that ask for a GPU.
     `turns` says in which instance groups nobody is overtaken.
+    `owner_guard` says what follows when several owners claim one group.
     """
 
     scheduler_names: tuple[str, ...] = ("gangsched",)
@@ -48,3 +50,4 @@ class Policy(Struct, frozen=True):
     strategies: Mapping[str, Strategy] = field(default_factory=lambda: STRATEGIES)
     gpu_strategy: str = "BestFit"
     turns: TurnRules = NO_TURNS
+    owner_guard: OwnerGuard = OwnerGuard.FLAG

@@ -68,6 +68,8 @@ class Reason(StrEnum):
     """A scheduled group has at least its minimum bound."""
     NO_MEMBERS = "NoMembers"
     """No pod names the PodGroup yet."""
+    SEVERAL_OWNERS = "SeveralOwners"
+    """Pods of several owners name the group; by the setting ownerGuard, only those of the first are its members."""
     FOREIGN_MEMBER = "ForeignMember"
     """A pod of another scheduler names the group; it is no member."""
 

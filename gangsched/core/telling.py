@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from gangsched.core import bindings, explain, places, undo
+from gangsched.core import bindings, claims, explain, places, undo
 from gangsched.core.clock import NEVER
 from gangsched.core.declaration import Terms
 from gangsched.core.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
@@ -63,7 +63,7 @@ class Teller:
             due = float("inf")
         elif (bindings.unsecured(gang) and gang.group is not None) or decided or newly_scheduled:
             due = now
-        elif changed or self._owed(gang, assessment, now) or _strangers(gang):
+        elif changed or self._owed(gang, assessment, now) or _strangers(gang) or _claimed(gang):
             due = max(min(gang.tell_at, now + self._policy.fold_s), gang.reason_since + self._policy.fold_s)
         elif told.unwritten and gang.group is not None:
             due = now
@@ -95,6 +95,7 @@ class Teller:
         effects += self._event(gang, assessment, reason, message)
         effects += self._conditions(gang, assessment, message, now)
         effects += self._stranger_events(gang)
+        effects += self._claims_event(gang, assessment)
         return effects
 
     # Status
@@ -222,6 +223,16 @@ class Teller:
         gang.told.strangers &= gang.strangers.keys()
         return effects
 
+    def _claims_event(self, gang: Gang, assessment: Assessment) -> list[Effect]:
+        """One Event for the same owners, until they are gone."""
+        told = gang.told
+        if not assessment.census.live:
+            told.claims = frozenset()
+        if not _claimed(gang):
+            return []
+        told.claims |= gang.claims.keys()
+        return _emit(gang, assessment, Reason.SEVERAL_OWNERS, claims.described(gang))
+
 
 def _emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
     regarding = _regarding(gang, assessment)
@@ -277,6 +288,11 @@ def _regarding(gang: Gang, assessment: Assessment) -> tuple[str, str, str] | Non
 
 def _strangers(gang: Gang) -> list[Pod]:
     return [pod for uid, pod in gang.strangers.items() if uid not in gang.told.strangers]
+
+
+def _claimed(gang: Gang) -> bool:
+    """Whether an owner claims the gang beside another, and was not told of."""
+    return not gang.claims.keys() <= gang.told.claims
 
 
 def _without_messages(status: GroupStatus) -> GroupStatus:

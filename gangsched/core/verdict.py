@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gangsched.core import bindings, explain, undo
+from gangsched.core import bindings, claims, explain, undo
 from gangsched.core.demand import raised
 from gangsched.core.gang import Gang, Undo
 from gangsched.core.life import Assessment
@@ -26,6 +26,8 @@ def member_verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, R
     """
     surplus = {pod.uid for pod in assessment.surplus}
     general = _general_reason(gang, assessment)
+    for uid in sorted(gang.disowned & gang.pods.keys()):
+        yield gang.pods[uid], Reason.SEVERAL_OWNERS
     for pod in assessment.census.waiting:
         if pod.uid in surplus:
             yield pod, Reason.SURPLUS
@@ -42,6 +44,8 @@ def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason,
     message = group_message
     if reason is Reason.SURPLUS:
         message = "As many members as maxMember allows are there already: raise maxMember to have this pod scheduled."
+    elif reason is Reason.SEVERAL_OWNERS:
+        return claims.described(gang)
     elif pod.uid in gang.refused_members:
         message = explain.refused(gang.refused_members[pod.uid])
     elif pod.uid in gang.barred:
@@ -111,6 +115,13 @@ def _gated(gang: Gang) -> str:
     return f" {'1 pod has' if gated == 1 else f'{gated} pods have'} scheduling gates and will count without them."
 
 
+def _disowned(gang: Gang) -> str:
+    number = len(gang.disowned)
+    if not number:
+        return ""
+    return f" {'1 pod does' if number == 1 else f'{number} pods do'} not count, because another owner has the group."
+
+
 def _nobody(gang: Gang) -> str:
     if not gang.strangers:
         return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
@@ -143,7 +154,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.MEMBERS_MISSING: _late(gang, assessment),
         Reason.BINDING_UNDONE: _undone(gang),
         Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {bindings.complaint(gang)}",
-        Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang),
+        Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang) + _disowned(gang),
         Reason.NO_MEMBERS: _nobody(gang),
         Reason.GANG_FAILED: f"The run ended with {succeeded} of {gang.run.minimum} members succeeded.",
     }

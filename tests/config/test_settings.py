@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
+from gangsched.core.claims import OwnerGuard
 from gangsched.core.policy import Policy, TurnRules
 
 
@@ -34,6 +35,7 @@ def test_every_key_is_read(tmp_path):
         repairDeadline: 45s
         bindConcurrency: 8
         gpuStrategy: MostUsed
+        ownerGuard: Refuse
         leaderElection:
           {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s, resourceName: mine, resourceNamespace: sys}
         listen: 127.0.0.1:0
@@ -68,6 +70,7 @@ def test_every_key_is_read(tmp_path):
         seed=7,
         gpu_strategy="MostUsed",
         turns=TurnRules(label="pool", groups=frozenset({"batch"}), after_s=60.0, after_s_by_group={"batch": 5.0}),
+        owner_guard=OwnerGuard.REFUSE,
     )
     assert (settings.fifo.spark_drivers, settings.spark.binpack) == (False, "single-az-tightly-pack")
     assert settings.spark.driver_prioritized_node_label is not None
@@ -124,7 +127,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             (
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
                 "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, maxPriority, "
-                "namespace, pfnet, repairDeadline, schedulerNames, spark"
+                "namespace, ownerGuard, pfnet, repairDeadline, schedulerNames, spark"
             ),
         ),
         ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),

@@ -1,0 +1,200 @@
+"""Which members' owners count as one, who of several has the name, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.claims import CONTROLLERS, OwnerGuard, described, guard
+from gangsched.core.gang import Binding, Gang
+from gangsched.core.model import Owner, Pod
+from tests.builders import key, pod
+
+
+def owner(kind: str, name: str, *, uid: str = "", api_group: str = "batch") -> Owner:
+    return Owner(kind=kind, name=name, uid=uid or f"uid-{kind}-{name}", api_group=api_group)
+
+
+JOB, OTHER_JOB = owner("Job", "one"), owner("Job", "two")
+OLD, NEW = (owner("ReplicaSet", f"web-{digest}", api_group="apps") for digest in ("75b4f", "9cd2a"))
+CUSTOM = owner("MPIJob", "one", api_group="kubeflow.org")
+
+
+def guarded(*members: Pod, what: OwnerGuard = OwnerGuard.REFUSE, bindings: tuple[str, ...] = ()) -> Gang:
+    gang = Gang(key("a"), pods={member.uid: member for member in members})
+    gang.bindings = {member.uid: Binding(member, "n1") for member in members if member.name in bindings}
+    guard(gang, what)
+    return gang
+
+
+def made(digest: str, replica_set: Owner) -> Pod:
+    return pod(f"web-{digest}", owner=replica_set, labels={"pod-template-hash": digest})
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        pytest.param([pod("a-0"), pod("a-1")], id="nobody owns them"),
+        pytest.param([pod("a-0", owner=JOB), pod("a-1", owner=JOB)], id="one owner"),
+        pytest.param([pod("a-0", owner=JOB)], id="one member"),
+        pytest.param(
+            [
+                pod("a-0", owner=owner("StatefulSet", "s", uid="1")),
+                pod("a-1", owner=owner("StatefulSet", "s", uid="2")),
+            ],
+            id="an owner made again under its name",
+        ),
+        pytest.param([made("75b4f", OLD), made("9cd2a", NEW)], id="a Deployment's rolling update"),
+        pytest.param([pod("a-0", role="launcher", owner=JOB), pod("a-1", role="worker", owner=CUSTOM)], id="roles"),
+        pytest.param(
+            [pod("a-0", uid="driver"), pod("a-1", owner=owner("Pod", "a-0", uid="driver", api_group=""))],
+            id="executors owned by a driver that nobody owns",
+        ),
+        pytest.param(
+            [
+                pod("a-0", uid="driver", owner=JOB),
+                pod("a-1", owner=owner("Pod", "a-0", uid="driver", api_group="")),
+                pod("a-2", owner=JOB),
+            ],
+            id="executors owned by an owned driver",
+        ),
+        *(
+            pytest.param(
+                [pod("a-0", owner=JOB, labels={label: "x"}), pod("a-1", owner=CUSTOM, labels={label: "x"})], id=label
+            )
+            for label in CONTROLLERS
+        ),
+        pytest.param([pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB, terminating=True)], id="the other one leaves"),
+        pytest.param([pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB, phase="Succeeded")], id="the other one ended"),
+        pytest.param([pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB, gated=True)], id="the other one is gated"),
+    ],
+)
+def test_these_are_one_group(members):
+    gang = guarded(*members)
+    assert (gang.claims, gang.disowned, described(gang)) == ({}, frozenset(), "")
+
+
+@pytest.mark.parametrize(
+    ("members", "claims"),
+    [
+        pytest.param(
+            [pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB), pod("a-2", owner=OTHER_JOB)],
+            {"Job.batch one": 1, "Job.batch two": 2},
+            id="two owners of a kind",
+        ),
+        pytest.param(
+            [pod("a-0", owner=JOB), pod("a-1")], {"Job.batch one": 1, "no owner": 1}, id="a pod without owner"
+        ),
+        pytest.param(
+            [pod("a-0", role="w", owner=JOB), pod("a-1", role="w", owner=OTHER_JOB), pod("a-2", owner=CUSTOM)],
+            {"Job.batch one": 1, "Job.batch two": 1},
+            id="two owners in one role",
+        ),
+        pytest.param(
+            [made("75b4f", OLD), made("9cd2a", owner("ReplicaSet", "other-9cd2a", api_group="apps"))],
+            {"Deployment web": 1, "Deployment other": 1},
+            id="two Deployments",
+        ),
+        pytest.param(
+            [pod("a-0", owner=OLD), pod("a-1", owner=NEW)],
+            {"ReplicaSet.apps web-75b4f": 1, "ReplicaSet.apps web-9cd2a": 1},
+            id="ReplicaSets that no Deployment made",
+        ),
+        pytest.param(
+            [
+                pod("a-0", owner=JOB, labels={CONTROLLERS[0]: "x"}),
+                pod("a-1", owner=CUSTOM, labels={CONTROLLERS[0]: "y"}),
+            ],
+            {f"{CONTROLLERS[0]}=x": 1, f"{CONTROLLERS[0]}=y": 1},
+            id="a label's two values",
+        ),
+        pytest.param(
+            [
+                pod("a-0", uid="1", owner=owner("Pod", "a-1", uid="2")),
+                pod("a-1", uid="2", owner=owner("Pod", "a-0", uid="1")),
+            ],
+            {"Pod.batch a-0": 1, "Pod.batch a-1": 1},
+            id="pods that own each other",
+        ),
+    ],
+)
+def test_these_are_several_claims(members, claims):
+    gang = guarded(*members, what=OwnerGuard.FLAG)
+    assert gang.claims == claims
+    assert gang.disowned == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("members", "bindings", "disowned"),
+    [
+        pytest.param(
+            [
+                pod("a-0", created=2, owner=JOB),
+                pod("a-1", created=1, owner=OTHER_JOB),
+                pod("a-2", owner=JOB, created=3),
+            ],
+            (),
+            {"a-0", "a-2"},
+            id="who was created first keeps the name",
+        ),
+        pytest.param(
+            [pod("a-0", created=2, owner=JOB, node="n1"), pod("a-1", created=1, owner=OTHER_JOB)],
+            (),
+            {"a-1"},
+            id="who runs keeps it",
+        ),
+        pytest.param(
+            [pod("a-0", created=2, owner=JOB), pod("a-1", created=1, owner=OTHER_JOB)],
+            ("a-0",),
+            {"a-1"},
+            id="who has a place keeps it",
+        ),
+        pytest.param(
+            [
+                pod("a-0", owner=JOB, node="n1"),
+                pod("a-1", owner=OTHER_JOB, node="n1"),
+                pod("a-2", owner=OTHER_JOB),
+                pod("a-3", owner=CUSTOM),
+            ],
+            (),
+            {"a-3"},
+            id="both that run keep it",
+        ),
+        pytest.param(
+            [
+                pod("a-0", role="w", owner=JOB),
+                pod("a-1", role="w", owner=OTHER_JOB, created=1),
+                pod("a-2", role="v", owner=OTHER_JOB),
+            ],
+            (),
+            {"a-1"},
+            id="each role has its own",
+        ),
+    ],
+)
+def test_under_refuse_waiting_members_of_latecomers_are_not_the_groups(members, bindings, disowned):
+    gang = guarded(*members, bindings=bindings)
+    assert {gang.pods[uid].name for uid in gang.disowned} == disowned
+    assert {member.name for member in gang.live()} == {member.name for member in members} - disowned
+    assert not any(gang.lives(gang.pods[uid]) for uid in gang.disowned)
+
+
+def test_off_means_off():
+    gang = guarded(pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB), what=OwnerGuard.OFF)
+    assert (gang.claims, gang.disowned) == ({}, frozenset())
+
+
+def test_what_was_noted_is_forgotten_once_the_other_owner_has_left():
+    gang = guarded(pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB, created=1))
+    assert gang.disowned
+    del gang.pods["uid-default/a-1"]
+    guard(gang, OwnerGuard.REFUSE)
+    assert (gang.claims, gang.disowned) == ({}, frozenset())
+
+
+def test_the_sentence_says_who_where_and_what_to_do_and_names_at_most_five():
+    assert described(guarded(pod("a-0", owner=JOB), pod("a-1"), what=OwnerGuard.FLAG)) == (
+        "Pods of several owners name the group a: Job.batch one (1), no owner (1). If they are one group, give each "
+        "owner's pods a role of their own; if not, give the groups different names."
+    )
+    many = [pod(f"a-{number}", owner=owner("Job", f"j{number}")) for number in range(7)]
+    assert "Job.batch j4 (1) and 2 more; only members of who came first are bound." in described(guarded(*many))

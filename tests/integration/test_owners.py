@@ -1,0 +1,89 @@
+"""The owner guard with owners that the real controllers make."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.operator import Operator
+from testbed.workloads import member
+from tests.integration.cluster import Cluster
+
+
+@pytest.fixture(params=["Flag", "Refuse"])
+def guard(request):
+    return request.param
+
+
+@pytest.fixture
+def guarded(with_crd, namespace, guard, tmp_path):
+    """The test's namespace, served by an operator of its own with this setting."""
+    config = tmp_path / "config.yaml"
+    config.write_text(f"ownerGuard: {guard}\nnamespace: {namespace}\n")
+    cluster = Cluster(with_crd, namespace)
+    cluster.add_node("n1", cpu="16")
+    with Operator(with_crd, "--config", str(config)):
+        yield cluster
+
+
+def template(group: str, **labels: str) -> dict:
+    pod = member("x", group, labels=labels)
+    return {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}
+
+
+def add_job(cluster: Cluster, name: str, group: str, *, pods: int) -> None:
+    spec = template(group)
+    spec["spec"]["restartPolicy"] = "Never"
+    cluster.api.post(
+        f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs",
+        {"metadata": {"name": name}, "spec": {"parallelism": pods, "completions": pods, "template": spec}},
+    )
+
+
+def by_job(cluster: Cluster, name: str) -> list[dict]:
+    return [pod for pod in cluster.pods() if pod["metadata"]["labels"].get("batch.kubernetes.io/job-name") == name]
+
+
+def bound(pods: list[dict]) -> int:
+    return sum("nodeName" in pod["spec"] for pod in pods)
+
+
+def test_two_jobs_that_name_one_group_are_flagged_or_the_later_is_refused_until_the_first_has_gone(guarded, guard):
+    guarded.add_group("shared", min_member=2)
+    add_job(guarded, "first", "shared", pods=2)
+    guarded.until(lambda: bound(by_job(guarded, "first")) == 2)
+    add_job(guarded, "second", "shared", pods=2)
+    guarded.until(lambda: guarded.events("shared", "SeveralOwners"))
+    [event] = guarded.events("shared", "SeveralOwners")
+    assert event["type"] == "Warning"
+    assert "Job.batch first (2), Job.batch second (" in event["note"]
+
+    if guard == "Refuse":
+        guarded.until(
+            lambda: (
+                [guarded.told(pod["metadata"]["name"]).get("reason") for pod in by_job(guarded, "second")]
+                == ["SeveralOwners"] * 2
+            )
+        )
+        assert bound(by_job(guarded, "second")) == 0
+        guarded.control_plane.kubectl("delete", "job", "first", "-n", guarded.namespace)
+    guarded.until(lambda: bound(by_job(guarded, "second")) == 2)
+
+
+def test_a_rolling_update_and_an_owner_made_again_are_not_flagged_and_not_refused(guarded):
+    guarded.add_group("web", min_member=3)
+    deployments = f"/apis/apps/v1/namespaces/{guarded.namespace}/deployments"
+    manifest = {
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template("web", app="web")},
+    }
+    guarded.api.post(deployments, manifest)
+    guarded.until_bound("web", 3)
+    old = set(guarded.bound("web"))
+
+    guarded.api.merge(f"{deployments}/web", {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}})
+    guarded.until(lambda: len(guarded.bound("web")) == 3 and not old & set(guarded.bound("web")), within_s=60)
+    guarded.control_plane.kubectl("delete", "deployment", "web", "-n", guarded.namespace)
+    guarded.until(lambda: guarded.pods("web") == [])
+    guarded.api.post(deployments, manifest)
+    guarded.until_bound("web", 3)
+    assert guarded.events("web", "SeveralOwners") == []
