@@ -15,7 +15,7 @@ from gangsched.api.schema import MAX_COUNT, Count, Format, Int64, ListMap, Part
 from gangsched.api.shapes import requests_to_object
 from gangsched.api.template import QUANTITY
 from gangsched.api.times import format_time, parse_time
-from gangsched.core.model import Amounts, Condition, GroupStatus, Place, Reservation
+from gangsched.core.model import MOST_DEMANDS, Amounts, Condition, Demand, GroupStatus, Place, Reservation
 from gangsched.core.quantity import amount
 from gangsched.core.states import Phase
 
@@ -75,6 +75,19 @@ class ReservationStatus(StatusPart):
     )
 
 
+class DemandStatus(StatusPart):
+    """Members for which new nodes would have to be added, as many as ask for the same."""
+
+    count: Annotated[Count, Field(ge=1)] = Field(description="Number of members; each may have a node of its own.")
+    requests: dict[str, Annotated[str, Field(max_length=64, pattern=QUANTITY)]] = Field(
+        default_factory=dict, max_length=64, description="What each of them asks for, by resource, as quantities."
+    )
+    domain: Annotated[str, Field(max_length=63)] | None = Field(
+        default=None,
+        description="Value that those nodes need for the label spec.placement.topology.key; absent if any will do.",
+    )
+
+
 class PodGroupStatus(StatusPart):
     """What the operator knows of the group; written by the operator alone."""
 
@@ -107,6 +120,12 @@ class PodGroupStatus(StatusPart):
     source: Annotated[str, Field(max_length=253)] | None = Field(
         default=None, description="How the group was declared."
     )
+    demand: list[DemandStatus] = Field(
+        default_factory=list,
+        max_length=MOST_DEMANDS,
+        description="What must be added to the present nodes so that the minimum fits; empty while it is not room that "
+        "the group waits for, or where no new node could help.",
+    )
 
 
 def status_to_object(status: GroupStatus) -> dict[str, Any]:
@@ -129,6 +148,7 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
             "scheduledTime": _time_to_object(status.scheduled_time),
             "attempts": min(status.attempts, MAX_COUNT),
             "source": status.source or None,
+            "demand": [_demand_to_object(each) for each in status.demand],
         }
     }
 
@@ -155,6 +175,7 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
             scheduled_time=_time_from_object(read.scheduled_time),
             attempts=read.attempts,
             source=read.source or "",
+            demand=tuple(map(_demand_from_object, read.demand)),
         )
     except ValueError:
         return GroupStatus()
@@ -223,6 +244,15 @@ def _reservation_from_object(reservation: ReservationStatus) -> Reservation:
             for place in reservation.placements
         ),
     )
+
+
+def _demand_to_object(demand: Demand) -> dict[str, Any]:
+    domain = {"domain": demand.domain} if demand.domain else {}
+    return {"count": demand.count, "requests": requests_to_object(demand.requests)} | domain
+
+
+def _demand_from_object(demand: DemandStatus) -> Demand:
+    return Demand(count=demand.count, requests=_amounts(demand.requests), domain=demand.domain or "")
 
 
 def _amounts(requests: Mapping[str, str]) -> Amounts:

@@ -15,7 +15,7 @@ from gangsched.core.explain import accepting_rows, amounts
 from gangsched.core.gang import BindState, Gang
 from gangsched.core.life import Assessment
 from gangsched.core.machine import Machine
-from gangsched.core.model import Group, GroupKey, Pod
+from gangsched.core.model import Demand, Group, GroupKey, Pod
 from gangsched.core.placement import Ask, Placement, place
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import NodeReason, Reason
@@ -58,7 +58,7 @@ class Shortfall:
 class Diagnosis:
     """How a group stands and why. `besides` says why members above the minimum wait, `helps` what would unblock it.
 
-    `source` says how the group was declared, empty for a pod without one.
+    `source` says how the group was declared, empty for a pod without one. `demand` is what new nodes must bring.
     """
 
     key: GroupKey
@@ -72,6 +72,7 @@ class Diagnosis:
     besides: Sequence[str] = ()
     shortfall: Shortfall | None = None
     helps: Sequence[str] = ()
+    demand: Sequence[Demand] = ()
 
 
 def from_status(group: Group) -> Diagnosis:
@@ -87,6 +88,7 @@ def from_status(group: Group) -> Diagnosis:
         members=status.members,
         bound=status.bound,
         source=status.source,
+        demand=status.demand,
     )
 
 
@@ -128,6 +130,7 @@ class _Examination:
             besides=finding.besides,
             shortfall=shortfall,
             helps=tuple(helps),
+            demand=refusal.demand if refusal is not None else (),
         )
 
     def _fits_now(self) -> Diagnosis:

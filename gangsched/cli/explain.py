@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.diagnosis import Diagnosis, Shortfall
     from gangsched.cli.live import Reading
-    from gangsched.core.model import GroupKey
+    from gangsched.core.model import Demand, GroupKey
 
 FAILED, WRONG_USAGE = 1, 2
 _NAMED = 8
@@ -111,6 +111,8 @@ def _unknown(key: GroupKey, reading: Reading) -> str:
 
 
 def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
+    from gangsched.core.explain import demanded  # noqa: PLC0415
+
     told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
     yield f"{diagnosis.key}: {told}"
     rows = [("members", f"{diagnosis.members} of {diagnosis.minimum} exist, {diagnosis.bound} bound")]
@@ -121,6 +123,8 @@ def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
     else:
         rows += _shortfall_rows(diagnosis.shortfall)
     rows += [("besides", said) for said in diagnosis.besides]
+    if diagnosis.demand:
+        rows.append(("new nodes", f"would need room for {demanded(diagnosis.demand)}"))
     rows += [("would help" if not number else "", said) for number, said in enumerate(diagnosis.helps)]
     if reading.forbidden:
         rows.append(("note", f"from the PodGroup's status alone, because the API server says: {reading.forbidden}"))
@@ -166,7 +170,18 @@ def _json(diagnosis: Diagnosis, reading: Reading) -> dict[str, object]:
         "besides": list(diagnosis.besides),
         "shortfall": None if diagnosis.shortfall is None else _shortfall_json(diagnosis.shortfall),
         "helps": list(diagnosis.helps),
+        "demand": [_demand_json(demand) for demand in diagnosis.demand],
         "fromStatusAlone": reading.forbidden or None,
+    }
+
+
+def _demand_json(demand: Demand) -> dict[str, object]:
+    from gangsched.core.quantity import format_amount  # noqa: PLC0415
+
+    return {
+        "count": demand.count,
+        "requests": {resource: format_amount(resource, amount) for resource, amount in demand.requests},
+        "domain": demand.domain or None,
     }
 
 

@@ -16,7 +16,7 @@ from gangsched.core.cluster import Cluster
 from gangsched.core.domains import Domain
 from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS
 from gangsched.core.life import Assessment
-from gangsched.core.model import GroupKey, Shape
+from gangsched.core.model import Demand, GroupKey, Shape
 from gangsched.core.quantity import format_amount
 from gangsched.core.reasons import NodeReason
 from gangsched.core.refusal import Obstacle, Refusal
@@ -66,6 +66,8 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head += f": no node accepts {them}"
     elif refusal.never:
         head += f", and the present nodes could not take {them} even if they were empty"
+    if not refusal.demand:
+        head += f"; a new node would not help: only nodes named beforehand take {them}"
     if refusal.short and closed < refusal.nodes:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
@@ -74,6 +76,14 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     if refusal.obstacles:
         nodes = f"Of {_nodes(refusal.nodes)}: {'; '.join(map(_obstacle, refusal.obstacles))}"
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
+
+
+def demanded(demand: Sequence[Demand]) -> str:
+    """What new nodes must bring, as a person writes it: `3 × {cpu 2, memory 4Gi} in domain a`."""
+    return ", ".join(
+        f"{each.count} × {{{amounts(each.requests)}}}{f' in domain {each.domain}' if each.domain else ''}"
+        for each in demand
+    )
 
 
 def _within(head: str, wanted: int, domain: Domain) -> str:

@@ -325,6 +325,21 @@ class Condition(Struct, frozen=True, gc=False, cache_hash=True):
     generation: int = 0
 
 
+MOST_DEMANDS = 64
+"""A status lists at most so many demands."""
+
+
+class Demand(Struct, frozen=True, gc=False, cache_hash=True):
+    """So many members for which new nodes would have to be added, each asking for `requests`.
+
+    `domain` is the value of the label spec.placement.topology that those nodes must have, empty where any will do.
+    """
+
+    count: int
+    requests: Amounts
+    domain: str = ""
+
+
 class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     """`status` of a PodGroup, as written by the engine and read back after a restart. Times are 0.0 where unset."""
 
@@ -341,6 +356,7 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     scheduled_time: float = 0.0
     attempts: int = 0
     source: str = ""
+    demand: tuple[Demand, ...] = ()
 
 
 class Group(Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from gangsched.core import topology
+from gangsched.core import expansion, topology
 from gangsched.core.domains import Domain
 from gangsched.core.gang import role_of
 from gangsched.core.model import Pod, Preference, Topology
@@ -113,16 +113,23 @@ def _found_in(snapshot: Snapshot, ask: Ask, domain: Domain | None) -> Placement 
 def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
     """Why the quorum does not fit, looked at in the domain with most room if it must be in one."""
     domain: Domain | None = None
+    home: str | None = None
     if ask.topology is not None and ask.topology.required:
-        value = topology.home(snapshot, ask.topology, ask.own)
-        if value is None:
+        value = home = topology.home(snapshot, ask.topology, ask.own)
+        if home is None:
             value = topology.roomiest(snapshot, ask.topology, _classes(snapshot, ask))
         domain = (ask.topology.key, value)
     mark = snapshot.mark()
     snapshot.begin(ask.own)
     quorum = _quorum(snapshot, ask, domain)
-    short = shortage(snapshot, quorum.smallest())
-    fits, failing = quorum.take_most()
+    smallest = quorum.smallest()
+    short = shortage(snapshot, smallest)
+    fits, failing, missing = quorum.take_most()
+    if domain is None or domain[0] != expansion.HOSTNAME:
+        demand = expansion.demand(missing, domain)
+    else:
+        # A new node is a domain of its own: it helps if nobody is elsewhere yet, and then it must take all.
+        demand = expansion.demand_on_one_node(smallest) if home is None else ()
     refusal = Refusal(
         wanted=quorum.slots.number,
         fits=fits,
@@ -134,6 +141,7 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
         domain=domain,
+        demand=demand,
     )
     snapshot.undo(mark)
     return refusal

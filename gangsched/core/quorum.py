@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from gangsched.core import search
+from gangsched.core.expansion import only_by_name
 from gangsched.core.model import Pod, Preference
 from gangsched.core.search import Budget, Kind, Search, Selection, Share, Slots, selections
 from gangsched.core.snapshot import MemberClass, Snapshot
@@ -60,6 +62,18 @@ def fill_class(
     shares = strategy.distribute(room, total)
     snapshot.take_all(member, shares)
     return [(member, row, number) for row, number in shares]
+
+
+class Partial(NamedTuple):
+    """How many of a quorum have places, the class of the first member left out, and the classes of those who lack one.
+
+    The latter are as many as complete the quorum; they are those that a new node can help, and the smallest of them, as
+    far as there is a choice.
+    """
+
+    fits: int
+    failing: MemberClass
+    missing: Mapping[MemberClass, int]
 
 
 class Quorum:
@@ -117,8 +131,8 @@ class Quorum:
         chosen = self._choose(by_size, set()) or by_size[: self.slots.number]
         return self._count(chosen)
 
-    def take_most(self) -> tuple[int, MemberClass]:
-        """Take places for as much of the quorum as fits. Returns how many, and the class of the first left out."""
+    def take_most(self) -> Partial:
+        """Take places for as much of the quorum as fits."""
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
         budget = Budget()
@@ -129,7 +143,7 @@ class Quorum:
             if found is None:
                 break
             placed, shares = Counter(found[0]), found[1]
-        return placed.total(), self._left_out(placed)
+        return Partial(placed.total(), self._left_out(placed), self._missing(placed))
 
     # Ways to find places
 
@@ -323,6 +337,26 @@ class Quorum:
             if placed.get(kind, 0) < count and (free or filled[kind[1]] < needs.get(kind[1], 0)):
                 return kind[0]
         return next(iter(self.room))
+
+    def _missing(self, placed: Counter[Kind]) -> Counter[MemberClass]:
+        """Who fills the slots that these leave open."""
+        owed = dict(self.slots.roles)
+        free = self.slots.free
+        for (_, role), count in placed.items():
+            own = owed.get(role, 0)
+            owed[role] = max(0, own - count)
+            free -= max(0, count - own)
+        missing: Counter[MemberClass] = Counter()
+        rank = {member: at for at, member in enumerate(reversed(self._largest))}
+        left = (self._kinds - placed).items()
+        for (member, role), count in sorted(left, key=lambda item: (only_by_name(item[0][0].shape), rank[item[0][0]])):
+            own = owed.get(role, 0)
+            number = min(count, own + free)
+            if number:
+                missing[member] += number
+            owed[role] = max(0, own - number)
+            free -= max(0, number - own)
+        return missing
 
     def _take(self, shares: Iterable[Share]) -> None:
         for member, row, number in shares:

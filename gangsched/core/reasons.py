@@ -8,8 +8,8 @@ from enum import StrEnum
 class Reason(StrEnum):
     """Why a group is in its present state; the reason of its `Scheduled` or `Degraded` condition.
 
-    On members' `PodScheduled` condition the same word is used; `NEVER_FITS` appears there as `UNSCHEDULABLE`, because
-    an autoscaler can add the nodes that are missing and acts on that word alone.
+    On members' `PodScheduled` condition the same word is used; `NEVER_FITS` appears there as `UNSCHEDULABLE` wherever a
+    new node could help, because an autoscaler can add it and acts on that word alone.
     """
 
     GANG_INCOMPLETE = "GangIncomplete"
@@ -33,7 +33,8 @@ class Reason(StrEnum):
     NOT_ITS_TURN = "NotItsTurn"
     """An earlier group of the same instance group waits for room and may not be overtaken."""
     NEVER_FITS = "NeverFits"
-    """The quorum would not fit onto the present nodes even if they were empty."""
+    """The quorum would not fit onto the present nodes even if they were empty. On a member's condition: nor could a new
+    node help, because the members that lack a place accept nodes by name alone."""
     SURPLUS = "AboveMaxMember"
     """The member is beyond maxMember."""
     TIMED_OUT = "TimedOut"

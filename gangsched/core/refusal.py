@@ -11,7 +11,7 @@ import numpy as np
 from gangsched.core.capacity import PODS
 from gangsched.core.domains import Domain
 from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS, VACANT
-from gangsched.core.model import Amounts
+from gangsched.core.model import Amounts, Demand
 from gangsched.core.reasons import NodeReason
 from gangsched.core.snapshot import Mask, MemberClass, Snapshot
 
@@ -34,7 +34,7 @@ class Refusal:
     there means that enough is free in all); `fragmented`: all of those nodes have pieces left that are too small.
     `never`: not even if the nodes were empty. `domain` is the one in which all this was found, where the members must
     all be in one: that of those which are placed already, else the one with most room; its value is None where no node
-    has the label.
+    has the label. `demand` is what new nodes must bring so that the rest fits, nothing if no new node can help.
     """
 
     wanted: int
@@ -47,6 +47,12 @@ class Refusal:
     short: Amounts
     fragmented: bool = False
     domain: Domain | None = None
+    demand: tuple[Demand, ...] = ()
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether neither the end of pods nor a new node can help."""
+        return self.never and not self.demand
 
     @property
     def lacking(self) -> tuple[str, ...]:

@@ -25,10 +25,12 @@ from gangsched.core.verdict import (
     UNTOLD_REASONS,
     degraded_message,
     degraded_reason,
+    demand_of,
     member_message,
     member_verdicts,
     message_of,
     reason_of,
+    refused_reason,
     scheduled_note,
 )
 
@@ -56,7 +58,7 @@ class Teller:
             gang.reason_since = now
         old = told.status or GroupStatus()
         new = self._build(gang, assessment, reason)
-        changed = _without_messages(old) != new
+        changed = _settled(old) != _settled(new)
         decided = gang.phase in AT_ONCE and old.phase != gang.phase
         newly_scheduled = bool(gang.run.scheduled_at) and not gang.run.late and not old.scheduled_time
         if told.awaited is not None:
@@ -108,26 +110,32 @@ class Teller:
         )
 
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
-        """The status with messages: the former one where only numbers have changed and it is not time to say so."""
+        """The status with messages and demand: the former ones where only numbers have changed and it is not time."""
         told = gang.told
         status = self._build(gang, assessment, reason)
-        old = {condition.type: condition for condition in (told.status or GroupStatus()).conditions}
+        last = told.status or GroupStatus()
+        old = {condition.type: condition for condition in last.conditions}
         generation = gang.group.generation if gang.group else 0
         due = now >= told.message_at + self._policy.message_interval_s
         told.behind = False
         conditions = []
+        demand = status.demand
         for condition in status.conditions:
-            text = message if condition.type == "Scheduled" else degraded_message(gang, assessment)
+            # The demand is made of the same numbers as the message beside it.
+            demanded = condition.type == "Scheduled"
+            text = message if demanded else degraded_message(gang, assessment)
             before = old.get(condition.type)
             since = before.since if before is not None and before.status == condition.status else now
             alike = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
-            if before is not None and alike and text != before.message and not due:
+            new = before is None or text != before.message or (demanded and demand != last.demand)
+            if before is not None and alike and new and not due:
                 text = before.message
+                demand = last.demand if demanded else demand
                 told.behind = True
-            elif before is None or text != before.message:
+            elif new:
                 told.message_at = now
             conditions.append(replace(condition, message=text, since=since, generation=generation))
-        return replace(status, conditions=tuple(conditions))
+        return replace(status, conditions=tuple(conditions), demand=demand)
 
     def _build(self, gang: Gang, assessment: Assessment, reason: Reason) -> GroupStatus:
         """The status without messages and times of transition: what decides whether something changed."""
@@ -154,6 +162,7 @@ class Teller:
             scheduled_time=0.0 if run.late else run.scheduled_at,
             attempts=run.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
+            demand=demand_of(gang, reason),
         )
 
     # Events and members' conditions
@@ -177,7 +186,8 @@ class Teller:
         before, told.event = told.event, reason
         if refused and before == Reason.TIMED_OUT:
             return []
-        if gang.group is None and not before and _heard(assessment, Reason.UNSCHEDULABLE if refused else reason):
+        members = refused_reason(gang.refusal) if refused and gang.refusal is not None else reason
+        if gang.group is None and not before and _heard(assessment, members):
             return []
         note = scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message
         return _emit(gang, assessment, reason, note)
@@ -295,9 +305,11 @@ def _claimed(gang: Gang) -> bool:
     return not gang.claims.keys() <= gang.told.claims
 
 
-def _without_messages(status: GroupStatus) -> GroupStatus:
+def _settled(status: GroupStatus) -> GroupStatus:
+    """The status without what may wait until it is time for another message."""
     return replace(
         status,
+        demand=(),
         conditions=tuple(replace(condition, message="", since=0.0, generation=0) for condition in status.conditions),
     )
 

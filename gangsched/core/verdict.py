@@ -8,13 +8,16 @@ from gangsched.core import bindings, claims, explain, undo
 from gangsched.core.demand import raised
 from gangsched.core.gang import Gang, Undo
 from gangsched.core.life import Assessment
-from gangsched.core.model import Pod
+from gangsched.core.model import Demand, Pod
 from gangsched.core.reasons import Reason
+from gangsched.core.refusal import Refusal
 from gangsched.core.states import Phase
 
 UNTOLD_REASONS = frozenset({Reason.SCHEDULED, Reason.SUCCEEDED, Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS})
 """Reasons that need no Warning Event and no condition on waiting members."""
 _ENDS = {Phase.SUCCEEDED: Reason.SUCCEEDED, Phase.FAILED: Reason.GANG_FAILED}
+NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.NEVER_FITS, Reason.TIMED_OUT})
+"""Reasons of a group that waits for room."""
 NODES_SHOWN = 30
 """The Scheduled Event names so many nodes; an Event's note holds 1,024 characters."""
 
@@ -32,7 +35,7 @@ def member_verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, R
         if pod.uid in surplus:
             yield pod, Reason.SURPLUS
         elif pod.uid in gang.refused_members:
-            yield pod, Reason.UNSCHEDULABLE
+            yield pod, refused_reason(gang.refused_members[pod.uid])
         elif pod.uid in gang.barred:
             yield pod, Reason.BINDING_REFUSED
         elif general is not None:
@@ -61,19 +64,23 @@ def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason,
 
 def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     """The reason of members that have none of their own; None where nothing need be said."""
-    refused = gang.refusal is not None
     reason = reason_of(gang, assessment)
     if reason in (Reason.SCHEDULED, Reason.MEMBERS_MISSING):
         if assessment.hindrance is not None:
             return assessment.hindrance.reason
-        if refused:
-            return Reason.UNSCHEDULABLE
+        if gang.refusal is not None:
+            return refused_reason(gang.refusal)
         return Reason.GANG_INCOMPLETE if raised(gang, assessment.terms.spec) else None
-    if reason in UNTOLD_REASONS or (reason is Reason.UNSCHEDULABLE and not refused):
+    if reason in UNTOLD_REASONS or (reason is Reason.UNSCHEDULABLE and gang.refusal is None):
         return None
-    if reason is Reason.NEVER_FITS or (reason is Reason.TIMED_OUT and refused):
-        return Reason.UNSCHEDULABLE
+    if gang.refusal is not None and reason in NO_ROOM:
+        return refused_reason(gang.refusal)
     return reason
+
+
+def refused_reason(refusal: Refusal) -> Reason:
+    """The reason of members that find no room: an autoscaler is to act unless no node that it could add would help."""
+    return Reason.NEVER_FITS if refusal.hopeless else Reason.UNSCHEDULABLE
 
 
 def reason_of(gang: Gang, assessment: Assessment) -> Reason:
@@ -106,6 +113,11 @@ def _waiting_reason(gang: Gang) -> Reason:
     if gang.refusal is not None and gang.refusal.never:
         return Reason.NEVER_FITS
     return Reason.UNSCHEDULABLE
+
+
+def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
+    """What new nodes must bring for a group of this reason; nothing unless it is room that it waits for."""
+    return gang.refusal.demand if gang.refusal is not None and reason in NO_ROOM else ()
 
 
 def _gated(gang: Gang) -> str:

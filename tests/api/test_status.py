@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.status import PodGroupStatus, status_from_object, status_to_object
-from gangsched.core.model import Condition, GroupStatus, Place, Reservation
+from gangsched.core.model import MOST_DEMANDS, Condition, Demand, GroupStatus, Place, Reservation
 from gangsched.core.reasons import Reason
 from gangsched.core.states import Phase
 from tests.api.manifests import MINIMAL
@@ -35,6 +35,12 @@ conditions = st.builds(
     since=seconds.map(float),
     generation=st.integers(0, 2**53),
 )
+demands = st.builds(
+    Demand,
+    count=st.integers(1, 2**31 - 1),
+    requests=requests.map(lambda amounts: tuple(sorted(amounts.items()))),
+    domain=st.just("") | names,
+)
 statuses = st.builds(
     GroupStatus,
     phase=st.just("") | st.sampled_from([*map(str, Phase)]),
@@ -50,6 +56,7 @@ statuses = st.builds(
     scheduled_time=st.just(0.0) | moments,
     attempts=counts,
     source=st.just("") | names,
+    demand=st.lists(demands, max_size=4).map(tuple),
 )
 
 
@@ -103,6 +110,28 @@ def test_a_reservation_is_written_in_quantities():
             }
         ],
     }
+
+
+def test_a_demand_is_written_in_quantities_and_without_a_domain_where_any_will_do():
+    asked = (("cpu", 1500), ("memory", 1024))
+    demand = (Demand(count=2, requests=asked, domain="a"), Demand(count=1, requests=()))
+    assert status_to_object(GroupStatus(demand=demand))["status"]["demand"] == [
+        {"count": 2, "requests": {"cpu": "1500m", "memory": "1024"}, "domain": "a"},
+        {"count": 1, "requests": {}},
+    ]
+
+
+@pytest.mark.parametrize(
+    "demand", [{"count": 0}, {"requests": {}}, {"count": 1, "requests": {"cpu": "much"}}, {"count": 1, "domain": 5}]
+)
+def test_a_demand_that_cannot_be_read_is_no_status(demand):
+    assert status_from_object({"phase": "Queued", "demand": [demand]}) == GroupStatus()
+
+
+def test_no_more_demands_are_read_than_are_written():
+    most = [{"count": 1}] * MOST_DEMANDS
+    assert len(status_from_object({"demand": most}).demand) == MOST_DEMANDS
+    assert status_from_object({"demand": [*most, {"count": 1}]}) == GroupStatus()
 
 
 def test_a_field_that_a_newer_version_wrote_is_passed_over():

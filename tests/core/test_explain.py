@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.declaration import resolve
-from gangsched.core.explain import Holders, ahead_of, amounts, incomplete, refused
+from gangsched.core.explain import Holders, ahead_of, amounts, demanded, incomplete, refused
 from gangsched.core.gang import Gang
 from gangsched.core.life import Assessment, advance
-from gangsched.core.model import GroupKey, PodTerm, Role
+from gangsched.core.model import Demand, GroupKey, PodTerm, Role
 from gangsched.core.placement import Ask, place
 from gangsched.core.policy import Policy
 from gangsched.core.refusal import Refusal
@@ -102,11 +102,24 @@ def test_a_cluster_without_nodes_is_explained_as_such(cluster_of):
     assert refused(refuse(cluster_of(), members(2))) == ("None of 2 members fits: there are no nodes.")
 
 
+def test_that_a_new_node_would_not_help_is_said(cluster_of):
+    cluster = cluster_of(node("n1"))
+    found = refuse(cluster, members(2, node_selector={"kubernetes.io/hostname": "n9"}))
+    assert "; a new node would not help: only nodes named beforehand take them. Of 1 node: " in refused(found)
+    assert "a new node" not in refused(refuse(cluster, members(2, cpu=64)))
+
+
+def test_what_new_nodes_must_bring_is_written_as_a_person_would():
+    demand = (Demand(count=3, requests=(("cpu", 2000), ("memory", 4 << 30)), domain="a"), Demand(count=1, requests=()))
+    assert demanded(demand) == "3 × {cpu 2, memory 4Gi} in domain a, 1 × {}"
+
+
 def test_where_no_node_objects_to_one_more_nothing_is_said_of_nodes(cluster_of):
     """A role that nobody names: what is missing is no room."""
     found = place(Snapshot(cluster_of(node("n1"))), Ask(members=members(3), need=2, role_needs={"ps": 1}))
     assert isinstance(found, Refusal)
-    assert refused(found).endswith("even if they were empty.")
+    assert "even if they were empty" in refused(found)
+    assert "Of 1 node" not in refused(found)
 
 
 def test_every_obstacle_has_its_words(cluster_of):

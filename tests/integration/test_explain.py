@@ -55,6 +55,7 @@ class TestFully:
         assert shortfall["ahead"] == []
         assert f"the end of {contended.namespace}/holder: the group fits then" in told["helps"]
         assert "spec.minMember of at most 1: so many members fit now" in told["helps"]
+        assert told["demand"] == [{"count": 2, "requests": {"cpu": "1"}, "domain": None}]
         assert told["fromStatusAlone"] is None
 
     def test_a_person_reads_the_same_in_lines(self, contended, explain):
@@ -66,6 +67,7 @@ class TestFully:
         assert heads["held by"].strip() == f"{contended.namespace}/holder (cpu 4)"
         assert heads["nodes"].strip() == "2: 2 Insufficient cpu"
         assert heads["ahead"].strip() == "no waiting group"
+        assert heads["new nodes"].strip() == "would need room for 2 × {cpu 1}"
 
     def test_who_waits_before_it_is_ahead_of_it(self, contended, explain):
         contended.add_group("next", min_member=3)

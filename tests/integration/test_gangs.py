@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -159,6 +160,45 @@ def test_a_group_that_can_never_fit_is_told_at_once_and_delays_nobody(cluster: C
     cluster.until(lambda: cluster.told("huge-0").get("reason") == "Unschedulable")
 
     assert "even if they were empty" in message
+
+
+def test_what_must_be_added_is_in_the_status_and_such_nodes_let_the_group_be_bound(cluster: Cluster) -> None:
+    for zone, cpu in (("a", "1"), ("b", "2")):
+        cluster.add_node(f"n-{zone}", cpu=cpu, labels={"example.com/zone": zone})
+    topology = {"key": "example.com/zone", "mode": "Required"}
+    cluster.add_group("wide", min_member=4, placement={"topology": topology})
+    cluster.add_pods("wide", 4, requests={"cpu": "1", "memory": "1Gi"})
+    cluster.until(lambda: cluster.status("wide").get("demand"))
+    seen = cluster.control_plane.kubectl(
+        *("get", "podgroup", "wide", "-n", cluster.namespace, "-o", "jsonpath={.status.demand}")
+    )
+    [entry] = json.loads(seen)
+    assert entry == {"count": 2, "requests": {"cpu": "1000m", "memory": "1073741824"}, "domain": "b"}
+
+    for number in range(entry["count"]):
+        assert cluster.bound("wide") == {}
+        cluster.add_node(
+            f"new-{number}",
+            cpu=entry["requests"]["cpu"],
+            memory=entry["requests"]["memory"],
+            pods="1",
+            labels={"example.com/zone": entry["domain"]},
+        )
+    cluster.until_bound("wide", 4)
+    cluster.until(lambda: not cluster.status("wide").get("demand"))
+
+
+def test_a_member_that_only_accepts_a_node_that_is_not_there_is_no_case_for_an_autoscaler(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    cluster.add_group("named", min_member=2)
+    cluster.add_pod("named-0", "named")
+    cluster.add_pod("named-1", "named", nodeSelector={"kubernetes.io/hostname": "n9"})
+    assert "a new node would not help" in cluster.until_reason("named", "NeverFits")
+    names = ("named-0", "named-1")
+    cluster.until(lambda: [cluster.told(name).get("reason") for name in names] == ["NeverFits"] * 2)
+    assert not cluster.status("named").get("demand")
+    cluster.add_node("n9", labels={"kubernetes.io/hostname": "n9"})
+    cluster.until_bound("named", 2)
 
 
 def test_a_plain_pod_is_placed_alone_and_told_in_its_own_condition(cluster: Cluster) -> None:

@@ -1,0 +1,191 @@
+"""What an autoscaler reads: status.demand while a group waits for room, and Unschedulable only where a node helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gangsched.core.effects import PatchPodCondition, PatchStatus
+from gangsched.core.expansion import HOSTNAME
+from gangsched.core.model import Demand, Role, TimeoutPolicy, Topology
+from gangsched.core.policy import Policy, TurnRules
+from tests.builders import amounts, group, node, pod, pods, shape
+from tests.harness import Harness
+
+
+def each(count: int, domain: str = "", **requests: str) -> Demand:
+    return Demand(count=count, requests=amounts(requests), domain=domain)
+
+
+def waiting(count: int = 4, *, cpu: str = "1", policy: Policy | None = None, **spec) -> Harness:
+    """A group of so many members of 1 CPU beside one node, a second later."""
+    harness = Harness(policy)
+    harness.add(node("n1", cpu=cpu), group("a", **({"min_member": count} | spec)), *pods("a", count))
+    harness.wait(1)
+    return harness
+
+
+def demand(harness: Harness) -> tuple[Demand, ...]:
+    return harness.status("default/a").demand
+
+
+def told(harness: Harness, name: str = "a-0") -> str:
+    return harness.pod(f"default/{name}").told_reason
+
+
+def test_a_refused_group_demands_what_does_not_fit_and_is_bound_once_that_is_there():
+    harness = waiting()
+    assert demand(harness) == (each(3, cpu="1"),)
+    assert harness.condition("default/a").reason == "NeverFits"
+    assert told(harness) == "Unschedulable"
+    for number in range(3):
+        assert not harness.bound()
+        harness.add(node(f"new-{number}", cpu=1, memory=0, pods=1))
+        harness.settle()
+    assert len(harness.bound()) == 4
+    assert demand(harness) == ()
+
+
+def test_a_group_that_times_out_goes_on_demanding_and_one_that_has_failed_does_not():
+    for policy, left in ((TimeoutPolicy.RETRY, (each(3, cpu="1"),)), (TimeoutPolicy.FAIL, ())):
+        harness = waiting(max_schedule_time_s=5.0, timeout_policy=policy)
+        harness.wait(6)
+        assert harness.status("default/a").phase in ("TimedOut", "Failed")
+        assert demand(harness) == left
+
+
+def test_a_group_that_becomes_incomplete_or_contradicts_itself_demands_nothing():
+    harness = waiting()
+    harness.delete("default/a-3")
+    harness.wait(2)
+    assert harness.condition("default/a").reason == "GangIncomplete"
+    assert demand(harness) == ()
+    harness.add(*pods("a", 1, first=3))
+    harness.wait(2)
+    assert demand(harness) == (each(3, cpu="1"),)
+    harness.change_spec("default/a", strategy="acme.example/best")
+    harness.wait(2)
+    assert harness.condition("default/a").reason == "StrategyUnknown"
+    assert demand(harness) == ()
+
+
+def test_a_refusal_lifted_within_a_second_demands_nothing():
+    harness = Harness()
+    harness.add(node(cpu=1), group("a", min_member=2), *pods("a", 2))
+    harness.wait(0.5)
+    harness.add(node("n2", cpu=1))
+    harness.wait(60)
+    patches = [effect for effect in harness.effects if isinstance(effect, PatchStatus)]
+    assert patches
+    assert not any(patch.status.demand for patch in patches)
+
+
+def test_its_numbers_change_at_most_every_thirty_seconds_together_with_the_message():
+    harness = waiting(max_schedule_time_s=9999.0)
+    for number in range(20):
+        harness.add(node("n1", cpu=number % 3))
+        harness.wait(5)
+    times = [at for events, at, effects in harness.history for effect in effects if isinstance(effect, PatchStatus)]
+    assert len(times) <= 1 + 100 // 30
+    harness.add(node("n1", cpu=2))
+    harness.wait(31)
+    assert demand(harness) == (each(2, cpu="1"),)
+    assert "Only 2 of 4" in harness.condition("default/a").message
+
+
+def test_a_restart_writes_nothing_anew():
+    harness = waiting(max_schedule_time_s=9999.0)
+    harness.restart()
+    harness.wait(100)
+    assert demand(harness) == (each(3, cpu="1"),)
+    assert not any(isinstance(effect, PatchStatus) for _, _, effects in harness.history for effect in effects)
+
+
+def test_the_nodes_must_be_in_the_domain_that_the_group_would_go_to():
+    harness = Harness()
+    harness.add(*(node(zone, cpu=cpu, labels={"zone": zone}) for zone, cpu in (("a", 1), ("b", 2))))
+    harness.add(group("a", min_member=3, topology=Topology(key="zone")), *pods("a", 3))
+    harness.wait(1)
+    [entry] = demand(harness)
+    assert entry == each(1, "b", cpu="1")
+    harness.add(node("elsewhere", cpu=1, labels={"zone": "a"}))
+    harness.settle()
+    assert harness.bound() == []
+    harness.add(node("new", cpu=1, labels={"zone": "b"}))
+    harness.settle()
+    assert len(harness.bound()) == 3
+
+
+def test_members_that_do_not_exist_yet_are_demanded_by_their_template():
+    harness = Harness()
+    roles = (Role("driver", 1), Role("executor", 4, template=shape(2)))
+    harness.add(node("n1", cpu=3), group("a", min_member=5, roles=roles), pod("driver", role="driver"))
+    harness.wait(1)
+    assert harness.bound() == []
+    assert demand(harness) == (each(3, cpu="2"),)
+    harness.add(*(node(f"new-{number}", cpu=2, memory=0, pods=1) for number in range(3)))
+    harness.wait(1)
+    assert harness.bound() == ["default/driver"]
+    assert demand(harness) == ()
+
+
+def test_a_group_that_waits_for_its_turn_demands_nothing():
+    pool = {"pool": "batch"}
+    rules = TurnRules(label="pool", groups=frozenset({"batch"}))
+    harness = Harness(Policy(turns=rules))
+    harness.add(node("n1", cpu=2, labels=pool), pod("busy", group="", node="n1"))
+    for name, count in (("early", 2), ("late", 3)):
+        created = harness.now - 100 if name == "early" else harness.now - 50
+        harness.add(group(name, min_member=count, created=created), *pods(name, count, node_selector=pool))
+    harness.wait(1)
+    assert harness.status("default/early").demand == (each(1, cpu="1"),)
+    assert harness.condition("default/late").reason == "NotItsTurn"
+    assert harness.status("default/late").demand == ()
+
+
+NAMED: dict[str, Any] = {"node_selector": {HOSTNAME: "n9"}}
+
+
+class TestNodesByName:
+    def test_members_that_no_new_node_could_help_are_not_called_unschedulable(self):
+        harness = Harness()
+        harness.add(node("n1"), group("a", min_member=2), pod("a-0"), pod("a-1", **NAMED))
+        harness.wait(1)
+        assert harness.condition("default/a").reason == "NeverFits"
+        assert "a new node would not help" in harness.condition("default/a").message
+        assert (told(harness, "a-0"), told(harness, "a-1")) == ("NeverFits", "NeverFits")
+        assert demand(harness) == ()
+        harness.wait(120)
+        assert told(harness) == "NeverFits"
+        harness.add(node("n9", labels={HOSTNAME: "n9"}))
+        harness.wait(1)
+        assert len(harness.bound()) == 2
+
+    def test_where_the_named_node_may_become_free_they_are(self):
+        harness = Harness()
+        harness.add(node("n9", cpu=1, labels={HOSTNAME: "n9"}), pod("busy", group="", node="n9"))
+        harness.add(group("a", min_member=1), pod("a-0", **NAMED))
+        harness.wait(1)
+        assert harness.condition("default/a").reason == "Unschedulable"
+        assert told(harness) == "Unschedulable"
+        assert demand(harness) == ()
+
+    @pytest.mark.parametrize(("fields", "reason"), [(NAMED, "NeverFits"), ({"cpu": 64}, "Unschedulable")])
+    def test_so_it_is_for_a_plain_pod_and_for_one_above_the_minimum(self, fields, reason):
+        harness = Harness()
+        harness.add(node("n1"), group("a", min_member=1), pod("a-0"), pod("alone", group="", **fields))
+        harness.wait(1)
+        harness.add(pod("a-1", **fields))
+        harness.wait(1)
+        assert (told(harness, "alone"), told(harness, "a-1")) == (reason, reason)
+
+    def test_a_pod_is_told_once_also_after_a_restart(self):
+        harness = Harness()
+        harness.add(node("n1"), pod("plain", group="", **NAMED))
+        harness.wait(1)
+        harness.restart()
+        harness.wait(100)
+        assert len(harness.events("NeverFits")) == 1
+        assert told(harness, "plain") == "NeverFits"
+        assert not any(isinstance(effect, PatchPodCondition) for _, _, effects in harness.history for effect in effects)
