@@ -120,11 +120,10 @@ class PodGroupStatus(StatusPart):
     source: Annotated[str, Field(max_length=253)] | None = Field(
         default=None, description="How the group was declared."
     )
-    demand: list[DemandStatus] = Field(
-        default_factory=list,
-        max_length=MOST_DEMANDS,
-        description="What must be added to the present nodes so that the minimum fits; empty while it is not room that "
-        "the group waits for, or where no new node could help.",
+    demand: Annotated[list[DemandStatus], Field(max_length=MOST_DEMANDS)] | None = Field(
+        default=None,
+        description="What must be added to the present nodes so that the minimum fits; absent while it is not room "
+        "that the group waits for, or where no new node could help.",
     )
 
 
@@ -148,7 +147,7 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
             "scheduledTime": _time_to_object(status.scheduled_time),
             "attempts": min(status.attempts, MAX_COUNT),
             "source": status.source or None,
-            "demand": [_demand_to_object(each) for each in status.demand],
+            "demand": [_demand_to_object(each) for each in status.demand] or None,
         }
     }
 
@@ -175,7 +174,7 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
             scheduled_time=_time_from_object(read.scheduled_time),
             attempts=read.attempts,
             source=read.source or "",
-            demand=tuple(map(_demand_from_object, read.demand)),
+            demand=tuple(map(_demand_from_object, read.demand or ())),
         )
     except ValueError:
         return GroupStatus()

@@ -85,6 +85,7 @@ def test_unset_fields_are_null_in_the_patch():
         "scheduleStartTime",
         "scheduledTime",
         "source",
+        "demand",
     }
 
 
