@@ -137,6 +137,7 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
         never=_never(snapshot.emptied(), replace(ask, prefer=(), wishes={})),
         failing=failing,
         classes=tuple(dict.fromkeys(replace(member, domain=None, prefer=()) for member in quorum.room)),
+        missing=missing,
         obstacles=obstacles(snapshot, failing),
         short=short,
         fragmented=not short and fragmented(snapshot, failing),

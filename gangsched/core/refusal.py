@@ -34,7 +34,8 @@ class Refusal:
     there means that enough is free in all); `fragmented`: all of those nodes have pieces left that are too small.
     `never`: not even if the nodes were empty. `domain` is the one in which all this was found, where the members must
     all be in one: that of those which are placed already, else the one with most room; its value is None where no node
-    has the label. `demand` is what new nodes must bring so that the rest fits, nothing if no new node can help.
+    has the label. `missing` are the classes of those that complete the quorum and find no place; `demand` is what new
+    nodes must bring so that they do, nothing if no new node can help.
     """
 
     wanted: int
@@ -43,6 +44,7 @@ class Refusal:
     never: bool
     failing: MemberClass
     classes: tuple[MemberClass, ...]
+    missing: Mapping[MemberClass, int]
     obstacles: tuple[Obstacle, ...]
     short: Amounts
     fragmented: bool = False

@@ -1,0 +1,75 @@
+"""Which instance groups must grow by what for a refused group, in the form of palantir's Demand objects."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.expansion import HOSTNAME
+from gangsched.core.model import Demand, Topology
+from gangsched.core.placement import Ask, place
+from gangsched.core.pools import PoolDemand, pool_demands
+from gangsched.core.refusal import Refusal
+from gangsched.core.snapshot import Snapshot
+from tests.builders import amounts, node, pod, pods
+
+LABEL = "resource_channel"
+BATCH, GPU = {LABEL: "batch"}, {LABEL: "gpu"}
+ZONE = "topology.kubernetes.io/zone"
+
+
+def demanded(cluster, members, *, topology=None) -> tuple[PoolDemand, ...]:
+    found = place(Snapshot(cluster), Ask(members=members, need=len(members), topology=topology))
+    assert isinstance(found, Refusal)
+    return pool_demands(found, LABEL)
+
+
+def each(count: int, **requests: str) -> Demand:
+    return Demand(count=count, requests=amounts(requests))
+
+
+def test_each_instance_group_gets_what_has_no_place_yet(cluster_of):
+    members = [
+        *pods("b", 3, node_selector=BATCH),
+        pod("g-0", cpu=8, node_selector=GPU),
+        pod("b-3", node_selector=BATCH),
+    ]
+    assert demanded(cluster_of(node(cpu=1, labels=BATCH)), members) == (
+        PoolDemand(instance_group="batch", units=(each(3, cpu="1"),)),
+        PoolDemand(instance_group="gpu", units=(each(1, cpu="8"),)),
+    )
+
+
+def test_an_instance_group_in_which_all_fit_gets_nothing(cluster_of):
+    members = [*pods("b", 3, node_selector=BATCH), pod("g-0", node_selector=GPU)]
+    assert [demand.instance_group for demand in demanded(cluster_of(node(labels=BATCH)), members)] == ["gpu"]
+
+
+def test_members_of_no_instance_group_cannot_be_demanded_and_half_a_demand_helps_nobody(cluster_of):
+    assert demanded(cluster_of(), [pod("a-0"), pod("a-1", node_selector=BATCH)]) == ()
+
+
+def test_members_that_fit_need_no_instance_group(cluster_of):
+    members = [pod("a-0"), pod("a-1", node_selector=BATCH)]
+    assert [demand.instance_group for demand in demanded(cluster_of(node()), members)] == ["batch"]
+
+
+def test_a_zone_that_all_must_share_is_said(cluster_of):
+    cluster = cluster_of(node("n1", cpu=1, labels=BATCH | {ZONE: "a"}), node("n2", cpu=2, labels=BATCH | {ZONE: "b"}))
+    members = pods("a", 3, node_selector=BATCH)
+    assert demanded(cluster, members, topology=Topology(key=ZONE)) == (
+        PoolDemand(instance_group="batch", units=(each(1, cpu="1"),), single_zone=True, zone="b"),
+    )
+    assert demanded(cluster_of(), members, topology=Topology(key=ZONE)) == (
+        PoolDemand(instance_group="batch", units=(each(3, cpu="1"),), single_zone=True),
+    )
+
+
+@pytest.mark.parametrize(("key", "demands"), [("rack", 1), (HOSTNAME, 0)])
+def test_another_domain_cannot_be_said_and_one_node_for_all_is_not_demanded(cluster_of, key, demands):
+    found = demanded(cluster_of(), pods("a", 2, node_selector=BATCH), topology=Topology(key=key))
+    assert len(found) == demands
+    assert not any(demand.single_zone or demand.zone for demand in found)
+
+
+def test_nothing_is_demanded_where_no_new_node_helps(cluster_of):
+    assert demanded(cluster_of(), pods("a", 2, node_selector=BATCH | {HOSTNAME: "n9"})) == ()
