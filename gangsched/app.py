@@ -24,6 +24,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.model import Group
 from gangsched.kube.dialects.table import Dialects, chosen
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, CrdMissing, Garbled, KubeError, NoCredentials
+from gangsched.kube.foreign import ForeignWatch, settle
 from gangsched.kube.lease import LeaseClient, own_namespace
 from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import NAMESPACES, NODES, PRIORITY_CLASSES, check_discovery, list_groups, pods
@@ -51,6 +52,8 @@ _CRD_RETRY_S = 5.0
 _DRAIN_S = 20.0
 _KOPF_END_S = 10.0
 _KOPF_WATCHES_S = 60.0
+_FOREIGN_S = 30.0
+"""So long other systems' groups are waited for at the start where the API server fails to list them."""
 _SETTLE_S = 0.5
 """What a leader that has just let go did last may still be on its way to our watches."""
 _ENGINE_SILENT_S = 30.0
@@ -144,9 +147,14 @@ class _Shell:
             metrics=self._metrics,
             muted=dry_run,
         )
+        dialects = _dialects(settings)
         self._reflectors = tuple(
             Reflector(session, resource, self._inbox.post, observer=self._metrics)
-            for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(_dialects(settings)))
+            for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(dialects))
+        )
+        self._foreign = tuple(
+            ForeignWatch(session, dialect, kind, self._inbox.post, observer=self._metrics)
+            for dialect, kind in dialects.kinds.items()
         )
         self._health = Health(self._metrics, alive=self._why_not_alive, ready=self._why_not_ready, role=self._role)
         self._crd_there = False
@@ -208,6 +216,8 @@ class _Shell:
         await self._wait_for_crd()
         for reflector in self._reflectors:
             self._spawn(tasks, f"reflector of {reflector.resource.name}", reflector.run())
+        for watch in self._foreign:
+            self._spawn(tasks, f"watch of {watch.name}", watch.run())
         self._spawn(tasks, "podgroups", self._feed.run())
         self._kopf = tasks.create_task(self._run_kopf(), name="kopf")
         await self._kopf_ready.wait()
@@ -215,6 +225,7 @@ class _Shell:
         await self._await_kopf()
         for synced in (self._feed.synced, *(reflector.synced for reflector in self._reflectors)):
             await synced.wait()
+        await settle(self._foreign, _FOREIGN_S)
         if self._leadership is not None:
             await self._lead(self._leadership, tasks)
         await self._session.warm(self._settings.bind_concurrency)

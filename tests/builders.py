@@ -8,6 +8,7 @@ from typing import Any
 from gangsched.core.model import (
     Amounts,
     Declaration,
+    ForeignGroup,
     Group,
     GroupKey,
     GroupSpec,
@@ -199,6 +200,27 @@ def group(
         created=created,
         spec=None if error else GroupSpec(min_member=min_member, **spec),
         status=status or GroupStatus(),
+        error=error,
+    )
+
+
+def foreign_group(
+    dialect: str,
+    name: str = "default/a",
+    *,
+    min_member: int = 2,
+    created: float = 0.0,
+    uid: str = "",
+    error: str = "",
+    **spec: Any,
+) -> ForeignGroup:
+    """What another system's PodGroup declares, with minMember 2; otherwise as `group`."""
+    return ForeignGroup(
+        dialect=dialect,
+        key=key(name),
+        uid=uid or f"uid-{name}",
+        created=created,
+        spec=None if error else GroupSpec(min_member=min_member, **spec),
         error=error,
     )
 

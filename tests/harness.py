@@ -30,6 +30,10 @@ from gangsched.core.events import (
     BindRefused,
     Event,
     EvictionRefused,
+    ForeignGroupGone,
+    ForeignGroupSeen,
+    ForeignGroupsHidden,
+    ForeignGroupsReplaced,
     GroupGone,
     GroupNotMade,
     GroupSeen,
@@ -51,7 +55,7 @@ from gangsched.core.events import (
 )
 from gangsched.core.gang import Gang
 from gangsched.core.machine import Machine
-from gangsched.core.model import Condition, Group, GroupKey, GroupStatus, Node, Pod, PodPhase
+from gangsched.core.model import Condition, ForeignGroup, Group, GroupKey, GroupStatus, Node, Pod, PodPhase
 from gangsched.core.policy import Policy
 
 START = 1_000_000.0
@@ -64,9 +68,10 @@ class Harness:
 
     `inbox` is what has happened and has not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
     write; a binding for which `lose_answer` holds is made, but answered as if it had not been. One that `withhold`
-    holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `history`
-    is all that the machine was given and what it decided, since the last restart. What is to happen `after` some
-    seconds happens while a test lets time pass with `wait`.
+    holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `foreign`
+    are other systems' objects; a list of those of `hidden` dialects is refused, for the reason given. `history` is all
+    that the machine was given and what it decided, since the last restart. What is to happen `after` some seconds
+    happens while a test lets time pass with `wait`.
     """
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
@@ -76,6 +81,8 @@ class Harness:
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.groups: dict[GroupKey, Group] = {}
+        self.foreign: dict[tuple[str, GroupKey], ForeignGroup] = {}
+        self.hidden: dict[str, str] = {}
         self.emitted: list[EmitEvent] = []
         self.effects: list[Effect] = []
         self.bound_log: list[tuple[str, str]] = []
@@ -98,7 +105,7 @@ class Harness:
 
     # What users and other controllers do
 
-    def add(self, *things: Pod | Node | Group) -> None:
+    def add(self, *things: Pod | Node | Group | ForeignGroup) -> None:
         """Create or replace objects; their watch events arrive with the next step."""
         for thing in things:
             if isinstance(thing, Pod):
@@ -107,6 +114,9 @@ class Harness:
             elif isinstance(thing, Node):
                 self.nodes[thing.name] = thing
                 self.report(NodeSeen(thing))
+            elif isinstance(thing, ForeignGroup):
+                self.foreign[thing.dialect, thing.key] = thing
+                self.report(ForeignGroupSeen(thing))
             else:
                 self._version += 1
                 self.groups[thing.key] = replace(thing, resource_version=str(self._version))
@@ -137,6 +147,11 @@ class Harness:
         key = self.group(name).key
         del self.groups[key]
         self.report(GroupGone(key))
+
+    def delete_foreign(self, dialect: str, name: str) -> None:
+        key = GroupKey(*name.split("/"))
+        del self.foreign[dialect, key]
+        self.report(ForeignGroupGone(dialect, key))
 
     def run_pods(self, phase: PodPhase = PodPhase.RUNNING, *, prefix: str = "") -> None:
         """Let bound pods reach the phase, as a kubelet would."""
@@ -226,6 +241,12 @@ class Harness:
         return [
             NodesReplaced(tuple(self.nodes.values())),
             GroupsReplaced(tuple(self.groups.values())),
+            *[
+                ForeignGroupsHidden(dialect, self.hidden[dialect])
+                if dialect in self.hidden
+                else ForeignGroupsReplaced(dialect, tuple(g for g in self.foreign.values() if g.dialect == dialect))
+                for dialect in sorted({dialect for dialect, _ in self.foreign})
+            ],
             PodsReplaced(tuple(self.pods.values())),
         ]
 

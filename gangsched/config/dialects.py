@@ -12,7 +12,18 @@ from gangsched.config.part import Part
 from gangsched.core.duration import LONGEST_S
 
 DialectName = Literal[
-    "gangsched", "palantir", "cosmin", "pfnet", "kueue", "koordinator", "scheduler-plugins", "yunikorn"
+    "gangsched",
+    "palantir",
+    "cosmin",
+    "pfnet",
+    "kueue",
+    "koordinator",
+    "scheduler-plugins",
+    "yunikorn",
+    "volcano",
+    "kai",
+    "tenstack",
+    "native",
 ]
 NAMES: tuple[DialectName, ...] = get_args(DialectName)
 """All of them, in the order in which they are asked."""

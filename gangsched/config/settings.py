@@ -143,8 +143,9 @@ class Settings(Part):
     )
     dialects: Annotated[tuple[DialectName, ...], Field(min_length=1, strict=False), AfterValidator(_unique)] = Field(
         default=NAMES,
-        description="Whose labels and annotations name a pod's group; docs/dialects.md has the keys. Those of a "
-        "dialect that is left out mean nothing, and its pods are scheduled one by one; that goes for `gangsched` too.",
+        description="Whose labels, annotations and PodGroups say a pod's group; docs/dialects.md has them. Those of a "
+        "dialect that is left out mean nothing, and its pods are scheduled one by one; that goes for `gangsched` too. "
+        "The chart's value `dialects` sets this and grants the rights to read their PodGroups.",
     )
     pfnet: Pfnet = Field(default_factory=Pfnet, description="What the dialect pfnet needs to be told.")
     spark: Spark = Field(default_factory=Spark, description="Where Spark applications of the dialect palantir go.")

@@ -9,8 +9,9 @@ from collections import Counter
 
 from gangsched.core import bindings, places, undo
 from gangsched.core.cluster import Cluster
-from gangsched.core.declaration import said_minimum
+from gangsched.core.declaration import declared_spec, said_minimum
 from gangsched.core.demand import role_minima
+from gangsched.core.foreign import Foreign
 from gangsched.core.gang import Gang, Run, Transaction, role_of
 from gangsched.core.model import GroupSpec, GroupStatus, PodPhase, Reservation
 from gangsched.core.placement import classify
@@ -20,7 +21,7 @@ from gangsched.core.snapshot import Snapshot
 from gangsched.core.states import Phase
 
 OUTAGE_S = 300.0
-"""A group without a PodGroup whose members were bound longer ago, and the repair deadline, is not taken for begun."""
+"""A group without a PodGroup of ours whose members were bound longer ago, and the repair deadline, is not begun."""
 MOST_GONE = 10_000
 """So many members that no longer exist are counted on after a restart; a status may claim any number."""
 
@@ -68,15 +69,16 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         places.wait_no_longer(gang, group.spec, now)
 
 
-def find_begun(gang: Gang, *, policy: Policy, now: float) -> None:
+def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> None:
     """Find out whether a former leader has begun a quorum that was not completed; one that has failed is not."""
     if not (gang.run.scheduled_at or gang.run.failed_for_good):
         gang.inherited = _half_done(gang, now, policy)
         _count_on(gang, policy, now)
+    spec = declared_spec(gang, foreign)
     if gang.group is None and not gang.plain and not gang.inherited:
-        _recall_scheduled(gang)
-    if gang.inherited and gang.group is not None and gang.group.spec is not None:
-        _take_over(gang, gang.group.spec)
+        _recall_scheduled(gang, spec)
+    if gang.inherited and spec is not None:
+        _take_over(gang, spec)
 
 
 def _waited(gang: Gang, reservation: Reservation) -> bool:
@@ -156,13 +158,14 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
     return {pod.uid for pod in bound} if any(not pod.node and pod.created <= begun_at for pod in live) else set()
 
 
-def _recall_scheduled(gang: Gang) -> None:
-    """Take a group that annotations declare, of which members are bound and no quorum is half done, for scheduled.
+def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
+    """Take a group without a PodGroup of ours, of which members are bound and no quorum is half done, for scheduled.
 
     Nothing else remembers it: a quorum is bound together, so whoever waits beside bound members came later.
     """
     bound = [pod for pod in gang.pods.values() if pod.node]
-    minimum = said_minimum(pod.declaration for pod in bound if pod.declaration is not None)
+    says = [pod.declaration for pod in bound if pod.declaration is not None]
+    minimum = said_minimum(says) if spec is None else spec.minimum
     if minimum is not None and any(not pod.terminal for pod in bound):
         gang.run = Run(began=True, scheduled_at=min(pod.bound_at for pod in bound) or 1.0, minimum=minimum)
 

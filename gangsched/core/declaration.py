@@ -11,24 +11,40 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from gangsched.core.agreement import (
+    Hindrance,
+    differently_named,
+    differs,
+    disagreement,
+    first_with,
+    objects_differ,
+    some,
+    unreadable,
+)
+from gangsched.core.foreign import Foreign
 from gangsched.core.gang import Gang
-from gangsched.core.model import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupSpec, Keys, Pod, Role, Shape
+from gangsched.core.model import (
+    OWN_DIALECT,
+    OWN_KEYS,
+    PACKED,
+    Declaration,
+    ForeignGroup,
+    GroupSpec,
+    Keys,
+    Pod,
+    Role,
+    Shape,
+)
 from gangsched.core.policy import Policy, TurnRules
 from gangsched.core.reasons import Reason
 from gangsched.core.strategies import GPU_SUFFIX, PACK, Strategy
 
+OBJECT = "{} PodGroup"
+"""How people are told of an object of another system's dialect."""
+WITHOUT_OBJECT = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.POD_GROUP_UNREADABLE})
+"""Hindrances where no object says the terms that can be read now, and the pods do not either."""
 MOST_PLACES = 10_000
 """For so many members places are held: the status has room for no more."""
-VALUES_SHOWN = 5
-"""So many values are named of which only one may be: an API object has room for so much, and a reader patience."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hindrance:
-    """Why a gang is not tried at all."""
-
-    reason: Reason
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +72,7 @@ NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_sche
 
 
 def resolve(
-    gang: Gang, members: Sequence[Pod], *, policy: Policy, priority_classes: Mapping[str, int]
+    gang: Gang, members: Sequence[Pod], *, policy: Policy, priority_classes: Mapping[str, int], foreign: Foreign
 ) -> tuple[Terms, Hindrance | None]:
     """The terms under which the gang is tried, and what keeps it from being tried, if anything does."""
     oldest = min((pod.created for pod in members), default=0.0)
@@ -73,7 +89,8 @@ def resolve(
         return terms, _unsupported(members)
     # Most members say the same in one value, so that what follows is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
-    spec, hindrance = _declared(gang, says, members=members)
+    found = _objects(gang, says, foreign)
+    spec, hindrance = _declared(gang, says, found, members=members, foreign=foreign)
     priority, missing = _priority(spec, own_priority, priority_classes)
     time_s = spec.max_schedule_time_s
     group = gang.group if gang.group is not None and not gang.group.made else None
@@ -84,9 +101,9 @@ def resolve(
     terms = Terms(
         spec=spec,
         priority=min(priority, policy.max_priority),
-        created=group.created if group is not None else oldest,
+        created=group.created if group is not None else min((each.created for each in found), default=oldest),
         max_schedule_time_s=default_s if time_s is None else time_s,
-        source=_source(gang, says),
+        source=_source(gang, says, found),
         strategy=policy.strategies.get(spec.strategy, PACK),
         jitter_s=0.0 if ours else max([say.jitter_s for say in says], default=0.0),
         keys=says[0].keys if says else OWN_KEYS,
@@ -129,6 +146,21 @@ def asked_for(shape: Shape, label: str) -> str:
     return dict(shape.node_selector).get(label, "")
 
 
+def declared_spec(gang: Gang, foreign: Foreign) -> GroupSpec | None:
+    """What the gang's PodGroup asks for, else another system's object that its pods speak of; None without one."""
+    if gang.group is not None:
+        return gang.group.spec
+    says = [pod.declaration for pod in gang.pods.values() if pod.declaration is not None]
+    return next((group.spec for group in _objects(gang, says, foreign)), None)
+
+
+def _objects(gang: Gang, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
+    """The other systems' objects of the gang's name that its pods speak of."""
+    dialects = dict.fromkeys(dialect for say in says for dialect in say.objects)
+    found = (foreign.find(dialect, gang.key) for dialect in dialects)
+    return [group for group in found if group is not None]
+
+
 def said_minimum(says: Iterable[Declaration]) -> int | None:
     """The group's minimum by its pods alone; None if they do not say, or differ."""
     minima = _minima(list(says))
@@ -145,34 +177,44 @@ def _minima(says: Sequence[Declaration]) -> list[int]:
     return sorted(minima)
 
 
-def _source(gang: Gang, says: Sequence[Declaration]) -> str:
-    pods = f"{says[0].source} pods" if says else ""
-    if gang.group is None or (gang.group.made and pods):
-        return pods
-    return f"{OWN_DIALECT} PodGroup" + (f", {pods}" if says and says[0].source != OWN_DIALECT else "")
+def _source(gang: Gang, says: Sequence[Declaration], found: Sequence[ForeignGroup]) -> str:
+    objects = [OWN_DIALECT] if gang.group is not None and not (gang.group.made and says) else []
+    objects += [group.dialect for group in found]
+    parts = [OBJECT.format(dialect) for dialect in objects]
+    return ", ".join(parts + [f"{say.source} pods" for say in says[:1] if say.source not in objects])
 
 
-def _declared(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]) -> tuple[GroupSpec, Hindrance | None]:
+def _declared(
+    gang: Gang,
+    says: Sequence[Declaration],
+    found: Sequence[ForeignGroup],
+    *,
+    members: Sequence[Pod],
+    foreign: Foreign,
+) -> tuple[GroupSpec, Hindrance | None]:
     minima = _minima(says)
     times = sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None})
     lists = list(dict.fromkeys(say.roles for say in says if say.roles))
-    spec = gang.group.spec if gang.group else None
-    if spec is not None and gang.group is not None and gang.group.made:
+    own = gang.group.spec if gang.group else None
+    if own is not None and gang.group is not None and gang.group.made:
         # It says again what the pods say, or have said: for members to come, none is there to speak any more.
-        spec = None if minima else replace(spec, roles=tuple(replace(role, template=None) for role in spec.roles))
+        own = None if minima else replace(own, roles=tuple(replace(role, template=None) for role in own.roles))
+    specs = {} if own is None else {"PodGroup": own}
+    specs |= {OBJECT.format(group.dialect): group.spec for group in found if group.spec is not None}
+    what, spec = next(iter(specs.items()), ("", None))
     keys = says[0].keys if says else OWN_KEYS
-    hindrance = _unreadable(gang, says, members=members)
+    hindrance = unreadable(gang, says, found, members=members)
     if hindrance is None and max(len(says), len(minima)) > 1:
-        hindrance = _differently_named(says) or _disagreement(says, lists, minima=minima, times=times)
+        hindrance = differently_named(says) or disagreement(says, lists, minima=minima, times=times)
     if hindrance is None and spec is not None:
-        hindrance = _differs(spec, keys, minima=minima, times=times, roles=lists[0] if lists else ())
-    elif hindrance is None and not minima:
-        hindrance = Hindrance(
-            Reason.POD_GROUP_NOT_FOUND,
-            f"There is no PodGroup {gang.key.name} in namespace {gang.key.namespace}: create it, or give the pods "
-            f"{keys.minimum}.",
+        hindrance = objects_differ(specs) or differs(
+            what, spec, keys, minima=minima, times=times, roles=lists[0] if lists else ()
         )
-    if spec is None:
+    elif hindrance is None and not minima:
+        hindrance = _missing(gang, says, foreign)
+    if spec is not None:
+        spec = _completed(spec, list(specs.values()))
+    else:
         roles = _shaped(lists[0], members) if len(lists) == 1 else ()
         placing = says[0].placement if says else PACKED
         spec = GroupSpec(
@@ -185,6 +227,29 @@ def _declared(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]
     if spec.max_schedule_time_s is None and len(times) == 1:
         spec = replace(spec, max_schedule_time_s=times[0])
     return spec, hindrance
+
+
+def _missing(gang: Gang, says: Sequence[Declaration], foreign: Foreign) -> Hindrance:
+    """That no object and no pod says the terms."""
+    hidden = next((why for say in says for dialect in say.objects if (why := foreign.why_hidden(dialect))), "")
+    if hidden:
+        return Hindrance(Reason.POD_GROUP_UNREADABLE, hidden)
+    keys = says[0].keys if says else OWN_KEYS
+    instead = f", or give the pods {keys.minimum}" if keys.minimum else ""
+    return Hindrance(
+        Reason.POD_GROUP_NOT_FOUND,
+        f"There is no {keys.kind} {gang.key.name} in namespace {gang.key.namespace}: create it{instead}.",
+    )
+
+
+def _completed(spec: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
+    """The first object's terms, with those that it leaves open to the others."""
+    for other in specs[1:]:
+        if spec.max_schedule_time_s is None:
+            spec = replace(spec, max_schedule_time_s=other.max_schedule_time_s)
+        if spec.priority is None and not spec.priority_class:
+            spec = replace(spec, priority=other.priority, priority_class=other.priority_class)
+    return spec
 
 
 def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]:
@@ -204,92 +269,6 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
     )
 
 
-def _unreadable(gang: Gang, says: Sequence[Declaration], *, members: Sequence[Pod]) -> Hindrance | None:
-    """What cannot be read in the PodGroup or of a pod, or contradicts itself on one pod."""
-    if gang.group is not None and gang.group.error:
-        return Hindrance(Reason.INVALID_DECLARATION, gang.group.error)
-    for say in says:
-        if say.error:
-            return Hindrance(Reason.INVALID_DECLARATION, f"Pod {_first_with(say, members)}: {say.error}")
-    for say in says:
-        if say.contradiction:
-            return Hindrance(Reason.CONTRADICTION, f"Pod {_first_with(say, members)}: {say.contradiction}")
-    return None
-
-
-def _differently_named(says: Sequence[Declaration]) -> Hindrance | None:
-    """Members that come by different dialects.
-
-    They may be two groups that have a name in common by chance; nobody but their owner can tell.
-    """
-    groups = {say.source: say.keys.group for say in says}
-    if len(groups) < 2:  # noqa: PLR2004 - two differ
-        return None
-    return Hindrance(
-        Reason.CONTRADICTION,
-        f"Members name the group in different ways, by {' and by '.join(groups.values())}: if they are one group, "
-        "give all of them the same; if not, give the groups different names.",
-    )
-
-
-def _first_with(say: Declaration, members: Sequence[Pod]) -> str:
-    return next(pod.name for pod in members if pod.declaration == say)
-
-
-def _disagreement(
-    says: Sequence[Declaration],
-    lists: Sequence[tuple[Role, ...]],
-    *,
-    minima: Sequence[int],
-    times: Sequence[float],
-) -> Hindrance | None:
-    """What members of one dialect say differently."""
-    if len(lists) > 1:
-        where = next(say.keys.minimum for say in says if say.roles)
-        return Hindrance(
-            Reason.CONTRADICTION, f"Members disagree on {where}; give all members that have it the same value."
-        )
-    keys = says[0].keys
-    for where, values in ((keys.minimum, minima), (f"{keys.time} (seconds)", times)):
-        if len(values) > 1:
-            return Hindrance(
-                Reason.CONTRADICTION,
-                f"Members disagree on {where}: {_some([f'{value:.10g}' for value in values])}; give all members the "
-                "same value.",
-            )
-    return None
-
-
-def _differs(
-    spec: GroupSpec, keys: Keys, *, minima: Sequence[int], times: Sequence[float], roles: tuple[Role, ...]
-) -> Hindrance | None:
-    """What the PodGroup and the pods differ in, of which neither says two things."""
-    minimum = spec.minimum if roles else spec.min_member
-    if minima and minima[0] != minimum:
-        return Hindrance(
-            Reason.CONTRADICTION,
-            f"The PodGroup says minMember {minimum}, the pods say {minima[0]} by {keys.minimum}: make them equal or "
-            "remove the latter.",
-        )
-    if roles and {role.name: role.min_member for role in roles} != {role.name: role.min_member for role in spec.roles}:
-        return Hindrance(
-            Reason.CONTRADICTION,
-            f"The PodGroup's roles are not those that the pods list by {keys.minimum}: make them equal or remove the "
-            "latter.",
-        )
-    if times and spec.max_schedule_time_s is not None and times[0] != spec.max_schedule_time_s:
-        return Hindrance(
-            Reason.CONTRADICTION,
-            f"The PodGroup says maxScheduleTime {spec.max_schedule_time_s:g}s, the pods say {times[0]:g}s by "
-            f"{keys.time}: make them equal or remove the latter.",
-        )
-    return None
-
-
-def _some(values: Sequence[str]) -> str:
-    return ", ".join(values[:VALUES_SHOWN]) + (", …" if len(values) > VALUES_SHOWN else "")
-
-
 def _priority(spec: GroupSpec, own_priority: int, priority_classes: Mapping[str, int]) -> tuple[int, Hindrance | None]:
     if spec.priority is not None:
         return spec.priority, None
@@ -306,6 +285,12 @@ def _priority(spec: GroupSpec, own_priority: int, priority_classes: Mapping[str,
 
 
 def _refused_fields(spec: GroupSpec, policy: Policy) -> Hindrance | None:
+    if spec.not_built:
+        return Hindrance(
+            Reason.NOT_SUPPORTED,
+            f"This version of gangsched does not support {', '.join(spec.not_built)} yet: remove it to have the group "
+            "scheduled without.",
+        )
     if spec.strategy not in policy.strategies:
         return Hindrance(
             Reason.STRATEGY_UNKNOWN,
@@ -326,13 +311,13 @@ def _unknown_role(
 ) -> Hindrance | None:
     known = {role.name for role in spec.roles}
     for say in says:
-        if say.role and say.role not in known:
-            has = f"has only {_some(sorted(known))}" if known else "has no roles"
+        if say.role and say.role not in known and not say.open_roles:
+            has = f"has only {some(sorted(known))}" if known else "has no roles"
             return Hindrance(
                 Reason.ROLE_UNKNOWN,
-                f"Pod {_first_with(say, members)} names the role {say.role}, but the group {gang.key.name} {has}: "
+                f"Pod {first_with(say, members)} names the role {say.role}, but the group {gang.key.name} {has}: "
                 f"correct {say.keys.role} or add the role to "
-                f"{'the PodGroup' if gang.group or not known else say.keys.minimum}.",
+                f"{'the PodGroup' if gang.group or say.objects or not known else say.keys.minimum}.",
             )
     return None
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from gangsched.core.model import Group, GroupKey, Labels, Node, Pod
+from gangsched.core.model import ForeignGroup, Group, GroupKey, Labels, Node, Pod
 
 
 class PodSeen(Struct, frozen=True, gc=False, tag=True):
@@ -68,6 +68,37 @@ class GroupNotMade(Struct, frozen=True, gc=False, tag=True):
 
     key: GroupKey
     message: str
+
+
+class ForeignFact(Struct, frozen=True, gc=False):
+    """Something about another system's objects."""
+
+
+class ForeignGroupSeen(ForeignFact, frozen=True, gc=False, tag=True):
+    """An object of another system exists and declares this."""
+
+    group: ForeignGroup
+
+
+class ForeignGroupGone(ForeignFact, frozen=True, gc=False, tag=True):
+    """An object of another system exists no longer."""
+
+    dialect: str
+    key: GroupKey
+
+
+class ForeignGroupsReplaced(ForeignFact, frozen=True, gc=False, tag=True):
+    """These are all the groups that objects of the dialect declare (after a list); none where it has no such kind."""
+
+    dialect: str
+    groups: tuple[ForeignGroup, ...]
+
+
+class ForeignGroupsHidden(ForeignFact, frozen=True, gc=False, tag=True):
+    """The dialect's objects cannot be read until they are replaced; `why` says it in a sentence for a person."""
+
+    dialect: str
+    why: str
 
 
 class NamespaceSeen(Struct, frozen=True, gc=False, tag=True):
@@ -214,6 +245,10 @@ Event = (
     | GroupGone
     | GroupsReplaced
     | GroupNotMade
+    | ForeignGroupSeen
+    | ForeignGroupGone
+    | ForeignGroupsReplaced
+    | ForeignGroupsHidden
     | NamespaceSeen
     | NamespaceGone
     | NamespacesReplaced

@@ -258,6 +258,11 @@ class Gang:
         return [binding for binding in self.bindings.values() if binding.vacant] if self.vacancies else []
 
 
+def forget_what_was_told(gang: Gang) -> None:
+    """A PodGroup that came or went is told of anew; what pods were told stays told."""
+    gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)
+
+
 def role_of(pod: Pod) -> str:
     """The role that the pod names, empty without one."""
     return pod.declaration.role if pod.declaration else ""

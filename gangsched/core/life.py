@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gangsched.core import places, undo
+from gangsched.core.agreement import Hindrance
 from gangsched.core.bindings import AVOIDED_S
 from gangsched.core.clock import NEVER, keep_clock, runs_out
-from gangsched.core.declaration import Hindrance, Terms
+from gangsched.core.declaration import WITHOUT_OBJECT, Terms
 from gangsched.core.demand import Need, Want, first, later_need, quorum_need, role_minima, want_of, within_maximum
 from gangsched.core.gang import ENDED, BindState, Census, Gang, Run, role_of, take_census
 from gangsched.core.model import Pod, PodPhase
@@ -22,7 +23,7 @@ from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
 from gangsched.core.states import Facts, settle
 
-UNKNOWN_MINIMUM = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.INVALID_DECLARATION, Reason.CONTRADICTION})
+UNKNOWN_MINIMUM = WITHOUT_OBJECT | {Reason.INVALID_DECLARATION, Reason.CONTRADICTION}
 """Hindrances under which nobody can say how many members are enough."""
 
 
@@ -112,7 +113,7 @@ def _known(hindrance: Hindrance | None) -> bool:
 
 def _finishes(gang: Gang, hindrance: Hindrance | None) -> bool:
     """Whether the PodGroup is gone and a transaction of it is still to be finished (rule 10)."""
-    gone = hindrance is not None and hindrance.reason is Reason.POD_GROUP_NOT_FOUND
+    gone = hindrance is not None and hindrance.reason in WITHOUT_OBJECT
     return gone and bool(gang.partial_since)
 
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from gangsched.core import bindings, claims, clock, explain, life, places, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
-from gangsched.core.declaration import Terms, resolve
+from gangsched.core.declaration import WITHOUT_OBJECT, Terms, resolve
 from gangsched.core.effects import BindPod, Effect, MakeGroup
 from gangsched.core.events import (
     BindRefused,
     Event,
     EvictionRefused,
+    ForeignFact,
     GroupGone,
     GroupNotMade,
     GroupSeen,
@@ -194,6 +195,8 @@ class Machine:
                 self._members.groups_replaced(groups, now=now, synced=self._synced)
             case GroupNotMade(key, message):
                 self._not_made(key, message)
+            case ForeignFact():
+                self._members.foreign_changed(event, now)
             case PodBound() | BindRefused():
                 self._bound(event, now)
             case StatusWritten() | StatusRefused():
@@ -248,8 +251,8 @@ class Machine:
         known = self._priority_classes
         changed = {name for name in classes.keys() | known.keys() if classes.get(name) != known.get(name)}
         self._priority_classes = classes
-        for key, gang in self.gangs.items():
-            if gang.group is not None and gang.group.spec is not None and gang.group.spec.priority_class in changed:
+        for key, assessment in self.assessments.items():
+            if assessment.terms.spec.priority_class in changed:
                 self._members.dirty[key] = None
 
     def _not_made(self, key: GroupKey, message: str) -> None:
@@ -336,7 +339,13 @@ class Machine:
             gang.look_at = now + len(gang.pods) * self._look_s_per_pod
         bindings.reconcile(gang, self.cluster)
         claims.guard(gang, self._policy.owner_guard)
-        terms, hindrance = resolve(gang, gang.live(), policy=self._policy, priority_classes=self._priority_classes)
+        terms, hindrance = resolve(
+            gang,
+            gang.live(),
+            policy=self._policy,
+            priority_classes=self._priority_classes,
+            foreign=self._members.foreign,
+        )
         gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
         effects += places.settle(gang, self.cluster, terms, hindrance)
         assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
@@ -370,7 +379,7 @@ class Machine:
         """
         if gang.contradicted:
             return bindings.withdraw_all(gang)
-        gone = assessment.hindrance is not None and assessment.hindrance.reason is Reason.POD_GROUP_NOT_FOUND
+        gone = assessment.hindrance is not None and assessment.hindrance.reason in WITHOUT_OBJECT
         lost = (gang.refusal is not None or gone) and not gang.run.scheduled_at and not assessment.census.bound
         return bindings.withdraw_all(gang) if lost else []
 

@@ -9,19 +9,30 @@ from collections.abc import Sequence
 
 from gangsched.core import adoption, bindings, clock, life, places
 from gangsched.core.cluster import Cluster
-from gangsched.core.gang import Binding, BindState, Gang, Run, Told
-from gangsched.core.model import OWN_DIALECT, Group, GroupKey, Pod
+from gangsched.core.events import (
+    ForeignFact,
+    ForeignGroupGone,
+    ForeignGroupSeen,
+    ForeignGroupsHidden,
+    ForeignGroupsReplaced,
+)
+from gangsched.core.foreign import Foreign
+from gangsched.core.gang import Binding, BindState, Gang, Run, forget_what_was_told
+from gangsched.core.model import OWN_DIALECT, ForeignGroup, Group, GroupKey, Pod
 from gangsched.core.policy import Policy
+from gangsched.core.reasons import Reason
 
 
 class Members:
     """Gangs by key and the key of every pod that is of interest; `dirty` names gangs to be brought up to date.
 
-    `sent` are the nodes that a waiting pod's bindings named; `rivals` are pods of ours that somebody else has bound.
+    `foreign` is what other systems' objects declare. `sent` are the nodes that a waiting pod's bindings named; `rivals`
+    are pods of ours that somebody else has bound.
     """
 
     def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], policy: Policy) -> None:
         self.dirty: dict[GroupKey, None] = {}
+        self.foreign = Foreign()
         self._cluster = cluster
         self._gangs = gangs
         self._policy = policy
@@ -166,7 +177,7 @@ class Members:
         gang.resource_version = group.resource_version
         self.dirty[group.key] = None
         if old is None:
-            _forget_what_was_told(gang)
+            forget_what_was_told(gang)
             if synced:
                 adoption.adopt(gang, self._cluster, policy=self._policy, now=now)
         elif (old.spec, old.error) != (group.spec, group.error):
@@ -188,8 +199,74 @@ class Members:
             gang.undo = None
         gang.durable = frozenset()
         gang.durable_asked_at = 0.0
-        _forget_what_was_told(gang)
+        forget_what_was_told(gang)
         self.dirty[key] = None
+
+    # Other systems' objects
+
+    def foreign_changed(self, event: ForeignFact, now: float) -> None:
+        """Another system's object appeared, changed or went, or they cannot be read, or can be again."""
+        match event:
+            case ForeignGroupSeen(group):
+                self._foreign_seen(group)
+            case ForeignGroupGone(dialect, key):
+                self._foreign_gone(dialect, key)
+            case ForeignGroupsHidden(dialect, why):
+                self.foreign.hide(dialect, why)
+                self._all_speaking_of(dialect)
+            case ForeignGroupsReplaced(dialect, groups):
+                shown = self._all_speaking_of(dialect) if self.foreign.show(dialect) else []
+                for key in set(self.foreign.keys(dialect)) - {group.key for group in groups}:
+                    self._foreign_gone(dialect, key)
+                for group in groups:
+                    self._foreign_seen(group)
+                for gang in shown:
+                    self._look_back(gang, now)
+
+    def _foreign_seen(self, group: ForeignGroup) -> None:
+        if self._policy.namespace and group.key.namespace != self._policy.namespace:
+            return
+        old = self.foreign.keep(group)
+        if old == group:
+            return
+        gang = self._speaking_of(group.dialect, group.key)
+        if gang is None:
+            return
+        if old is None:
+            forget_what_was_told(gang)
+        elif old.uid != group.uid:
+            self._over(gang)
+        elif (old.spec, old.error) != (group.spec, group.error):
+            clock.begin_anew(gang)
+
+    def _foreign_gone(self, dialect: str, key: GroupKey) -> None:
+        if self.foreign.drop(dialect, key):
+            gang = self._speaking_of(dialect, key)
+            if gang is not None:
+                self._over(gang)
+
+    def _over(self, gang: Gang) -> None:
+        """The object that declared the gang exists no longer, and its run neither; bound members stay (rule 10)."""
+        if gang.group is None:
+            gang.run = Run(past=gang.run.past)
+            forget_what_was_told(gang)
+
+    def _look_back(self, gang: Gang, now: float) -> None:
+        """Find out what could not be found when we began to decide, as the gang's terms have been hidden until now."""
+        if gang.reason == Reason.POD_GROUP_UNREADABLE and not (gang.run.scheduled_at or gang.begun()):
+            adoption.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
+
+    def _all_speaking_of(self, dialect: str) -> list[Gang]:
+        return [gang for key in self._gangs if (gang := self._speaking_of(dialect, key)) is not None]
+
+    def _speaking_of(self, dialect: str, key: GroupKey) -> Gang | None:
+        """The gang of that name, which is to be brought up to date, if the dialect's object says its terms."""
+        gang = self._gangs.get(key)
+        says = [] if gang is None else [pod.declaration for pod in gang.pods.values()]
+        if not any(say is not None and dialect in say.objects for say in says):
+            return None
+        self.dirty[key] = None
+        return gang
 
     # After a restart
 
@@ -198,7 +275,7 @@ class Members:
         for gang in self._gangs.values():
             self.dirty[gang.key] = None
             adoption.adopt(gang, self._cluster, policy=self._policy, now=now)
-            adoption.find_begun(gang, policy=self._policy, now=now)
+            adoption.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
         self.rivals.clear()
 
     # The gangs themselves
@@ -221,8 +298,3 @@ class Members:
         if gang is not None:
             for uid in (*gang.pods, *gang.strangers):
                 self._key_of.pop(uid, None)
-
-
-def _forget_what_was_told(gang: Gang) -> None:
-    """A PodGroup that came or went is told of anew; what pods were told stays told."""
-    gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)

@@ -166,12 +166,16 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Keys(Struct, frozen=True, gc=False, cache_hash=True):
-    """Where a dialect says what, in words for a person; empty for what it cannot say."""
+    """Where a dialect says what, in words for a person; empty for what it cannot say.
+
+    `kind` is the kind of object that says a group's terms where its pods do not.
+    """
 
     group: str = "the label gangsched.io/pod-group"
     minimum: str = "the annotation gangsched.io/min-member"
     time: str = "the annotation gangsched.io/max-schedule-time"
     role: str = "the label gangsched.io/role"
+    kind: str = "PodGroup"
 
 
 OWN_KEYS = Keys()
@@ -186,7 +190,8 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     `leading` is the role whose member's success is the group's, empty if all of the minimum must succeed. `placement`
     is where members go unless a PodGroup says so. `in_turn`: groups of one instance group wait for each other's turn.
     `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
-    where two dialects on the pod differ.
+    where two dialects on the pod differ. `objects` names the dialects whose own objects of the group's name say its
+    terms; with `open_roles` a role that the group does not list is no mistake.
     """
 
     group: str
@@ -203,6 +208,8 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     leading: str = ""
     placement: Placing = PACKED
     in_turn: bool = False
+    objects: tuple[str, ...] = ()
+    open_roles: bool = False
 
 
 class Owner(Struct, frozen=True, gc=False, cache_hash=True):
@@ -277,7 +284,7 @@ class OnDegraded(StrEnum):
 
 
 class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a PodGroup asks for."""
+    """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores."""
 
     min_member: int
     max_member: int | None = None
@@ -290,6 +297,7 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     prefer: tuple[Preference, ...] = ()
     topology: Topology | None = None
     on_degraded: OnDegraded = OnDegraded.REPAIR
+    not_built: tuple[str, ...] = ()
 
     @property
     def minimum(self) -> int:
@@ -374,3 +382,14 @@ class Group(Struct, frozen=True, gc=False):
     status: GroupStatus = GroupStatus()
     error: str = ""
     made: bool = False
+
+
+class ForeignGroup(Struct, frozen=True, gc=False):
+    """What another system's object declares, in its `dialect`, of the group of its name. `error` as for `Group`."""
+
+    dialect: str
+    key: GroupKey
+    uid: str
+    created: float
+    spec: GroupSpec | None
+    error: str = ""

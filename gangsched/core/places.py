@@ -15,8 +15,9 @@ from itertools import count, islice
 from msgspec.structs import replace
 
 from gangsched.core import bindings, clock
+from gangsched.core.agreement import Hindrance
 from gangsched.core.cluster import Cluster
-from gangsched.core.declaration import Hindrance, Terms
+from gangsched.core.declaration import Terms
 from gangsched.core.demand import Need, missing_of, quorum_need, role_minima
 from gangsched.core.effects import EmitEvent
 from gangsched.core.gang import Binding, Census, Gang, member_order, role_of, take_census

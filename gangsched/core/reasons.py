@@ -15,7 +15,10 @@ class Reason(StrEnum):
     GANG_INCOMPLETE = "GangIncomplete"
     """Fewer members exist than the group's minimum."""
     POD_GROUP_NOT_FOUND = "PodGroupNotFound"
-    """The pod names a PodGroup that does not exist, and no pod says the group's minimum itself."""
+    """The pod names a PodGroup (its own system's, or gangsched's) that does not exist, and no pod says the group's
+    minimum itself."""
+    POD_GROUP_UNREADABLE = "PodGroupUnreadable"
+    """The pod names a PodGroup of another system, which gangsched may not read or has not been able to list."""
     PRIORITY_CLASS_NOT_FOUND = "PriorityClassNotFound"
     """The PodGroup names a PriorityClass that does not exist."""
     ROLE_UNKNOWN = "RoleUnknown"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from gangsched.api.times import parse_time
 from gangsched.core.model import (
     Amounts,
+    Declaration,
     HostPort,
     Labels,
     Node,
@@ -85,16 +86,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         terminating=meta.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
         priority=spec.priority or 0,
-        declaration=(
-            dialects.declaration(
-                meta.labels or _NOTHING,
-                meta.annotations or _NOTHING,
-                pod=meta.name or "",
-                owner=owner.name if owner is not None and owner.kind == "Pod" else "",
-            )
-            if meta.labels or meta.annotations
-            else None
-        ),
+        declaration=_declaration(meta, spec, owner, dialects),
         labels=labels(meta.labels),
         anti_affinity=_anti_affinity(spec.affinity, meta.namespace or "default") if spec.affinity else (),
         owner=owner,
@@ -127,6 +119,19 @@ def labels(found: Mapping[str, str] | None) -> Labels:
 def _interned(shape: Shape) -> Shape:
     """The first shape equal to this one, for as long as it is among the last so many that were seen."""
     return shape
+
+
+def _declaration(meta: wire.Meta, spec: wire.PodSpec, owner: Owner | None, dialects: Dialects) -> Declaration | None:
+    group = spec.scheduling_group.pod_group_name if spec.scheduling_group is not None else None
+    if not (meta.labels or meta.annotations or group):
+        return None
+    return dialects.declaration(
+        meta.labels or _NOTHING,
+        meta.annotations or _NOTHING,
+        pod=meta.name or "",
+        owner=owner.name if owner is not None and owner.kind == "Pod" else "",
+        scheduling_group=group or "",
+    )
 
 
 def _created(meta: wire.Meta) -> float:

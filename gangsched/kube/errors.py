@@ -29,6 +29,10 @@ class CrdMissing(KubeError):  # noqa: N818 - a state of affairs
     """The API server does not know PodGroups: the CustomResourceDefinition is not installed."""
 
 
+class NotServed(KubeError):  # noqa: N818 - a state of affairs
+    """The API server does not serve a kind of objects, or does not any more."""
+
+
 class Expired(KubeError):  # noqa: N818 - a state of affairs
     """The server no longer has the version that was asked for (410 Gone): only a new list helps."""
 

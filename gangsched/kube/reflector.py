@@ -6,7 +6,7 @@ The rules
     A watch begins at the last version seen. An ordinary end, also one by which the server cuts off a slow reader, is
     followed by the next watch at once. A failure is followed by one after a full-jitter back-off; after three in a row
     the list begins anew, as it does when the server no longer has the version (410).
-    Missing rights end the reflector: waiting would not grant them.
+    Missing rights end the reflector: waiting would not grant them. So does an optional kind that is not served.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from msgspec import Raw
 
 from gangsched.core.events import Event
 from gangsched.kube import wire
-from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Expired, Garbled, KubeError
+from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Expired, Garbled, KubeError, NotServed
 from gangsched.kube.resources import LIST_TIMEOUT_S, PAGE, Resource, Value
 from gangsched.kube.session import ApiSession
 from gangsched.kube.watching import LineSplitter
@@ -107,6 +107,7 @@ class Reflector(Generic[Value]):
 
         Raises:
             AccessDenied: the credentials are not accepted or lack the right to list and watch the resource.
+            NotServed: the resource is optional, and the API server does not know it.
         """
         while True:
             try:
@@ -117,7 +118,7 @@ class Reflector(Generic[Value]):
                 self._list_anew("Expired" if self._version else "ListExpired")
                 await self._pause(error)
             except (ApiError, ApiUnreachable, Garbled) as error:
-                self._denied(error)
+                self._end_if_hopeless(error)
                 if self._version and self._failures + 1 >= _FAILURES_BEFORE_LIST:
                     self._list_anew("Failures")
                 await self._pause(error)
@@ -138,7 +139,9 @@ class Reflector(Generic[Value]):
         )
         await asyncio.sleep(wait_s)
 
-    def _denied(self, error: KubeError) -> None:
+    def _end_if_hopeless(self, error: KubeError) -> None:
+        if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND and self.resource.optional:
+            raise NotServed(f"The API server does not serve {self.resource.name}.") from error
         if not isinstance(error, ApiError) or error.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return
         if error.status == HTTPStatus.UNAUTHORIZED:

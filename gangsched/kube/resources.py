@@ -46,7 +46,7 @@ class Resource(Generic[Value]):
     """A kind of object, where it is found and how it becomes events.
 
     `read` gives the object's resourceVersion and its value for the core, and raises `msgspec.DecodeError` where it
-    cannot be read at all.
+    cannot be read at all. `optional`: the kind may cease to be served, as that of another system.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Resource(Generic[Value]):
     seen: Callable[[Value], Event]
     gone: Callable[[wire.Meta], Event]
     replaced: Callable[[tuple[Value, ...]], Event]
+    optional: bool = False
 
 
 _POD = msgspec.json.Decoder(wire.Pod)

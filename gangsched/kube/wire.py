@@ -125,6 +125,10 @@ class Volume(Struct, gc=False, rename="camel"):
     rbd: Present | None = None
 
 
+class SchedulingGroup(Struct, gc=False, rename="camel"):
+    pod_group_name: str | None = None
+
+
 class PodSpec(Struct, gc=False, rename="camel"):
     node_name: str | None = None
     scheduler_name: str | None = None
@@ -142,6 +146,7 @@ class PodSpec(Struct, gc=False, rename="camel"):
     resource_claims: list[Present] | None = None
     host_network: bool | None = None
     host_users: bool | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class Condition(Struct, gc=False, rename="camel"):

@@ -4,6 +4,7 @@ import pytest
 
 from gangsched.core.declaration import resolve
 from gangsched.core.explain import Holders, ahead_of, amounts, demanded, incomplete, refused
+from gangsched.core.foreign import Foreign
 from gangsched.core.gang import Gang
 from gangsched.core.life import Assessment, advance
 from gangsched.core.model import Demand, GroupKey, PodTerm, Role
@@ -26,7 +27,7 @@ def members(number, **fields):
 
 def assess(spec, pods) -> Assessment:
     gang = Gang(spec.key, group=spec, pods={each.uid: each for each in pods})
-    terms, hindrance = resolve(gang, pods, policy=Policy(), priority_classes={})
+    terms, hindrance = resolve(gang, pods, policy=Policy(), priority_classes={}, foreign=Foreign())
     return advance(gang, terms, hindrance, now=1.0, policy=Policy())
 
 

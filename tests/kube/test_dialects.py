@@ -546,6 +546,14 @@ KEYS = (
     "spark-app-selector",
     TASK_GROUPS,
     TASK_GROUP,
+    "group.batch.scheduler.tencent.com",
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-min-member",
+    "volcano.sh/task-spec",
+    "pod-group-name",
+    "kai.scheduler/subgroup-name",
 )
 TEXTS = st.one_of(
     st.sampled_from(("", "a", "b", "1", "2", "3", "30s", '["a"]', task_groups(("a", 2)))),

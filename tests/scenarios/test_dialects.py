@@ -59,8 +59,8 @@ class TestOneDialect:
         assert told(harness, "g-0") == (
             "PodGroupNotFound",
             (
-                "Group g: There is no PodGroup g in namespace default: create it, or give the pods the annotation "
-                f"{KOORDINATOR}/min-available."
+                "Group g: There is no podgroups.scheduling.sigs.k8s.io g in namespace default: create it, or give the "
+                f"pods the annotation {KOORDINATOR}/min-available."
             ),
         )
 

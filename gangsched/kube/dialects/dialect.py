@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from gangsched.core.duration import parse_duration
 from gangsched.core.model import OWN_DIALECT, Declaration, Keys
+from gangsched.kube.dialects.kind import MOST_MEMBERS, Kind
 from gangsched.kube.errors import printable
 
-MOST_MEMBERS = 2**31 - 1
 LONGEST_NAME = 253
 """As long as any object's name may be. A name from an annotation could have a quarter of a megabyte."""
 _LONGEST_QUOTE = 40
 
 
 class Key(NamedTuple):
-    """A label (else an annotation) of pods."""
+    """A label (else an annotation) of pods. A name that begins with a dot, as no annotation's can, is a field's."""
 
     name: str
     label: bool = False
 
     def __str__(self) -> str:
+        if self.name.startswith("."):
+            return f"the field {self.name[1:]}"
         return f"the {'label' if self.label else 'annotation'} {self.name}"
 
 
@@ -32,18 +34,22 @@ class Key(NamedTuple):
 class Dialect:
     """A way to name a group. `source` is its name in configuration, status and messages.
 
-    The first key of `group` that has a text names the group. `minimum`, `time` and `role` say the terms, None where the
-    dialect has no such key; `others` are keys that it reads besides. `seconds` reads the text under `time`, and raises
-    ValueError with what to write. `marks`: a pod without any of these says nothing in this dialect.
+    The first key of `group` that has a text names the group. `minimum`, `time` and the first of `role` that has a text
+    say the terms, empty where the dialect has no such key; `others` are keys that it reads besides. `seconds` reads the
+    text under `time`, and raises ValueError with what to write. `marks`: a pod without any of these says nothing in
+    this dialect. `kind` is the custom resource of that system which says the terms of a group of its name, None where
+    there is none. With `open_roles` a role that the group does not list is no mistake.
     """
 
     source: str
     group: tuple[Key, ...]
-    minimum: Key
+    minimum: Key | None = None
     time: Key | None = None
-    role: Key | None = None
+    role: tuple[Key, ...] = ()
     others: tuple[Key, ...] = ()
     seconds: Callable[[str], float] = parse_duration
+    kind: Kind[Any] | None = None
+    open_roles: bool = False
 
     @property
     def marks(self) -> tuple[Key, ...]:
@@ -56,13 +62,17 @@ class Dialect:
     @property
     def terms(self) -> tuple[Key, ...]:
         """All keys that are read beside the group's name."""
-        return tuple(key for key in (self.minimum, self.time, self.role, *self.others) if key is not None)
+        return tuple(key for key in (self.minimum, self.time, *self.role, *self.others) if key is not None)
 
     @property
     def keys(self) -> Keys:
         """Where things are said, for messages."""
         return Keys(
-            group=str(self.group[0]), minimum=str(self.minimum), time=str(self.time or ""), role=str(self.role or "")
+            group=str(self.group[0]),
+            minimum=str(self.minimum or ""),
+            time=str(self.time or ""),
+            role=str(self.role[0]) if self.role else "",
+            kind=self.kind.name if self.kind is not None else "PodGroup",
         )
 
     def declare(self, group: str, said: Mapping[Key, str]) -> Declaration | None:
@@ -70,12 +80,14 @@ class Dialect:
 
         What cannot be read becomes the declaration's `error`.
         """
-        role = said.get(self.role, "") if self.role is not None else ""
+        role = next((said[key] for key in self.role if said.get(key)), "")
         base = Declaration(
             group=printable(group, limit=LONGEST_NAME),
             role=printable(role, limit=LONGEST_NAME),
             source=self.source,
             keys=self.keys,
+            objects=(self.source,) if self.kind is not None else (),
+            open_roles=self.open_roles,
         )
         if not group:
             return self.nameless(base)
@@ -96,10 +108,9 @@ class Dialect:
         Raises:
             ValueError: a text cannot be read; its message is a sentence for a person.
         """
-        members = said.get(self.minimum)
         return replace(
             base,
-            min_member=None if members is None else count(self.minimum, members),
+            min_member=count(self.minimum, said[self.minimum]) if self.minimum and self.minimum in said else None,
             max_schedule_time_s=self._time_s(said),
         )
 
@@ -127,19 +138,13 @@ OWN = OwnDialect(
     group=(Key("gangsched.io/pod-group", label=True),),
     minimum=Key("gangsched.io/min-member"),
     time=Key("gangsched.io/max-schedule-time"),
-    role=Key("gangsched.io/role", label=True),
+    role=(Key("gangsched.io/role", label=True),),
 )
 
 KUEUE = Dialect(
     source="kueue",
     group=(Key("kueue.x-k8s.io/pod-group-name", label=True),),
     minimum=Key("kueue.x-k8s.io/pod-group-total-count"),
-)
-
-SCHEDULER_PLUGINS = Dialect(
-    source="scheduler-plugins",
-    group=(Key("pod-group.scheduling.sigs.k8s.io/name", label=True),),
-    minimum=Key("pod-group.scheduling.sigs.k8s.io/min-available", label=True),
 )
 
 

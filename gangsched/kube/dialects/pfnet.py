@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from gangsched.config.dialects import Pfnet
 from gangsched.core.model import Declaration
-from gangsched.kube.dialects.dialect import MOST_MEMBERS, Dialect, Key, quoted, sentence
+from gangsched.kube.dialects.dialect import Dialect, Key, quoted, sentence
+from gangsched.kube.dialects.kind import MOST_MEMBERS
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
@@ -23,6 +24,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 class PfnetDialect(Dialect):
     """Times in seconds; the jitter is added to every time-out anew."""
 
+    minimum: Key
     time: Key
     limit_s: int
     default_s: int

@@ -25,7 +25,8 @@ from gangsched.core.model import (
     Topology,
 )
 from gangsched.core.quantity import InvalidQuantity, amount
-from gangsched.kube.dialects.dialect import MOST_MEMBERS, Dialect, Key, quoted, sentence
+from gangsched.kube.dialects.dialect import Dialect, Key, quoted, sentence
+from gangsched.kube.dialects.kind import MOST_MEMBERS
 
 DRIVER, EXECUTOR = "driver", "executor"
 MOST_DIGITS = 10
@@ -176,7 +177,7 @@ def palantir(chosen: Spark, *, in_turn: bool) -> PalantirDialect:
         source="palantir",
         group=(Key("spark-app-id", label=True),),
         minimum=_COUNT,
-        role=_ROLE,
+        role=(_ROLE,),
         others=(_DYNAMIC, _LEAST, _MOST, *_EXECUTOR_REQUESTS.values()),
         placing=_STRATEGIES[chosen.binpack],
         driver_prefer=_wishes(chosen.driver_prioritized_node_label),
@@ -189,7 +190,7 @@ COSMIN = CosminDialect(
     source="cosmin",
     group=(Key("spark-app-selector", label=True),),
     minimum=_EXECUTORS,
-    role=_ROLE,
+    role=(_ROLE,),
     others=(_CPU, _MEMORY),
     placing=Placing("Pack", prefer=(Preference("cost", "Ascending"),)),
 )

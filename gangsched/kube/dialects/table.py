@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from msgspec.structs import replace
 
 from gangsched.config.dialects import NAMES, DialectName, Pfnet
 from gangsched.config.spark import Spark
 from gangsched.core.model import Declaration
-from gangsched.kube.dialects.dialect import KUEUE, OWN, SCHEDULER_PLUGINS, Dialect, Key, quoted
+from gangsched.kube.dialects.dialect import KUEUE, OWN, Dialect, Key, quoted
+from gangsched.kube.dialects.kai import KAI
+from gangsched.kube.dialects.kind import Kind
 from gangsched.kube.dialects.koordinator import KOORDINATOR
+from gangsched.kube.dialects.native import NATIVE, SCHEDULING_GROUP
 from gangsched.kube.dialects.pfnet import pfnet
+from gangsched.kube.dialects.scheduler_plugins import SCHEDULER_PLUGINS
 from gangsched.kube.dialects.spark import COSMIN, palantir
+from gangsched.kube.dialects.tenstack import TENSTACK
+from gangsched.kube.dialects.volcano import VOLCANO
 from gangsched.kube.dialects.yunikorn import YUNIKORN
 
 Texts = Mapping[str, str]
@@ -36,15 +43,21 @@ _TERMS = (
 
 
 class Dialects:
-    """Understands some dialects; where a pod uses several, the first of them is its source."""
+    """Understands some dialects; where a pod uses several, the first of them is its source.
+
+    `kinds` are the custom resources of those that have one, by dialect.
+    """
 
     def __init__(self, table: Iterable[Dialect]) -> None:
+        self.kinds: dict[str, Kind[Any]] = {}
         self._readers: list[_Reader] = []
         self._labels: list[tuple[str, _Reader]] = []
         annotations: set[str] = set()
         for dialect in table:
             reader = _Reader(dialect)
             self._readers.append(reader)
+            if dialect.kind is not None:
+                self.kinds[dialect.source] = dialect.kind
             for mark in dialect.marks:
                 if mark.label:
                     self._labels.append((mark.name, reader))
@@ -52,11 +65,16 @@ class Dialects:
                     annotations.add(mark.name)
         self._annotation_names = frozenset(annotations)
 
-    def declaration(self, labels: Texts, annotations: Texts, *, pod: str = "", owner: str = "") -> Declaration | None:
+    def declaration(
+        self, labels: Texts, annotations: Texts, *, pod: str = "", owner: str = "", scheduling_group: str = ""
+    ) -> Declaration | None:
         """What the pod of this name says of its group; None for a plain pod, which names none.
 
-        What cannot be read, or contradicts itself, is said in the declaration. `owner` is the pod that has made it.
+        What cannot be read, or contradicts itself, is said in the declaration. `owner` is the pod that has made it,
+        `scheduling_group` the one that its spec names.
         """
+        if scheduling_group:
+            annotations = {**annotations, SCHEDULING_GROUP: scheduling_group}
         if annotations and not self._annotation_names.isdisjoint(annotations):
             return self._together(labels, annotations, pod=pod, owner=owner)
         only = None
@@ -141,7 +159,14 @@ def _merged(found: tuple[Declaration, ...]) -> Declaration:
             f"{stranger.keys.group}: name the same group in both, or remove one of them.",
         )
     default_s = next((said.default_time_s for said in found if said.default_time_s is not None), None)
-    merged = replace(first, jitter_s=max(said.jitter_s for said in found), default_time_s=default_s)
+    merged = replace(
+        first,
+        jitter_s=max(said.jitter_s for said in found),
+        default_time_s=default_s,
+        objects=tuple(dialect for said in found for dialect in said.objects),
+        open_roles=any(said.open_roles for said in found),
+        keys=replace(first.keys, kind=next((said.keys.kind for said in found if said.objects), first.keys.kind)),
+    )
     for field, key, what in _TERMS:
         saying = [said for said in found if getattr(said, field)]
         if not saying:
@@ -184,6 +209,10 @@ def chosen(
         "koordinator": KOORDINATOR,
         "scheduler-plugins": SCHEDULER_PLUGINS,
         "yunikorn": YUNIKORN,
+        "volcano": VOLCANO,
+        "kai": KAI,
+        "tenstack": TENSTACK,
+        "native": NATIVE,
     }
     wanted = set(names)
     return Dialects(dialect for name, dialect in table.items() if name in wanted)

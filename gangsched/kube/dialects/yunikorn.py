@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gangsched.core.model import Declaration, Role
-from gangsched.kube.dialects.dialect import LONGEST_NAME, MOST_MEMBERS, Dialect, Key, quoted, sentence
+from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, Key, quoted, sentence
+from gangsched.kube.dialects.kind import MOST_MEMBERS
 
 MOST_TASK_GROUPS = 64
 """As many as a PodGroup may have roles."""
@@ -82,5 +83,5 @@ YUNIKORN = YunikornDialect(
         Key("spark-app-selector", label=True),
     ),
     minimum=_TASK_GROUPS,
-    role=_TASK_GROUP,
+    role=(_TASK_GROUP,),
 )

@@ -1,0 +1,116 @@
+"""KAI: an annotation that names its PodGroup, whose subgroups are roles.
+
+Only the leaves of a tree of subgroups have pods, so the leaves are the roles. That is the same as the tree as long as
+every subgroup is needed and none asks for more than its leaves do; other trees are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from gangsched.core.model import GroupSpec, Topology
+from gangsched.kube import wire
+from gangsched.kube.dialects.dialect import Dialect, Key
+from gangsched.kube.dialects.kind import MOST_ROLES, Kind, at_least_one, roles, total
+
+
+class _TopologyConstraint(Struct, gc=False, rename="camel"):
+    required_topology_level: str | None = None
+    preferred_topology_level: str | None = None
+
+
+class _SubGroup(Struct, gc=False, rename="camel"):
+    name: str = ""
+    min_member: int | None = None
+    min_sub_group: int | None = None
+    parent: str | None = None
+    topology_constraint: _TopologyConstraint | None = None
+
+
+class _Spec(Struct, gc=False, rename="camel"):
+    min_member: int = 0
+    min_sub_group: int | None = None
+    priority_class_name: str | None = None
+    topology_constraint: _TopologyConstraint | None = None
+    sub_groups: list[_SubGroup] | None = None
+
+
+def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
+    parts = spec.sub_groups or []
+    names = Counter(part.name for part in parts)
+    parents = {part.parent for part in parts if part.parent}
+    _check_tree(parts, names, parents)
+    leaves = [part for part in parts if part.name not in parents]
+    minima = {part.name: at_least_one(f"spec.subGroups ({part.name}).minMember", _least(part)) for part in leaves}
+    found = roles("spec.subGroups", minima)
+    return GroupSpec(
+        min_member=total(spec.min_member, found),
+        roles=found,
+        priority_class=spec.priority_class_name or "",
+        topology=_topology(spec.topology_constraint),
+        not_built=tuple(_refused(spec, minima)),
+    )
+
+
+def _check_tree(parts: list[_SubGroup], names: Counter[str], parents: set[str]) -> None:
+    if len(parts) > MOST_ROLES:
+        raise ValueError(f"spec.subGroups has {len(parts)} entries: write at most {MOST_ROLES}")
+    twice = next((name for name, number in names.items() if number > 1 or not name), None)
+    if twice is not None:
+        raise ValueError(f"spec.subGroups has the name {twice!r} empty or twice: give each of them a name of its own")
+    unknown = next(iter(sorted(parents - names.keys())), None)
+    if unknown is not None:
+        raise ValueError(f"spec.subGroups names the parent {unknown!r}, which is not among them: add it or correct it")
+    above = {part.name: part.parent for part in parts}
+    for part in parts:
+        step, steps = part.parent, 0
+        while step and steps <= len(parts):
+            step, steps = above[step], steps + 1
+        if step:
+            raise ValueError(f"spec.subGroups ({part.name}) is its own ancestor: correct the parents")
+
+
+def _least(part: _SubGroup) -> int:
+    return 1 if part.min_member is None else part.min_member
+
+
+def _topology(found: _TopologyConstraint | None) -> Topology | None:
+    """A level is a label of nodes, in KAI's Topology as here."""
+    if found is None:
+        return None
+    if found.required_topology_level:
+        return Topology(found.required_topology_level)
+    return Topology(found.preferred_topology_level, required=False) if found.preferred_topology_level else None
+
+
+def _refused(spec: _Spec, minima: dict[str, int]) -> Iterator[str]:
+    parts = spec.sub_groups or []
+    children = Counter(part.parent or "" for part in parts)
+    wanted = {"": ("spec", spec.min_sub_group)} | {
+        part.name: (f"spec.subGroups ({part.name})", part.min_sub_group) for part in parts
+    }
+    for name, (where, number) in wanted.items():
+        if number is not None and number != children[name]:
+            yield f"{where}.minSubGroup other than the number of its subgroups"
+    for part in parts:
+        if part.name not in minima and (part.min_member or 0) > _under(part.name, parts, minima):
+            yield f"spec.subGroups ({part.name}).minMember above the sum of its subgroups'"
+        if part.topology_constraint is not None and part.topology_constraint.required_topology_level:
+            yield f"spec.subGroups ({part.name}).topologyConstraint.requiredTopologyLevel"
+
+
+def _under(name: str, parts: list[_SubGroup], minima: dict[str, int]) -> int:
+    """The sum of the minima of the leaves below the subgroup."""
+    below = [part.name for part in parts if part.parent == name]
+    return sum(minima[each] if each in minima else _under(each, parts, minima) for each in below)
+
+
+KAI = Dialect(
+    source="kai",
+    group=(Key("pod-group-name"),),
+    role=(Key("kai.scheduler/subgroup-name", label=True),),
+    kind=Kind(group="scheduling.run.ai", versions=("v2alpha2",), spec=_Spec, terms=_terms),
+)

@@ -1,0 +1,66 @@
+"""Kubernetes' own groups: a field of the pod's spec that names a PodGroup of scheduling.k8s.io.
+
+They are behind a feature gate of the API server. A group of the basic policy is no gang: each of its pods is enough,
+and none times out. The first of `versions` that is served is read.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from msgspec import Struct
+
+from gangsched.core.model import GroupSpec, Topology
+from gangsched.kube import wire
+from gangsched.kube.dialects.dialect import Dialect, Key
+from gangsched.kube.dialects.kind import Kind, at_least_one
+
+SCHEDULING_GROUP = ".spec.schedulingGroup.podGroupName"
+"""The name of the key under which the pod's field is looked for."""
+
+
+class _Gang(Struct, gc=False, rename="camel"):
+    min_count: int = 0
+
+
+class _Policy(Struct, gc=False):
+    gang: _Gang | None = None
+    basic: wire.Present | None = None
+
+
+class _Level(Struct, gc=False):
+    key: str = ""
+
+
+class _Constraints(Struct, gc=False):
+    topology: list[_Level] | None = None
+
+
+class _Spec(Struct, gc=False, rename="camel"):
+    scheduling_policy: _Policy | None = None
+    scheduling_constraints: _Constraints | None = None
+    priority: int | None = None
+    priority_class_name: str | None = None
+
+
+def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
+    policy = spec.scheduling_policy
+    if policy is None or (policy.gang is None) == (policy.basic is None):
+        raise ValueError("spec.schedulingPolicy is not one of gang and basic: write one of them")
+    if policy.gang is None:
+        return GroupSpec(min_member=1, max_schedule_time_s=inf)
+    levels = (spec.scheduling_constraints.topology if spec.scheduling_constraints is not None else None) or []
+    return GroupSpec(
+        min_member=at_least_one("spec.schedulingPolicy.gang.minCount", policy.gang.min_count),
+        priority=spec.priority,
+        priority_class=spec.priority_class_name or "",
+        topology=Topology(levels[0].key) if levels else None,
+        not_built=("spec.schedulingConstraints.topology of several keys",) if len(levels) > 1 else (),
+    )
+
+
+NATIVE = Dialect(
+    source="native",
+    group=(Key(SCHEDULING_GROUP),),
+    kind=Kind(group="scheduling.k8s.io", versions=("v1beta1", "v1alpha3", "v1alpha2"), spec=_Spec, terms=_terms),
+)

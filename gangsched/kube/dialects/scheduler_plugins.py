@@ -1,0 +1,40 @@
+"""scheduler-plugins' coscheduling: a label that names its PodGroup, and the two labels from before it had one."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.core.model import GroupSpec
+from gangsched.kube import wire
+from gangsched.kube.dialects.dialect import Dialect, Key
+from gangsched.kube.dialects.kind import Kind, at_least_one, wait_s
+
+
+class CoschedulingSpec(Struct, gc=False, rename="camel"):
+    """What is read of the spec. minResources is left to the real pods, which say what they take themselves."""
+
+    min_member: int = 0
+    schedule_timeout_seconds: int | None = None
+
+
+def coscheduling_terms(spec: CoschedulingSpec, _: wire.Meta) -> GroupSpec:
+    """The terms of such a PodGroup.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+    return GroupSpec(
+        min_member=at_least_one("spec.minMember", spec.min_member),
+        max_schedule_time_s=wait_s("spec.scheduleTimeoutSeconds", spec.schedule_timeout_seconds),
+    )
+
+
+SCHEDULER_PLUGINS = Dialect(
+    source="scheduler-plugins",
+    group=(
+        Key("scheduling.x-k8s.io/pod-group", label=True),
+        Key("pod-group.scheduling.sigs.k8s.io/name", label=True),
+    ),
+    minimum=Key("pod-group.scheduling.sigs.k8s.io/min-available", label=True),
+    kind=Kind(group="scheduling.x-k8s.io", versions=("v1alpha1",), spec=CoschedulingSpec, terms=coscheduling_terms),
+)

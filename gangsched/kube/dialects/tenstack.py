@@ -1,0 +1,45 @@
+"""tenstack's batch scheduler: a label that names its PodGroup.
+
+minResources is the size of one member there; here every member's own requests count. priorityClassName, which its
+documentation promises and its code never reads, is honoured.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.core.model import GroupSpec
+from gangsched.kube import wire
+from gangsched.kube.dialects.dialect import Dialect, Key, quoted
+from gangsched.kube.dialects.go_duration import go_seconds
+from gangsched.kube.dialects.kind import Kind, at_least_one, wait_s
+
+_TIME = "spec.maxScheduleTime"
+
+
+class _Spec(Struct, gc=False, rename="camel"):
+    min_member: int = 0
+    max_schedule_time: str | None = None
+    priority_class_name: str | None = None
+
+
+def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
+    return GroupSpec(
+        min_member=at_least_one("spec.minMember", spec.min_member),
+        max_schedule_time_s=wait_s(_TIME, _seconds(spec.max_schedule_time or "0")),
+        priority_class=spec.priority_class_name or "",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        return go_seconds(text)
+    except ValueError:
+        raise ValueError(f"{_TIME} is {quoted(text)}: write a duration such as 90s, 5m or 1h30m") from None
+
+
+TENSTACK = Dialect(
+    source="tenstack",
+    group=(Key("group.batch.scheduler.tencent.com", label=True),),
+    kind=Kind(group="batch.scheduler.tencent.com", versions=("v1",), spec=_Spec, terms=_terms),
+)

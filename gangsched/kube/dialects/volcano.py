@@ -1,0 +1,59 @@
+"""Volcano: an annotation that names its PodGroup, whose tasks are roles.
+
+Its own controllers put a task's name on every pod, also where no task has a minimum, so a role that the PodGroup does
+not list is none. A hard network topology and subgroups cannot be honoured and are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from gangsched.core.model import GroupSpec
+from gangsched.kube import wire
+from gangsched.kube.dialects.dialect import Dialect, Key
+from gangsched.kube.dialects.kind import Kind, roles, total
+
+_GROUP = "scheduling.volcano.sh"
+_TASK = "volcano.sh/task-spec"
+
+
+class _NetworkTopology(Struct, gc=False):
+    mode: str | None = None
+
+
+class _Spec(Struct, gc=False, rename="camel"):
+    min_member: int = 0
+    min_task_member: dict[str, int] | None = None
+    priority_class_name: str | None = None
+    network_topology: _NetworkTopology | None = None
+    sub_group_policy: list[wire.Present] | None = None
+
+
+def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
+    tasks = roles("spec.minTaskMember", spec.min_task_member or {})
+    return GroupSpec(
+        min_member=total(spec.min_member, tasks),
+        roles=tasks,
+        priority_class=spec.priority_class_name or "",
+        not_built=tuple(_refused(spec)),
+    )
+
+
+def _refused(spec: _Spec) -> Iterator[str]:
+    # Volcano takes a topology without a mode for a hard one.
+    if spec.network_topology is not None and spec.network_topology.mode in (None, "", "hard"):
+        yield "spec.networkTopology of mode hard"
+    if spec.sub_group_policy:
+        yield "spec.subGroupPolicy"
+
+
+VOLCANO = Dialect(
+    source="volcano",
+    group=(Key("scheduling.k8s.io/group-name"), Key(f"{_GROUP}/group-name")),
+    minimum=Key(f"{_GROUP}/group-min-member"),
+    role=(Key(_TASK), Key(_TASK, label=True)),
+    kind=Kind(group=_GROUP, versions=("v1beta1",), spec=_Spec, terms=_terms),
+    open_roles=True,
+)

@@ -1,0 +1,212 @@
+"""Watches the custom resources of other systems, which may be served or not, be readable or not, and come and go.
+
+The rules
+    A kind is looked for in the API server's discovery. While it is not served there are no such objects, which is told
+    to the core; it is looked for again after a while. While it is served a reflector watches it.
+    Missing rights hide the kind: the core is told why, the log once, and it is tried again after a while.
+    A kind that is neither listed nor known to be absent when everybody else is ready is hidden as well, so that a
+    server that fails for one kind keeps nobody waiting; what is listed later counts from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from gangsched.core.events import (
+    Event,
+    ForeignGroupGone,
+    ForeignGroupSeen,
+    ForeignGroupsHidden,
+    ForeignGroupsReplaced,
+)
+from gangsched.core.model import ForeignGroup, GroupKey
+from gangsched.kube.dialects.kind import PLURAL, Kind
+from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Garbled, KubeError, NotServed
+from gangsched.kube.reflector import Observer, Reflector
+from gangsched.kube.resources import Resource
+from gangsched.kube.session import ApiSession
+
+_log = logging.getLogger(__name__)
+
+LOOK_S = 300.0
+"""A kind that is not served, or may not be read, is looked for again after so long."""
+RETRY_S, LONGEST_RETRY_S = 0.5, 30.0
+"""After discovery has failed, or a kind has vanished, it is asked again after so long, doubling."""
+_DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+class _Named(Struct, gc=False):
+    name: str = ""
+
+
+class _Resources(Struct, gc=False):
+    resources: list[_Named] | None = None
+
+
+_RESOURCES = msgspec.json.Decoder(_Resources)
+
+
+def resource(dialect: str, kind: Kind[Any], version: str) -> Resource[ForeignGroup]:
+    """The dialect's objects as they are listed and watched in this version."""
+
+    def read(raw: Raw) -> tuple[str | None, ForeignGroup]:
+        return kind.read(dialect, raw)
+
+    return Resource[ForeignGroup](
+        name=kind.name,
+        path=f"/apis/{kind.group}/{version}/{PLURAL}",
+        read=read,
+        seen=lambda group: ForeignGroupSeen(group=group),
+        gone=lambda meta: ForeignGroupGone(dialect=dialect, key=GroupKey(meta.namespace or "default", meta.name or "")),
+        replaced=lambda groups: ForeignGroupsReplaced(dialect=dialect, groups=groups),
+        optional=True,
+    )
+
+
+async def served_version(session: ApiSession, kind: Kind[Any]) -> str:
+    """The version in which the API server serves the kind; empty if in none that we know.
+
+    Raises:
+        AccessDenied: we may not ask.
+        ApiError, ApiUnreachable, Garbled: the answer did not come whole.
+    """
+    for version in kind.versions:
+        answer = await session.request("GET", f"/apis/{kind.group}/{version}")
+        if answer.status == HTTPStatus.NOT_FOUND:
+            continue
+        if answer.status in _DENIED:
+            raise AccessDenied(str(answer.error()))
+        try:
+            found = _RESOURCES.decode(answer.checked().body)
+        except msgspec.DecodeError as error:
+            raise Garbled(f"The resources of {kind.group}/{version} cannot be read: {error}") from error
+        if PLURAL in {each.name for each in found.resources or ()}:
+            return version
+    return ""
+
+
+class ForeignWatch:
+    """Keeps the core informed of one kind, for ever. `settled` is set once it is known how the kind stands."""
+
+    def __init__(
+        self,
+        session: ApiSession,
+        dialect: str,
+        kind: Kind[Any],
+        post: Callable[[Sequence[Event]], None],
+        *,
+        observer: Observer,
+        look_s: float = LOOK_S,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self.settled = asyncio.Event()
+        self.name = kind.name
+        self._session = session
+        self._dialect = dialect
+        self._kind = kind
+        self._post = post
+        self._observer = observer
+        self._look_s = look_s
+        self._retry_s = retry_s
+        self._why = ""
+        self._failure = ""
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Look for the kind and watch it while it is there."""
+        while True:
+            try:
+                version = await served_version(self._session, self._kind)
+                if version:
+                    await self._watch(version)
+                self._absent()
+                self._failures = 0
+            except NotServed:
+                # A kind that is being installed may be in discovery a moment before it is served.
+                self._absent()
+                await self._retry()
+            except AccessDenied as error:
+                self._denied(error)
+                self._failures = 0
+            except (ApiError, ApiUnreachable, Garbled) as error:
+                self._failed(error)
+                await self._retry()
+            if not self._failures:
+                await asyncio.sleep(self._look_s)
+
+    async def _retry(self) -> None:
+        await asyncio.sleep(min(self._retry_s * 2.0**self._failures, LONGEST_RETRY_S))
+        self._failures = min(self._failures + 1, 30)
+
+    def go_on_without(self) -> None:
+        """Have the core decide without what is not listed yet; nothing happens if it is."""
+        if not self.settled.is_set():
+            self._hide(
+                f"gangsched has not been able to list {self.name} so far and goes on trying: see in its log what the "
+                "API server answers, and put that right."
+            )
+
+    async def _watch(self, version: str) -> None:
+        reflector = Reflector(
+            self._session, resource(self._dialect, self._kind, version), self._take, observer=self._observer
+        )
+        await reflector.run()
+
+    def _take(self, events: Sequence[Event]) -> None:
+        """Hand on what the reflector has found; it begins with a list, so that all is known from then on."""
+        if self._why:
+            _log.info("another system's groups can be read again", extra=self._told)
+        self._why = self._failure = ""
+        self._failures = 0
+        self._post(events)
+        self.settled.set()
+
+    def _absent(self) -> None:
+        self._why = self._failure = ""
+        self._post([ForeignGroupsReplaced(dialect=self._dialect, groups=())])
+        self.settled.set()
+
+    def _denied(self, error: AccessDenied) -> None:
+        why = (
+            f"gangsched may not read {self.name}: name {self._dialect} in the chart's value `dialects`, or give its "
+            "account the verbs list and watch on them in a ClusterRole."
+        )
+        if self._why != why:
+            _log.warning(
+                "another system's groups may not be read; their pods wait",
+                extra={**self._told, "error": str(error), "retry_in_s": f"{self._look_s:g}"},
+            )
+        self._hide(why)
+
+    def _hide(self, why: str) -> None:
+        if self._why != why:
+            self._why = why
+            self._post([ForeignGroupsHidden(dialect=self._dialect, why=why)])
+        self.settled.set()
+
+    def _failed(self, error: KubeError) -> None:
+        if self._failure != str(error):
+            self._failure = str(error)
+            _log.warning("cannot look for another system's groups", extra={**self._told, "error": self._failure})
+
+    @property
+    def _told(self) -> dict[str, str]:
+        return {"dialect": self._dialect, "resource": self.name}
+
+
+async def settle(watches: Sequence[ForeignWatch], within_s: float) -> None:
+    """Wait until it is known of every kind how it stands, but not longer; those left are gone on without."""
+    try:
+        async with asyncio.timeout(within_s):
+            for watch in watches:
+                await watch.settled.wait()
+    except TimeoutError:
+        for watch in watches:
+            watch.go_on_without()

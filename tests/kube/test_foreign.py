@@ -1,0 +1,208 @@
+"""The watch of another system's kind against a scripted API server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from gangsched.core.events import (
+    Event,
+    ForeignGroupGone,
+    ForeignGroupSeen,
+    ForeignGroupsHidden,
+    ForeignGroupsReplaced,
+)
+from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.foreign import ForeignWatch, settle
+from tests.kube.fake_api import FakeApi, body, page, serving, status, stream
+
+DISCOVERY = "/apis/scheduling.volcano.sh/v1beta1"
+LIST = f"{DISCOVERY}/podgroups"
+SERVED = body({"resources": [{"name": "podgroups"}, {"name": "podgroups/status"}]})
+HANG = stream(then="hang")
+MISSING = status(404, "the server could not find the requested resource", reason="NotFound")
+DENIED = status(403, 'podgroups is forbidden: User "x" cannot list', reason="Forbidden")
+FAILING = status(500, "etcd is ill", reason="InternalError")
+
+
+def group(name: str, version: int = 1, minimum: int = 2) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "n", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return {"metadata": meta, "spec": {"minMember": minimum}}
+
+
+class Inbox:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self._news = asyncio.Event()
+
+    def post(self, events: Sequence[Event]) -> None:
+        for event in events:
+            match event:
+                case ForeignGroupsReplaced(_, groups):
+                    self.said.append(f"all: {', '.join(each.key.name for each in groups)}")
+                case ForeignGroupSeen(each):
+                    self.said.append(f"seen: {each.key.name}")
+                case ForeignGroupGone("volcano", key):
+                    self.said.append(f"gone: {key.name}")
+                case ForeignGroupsHidden("volcano", why):
+                    self.said.append(f"hidden: {why}")
+        self._news.set()
+
+    def watch_events(self, resource: str, count: int) -> None:
+        assert resource == "podgroups.scheduling.volcano.sh"
+        assert count
+
+    def relisted(self, resource: str, cause: str) -> None:
+        pass
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
+
+@asynccontextmanager
+async def watching(api: FakeApi, look_s: float = 0.01) -> AsyncIterator[tuple[ForeignWatch, Inbox]]:
+    inbox = Inbox()
+    async with serving(api) as session:
+        watch = ForeignWatch(
+            session,
+            "volcano",
+            DEFAULT.kinds["volcano"],
+            inbox.post,
+            observer=inbox,
+            look_s=look_s,
+            retry_s=0.01,
+        )
+        task = asyncio.create_task(watch.run())
+        try:
+            yield watch, inbox
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_what_is_served_is_listed_and_watched():
+    api = FakeApi()
+    api.answer("GET", DISCOVERY, SERVED)
+    api.answer("GET", LIST, page([group("a")], 5))
+    api.answer(
+        "WATCH",
+        LIST,
+        stream({"type": "ADDED", "object": group("b", 6)}, {"type": "DELETED", "object": group("a", 7)}, then="hang"),
+    )
+    async with watching(api) as (watch, inbox):
+        await inbox.until(lambda: len(inbox.said) == 3)
+        assert watch.settled.is_set()
+    assert inbox.said == ["all: a", "seen: b", "gone: a"]
+
+
+async def test_what_is_not_served_is_looked_for_again_in_silence_and_found(caplog):
+    api = FakeApi()
+    other = body({"resources": [{"name": "queues"}]})
+    api.answer("GET", DISCOVERY, MISSING, other, SERVED)
+    api.answer("GET", LIST, page([group("a")], 5))
+    api.answer("WATCH", LIST, HANG)
+    async with watching(api) as (watch, inbox):
+        await watch.settled.wait()
+        await inbox.until(lambda: len(inbox.said) == 3)
+    assert inbox.said == ["all: ", "all: ", "all: a"]
+    assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("where", ["discovery", "list"])
+@pytest.mark.parametrize("denied", [DENIED, status(401, "Unauthorized", reason="Unauthorized")])
+async def test_what_may_not_be_read_is_hidden_and_said_once_until_it_may(caplog, where, denied):
+    api = FakeApi()
+    caplog.set_level(logging.INFO)
+    if where == "discovery":
+        api.answer("GET", DISCOVERY, *[denied] * 4, SERVED)
+    else:
+        api.answer("GET", DISCOVERY, *[SERVED] * 5)
+        api.answer("GET", LIST, *[denied] * 4)
+    api.answer("GET", LIST, page([group("a")], 5))
+    api.answer("WATCH", LIST, HANG)
+    async with watching(api) as (watch, inbox):
+        await watch.settled.wait()
+        await inbox.until(lambda: len(inbox.said) == 2)
+    assert inbox.said == [
+        (
+            "hidden: gangsched may not read podgroups.scheduling.volcano.sh: name volcano in the chart's value "
+            "`dialects`, or give its account the verbs list and watch on them in a ClusterRole."
+        ),
+        "all: a",
+    ]
+    assert warnings(caplog) == ["another system's groups may not be read; their pods wait"]
+    assert "another system's groups can be read again" in [record.message for record in caplog.records]
+
+
+async def test_a_kind_that_vanishes_has_no_groups_any_more_and_may_come_again(caplog):
+    api = FakeApi()
+    api.answer("GET", DISCOVERY, SERVED, MISSING, MISSING, SERVED)
+    api.answer("GET", LIST, page([group("a")], 5), page([group("b")], 9))
+    api.answer("WATCH", LIST, MISSING, HANG)
+    async with watching(api) as (_, inbox):
+        await inbox.until(lambda: "all: b" in inbox.said)
+    assert inbox.said == ["all: a", "all: ", "all: ", "all: ", "all: b"]
+    assert warnings(caplog) == []
+
+
+async def test_a_list_that_the_server_does_not_know_yet_is_tried_again_soon():
+    api = FakeApi()
+    api.answer("GET", DISCOVERY, SERVED, SERVED)
+    api.answer("GET", LIST, MISSING, page([group("a")], 5))
+    api.answer("WATCH", LIST, HANG)
+    async with watching(api, look_s=1000.0) as (_, inbox):
+        await inbox.until(lambda: "all: a" in inbox.said)
+
+
+async def test_a_server_that_fails_keeps_nobody_waiting_and_what_it_lists_later_counts(caplog):
+    api = FakeApi()
+    api.answer("GET", DISCOVERY, FAILING, FAILING, FAILING)
+    async with watching(api) as (watch, inbox):
+        await settle([watch], 0.2)
+        assert watch.settled.is_set()
+        [hidden] = inbox.said
+        assert hidden.startswith("hidden: gangsched has not been able to list podgroups.scheduling.volcano.sh so far")
+        api.answer("GET", LIST, page([group("a")], 5))
+        api.answer("WATCH", LIST, HANG)
+        api.answer("GET", DISCOVERY, SERVED)
+        await inbox.until(lambda: "all: a" in inbox.said)
+    assert len([each for each in warnings(caplog) if each.startswith("cannot look for")]) <= 2
+
+
+async def test_what_is_settled_is_not_given_up():
+    api = FakeApi()
+    api.answer("GET", DISCOVERY, MISSING)
+    async with watching(api, look_s=1000.0) as (watch, inbox):
+        await settle([watch], 5.0)
+        watch.go_on_without()
+    assert inbox.said == ["all: "]
+
+
+async def test_the_first_version_that_is_served_is_watched():
+    api = FakeApi()
+    native = DEFAULT.kinds["native"]
+    api.answer("GET", "/apis/scheduling.k8s.io/v1beta1", body({"resources": [{"name": "priorityclasses"}]}))
+    api.answer("GET", "/apis/scheduling.k8s.io/v1alpha3", MISSING)
+    api.answer("GET", "/apis/scheduling.k8s.io/v1alpha2", SERVED)
+    api.answer("GET", "/apis/scheduling.k8s.io/v1alpha2/podgroups", page([], 5))
+    api.answer("WATCH", "/apis/scheduling.k8s.io/v1alpha2/podgroups", HANG)
+    async with serving(api) as session:
+        inbox = Inbox()
+        watch = ForeignWatch(session, "native", native, inbox.post, observer=inbox)
+        task = asyncio.create_task(watch.run())
+        await inbox.until(lambda: inbox.said == ["all: "])
+        task.cancel()
+        await asyncio.wait([task])

@@ -1,0 +1,335 @@
+"""What other systems' custom resources declare, as tables; and how pods name them."""
+
+from __future__ import annotations
+
+import json
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.core.model import ForeignGroup, GroupKey, GroupSpec, Role, Topology
+from gangsched.kube import convert
+from gangsched.kube.dialects.table import DEFAULT, chosen
+from gangsched.kube.resources import decode_pod
+
+CREATED = "2024-05-06T07:08:09Z"
+
+
+def read(dialect: str, spec: object, **metadata: Any) -> ForeignGroup:
+    meta = {"name": "g", "namespace": "n", "uid": "u", "resourceVersion": "7", "creationTimestamp": CREATED}
+    body = {"metadata": meta | metadata, "spec": spec}
+    version, found = DEFAULT.kinds[dialect].read(dialect, json.dumps(body).encode())
+    assert version == "7"
+    return found
+
+
+def error(dialect: str, spec: object, **metadata: Any) -> str:
+    found = read(dialect, spec, **metadata)
+    assert found.spec is None
+    head = f"{DEFAULT.kinds[dialect].name} g: "
+    assert found.error.startswith(head)
+    assert found.error.endswith(".")
+    return found.error.removeprefix(head).removesuffix(".")
+
+
+def test_each_kind_is_where_its_system_serves_it():
+    assert {dialect: (kind.name, kind.versions) for dialect, kind in DEFAULT.kinds.items()} == {
+        "koordinator": ("podgroups.scheduling.sigs.k8s.io", ("v1alpha1",)),
+        "scheduler-plugins": ("podgroups.scheduling.x-k8s.io", ("v1alpha1",)),
+        "volcano": ("podgroups.scheduling.volcano.sh", ("v1beta1",)),
+        "kai": ("podgroups.scheduling.run.ai", ("v2alpha2",)),
+        "tenstack": ("podgroups.batch.scheduler.tencent.com", ("v1",)),
+        "native": ("podgroups.scheduling.k8s.io", ("v1beta1", "v1alpha3", "v1alpha2")),
+    }
+    assert list(chosen(["gangsched", "kai"]).kinds) == ["kai"]
+
+
+def test_the_object_is_known_by_dialect_name_and_uid_and_by_its_age():
+    found = read("tenstack", {"minMember": 3})
+    assert found == ForeignGroup(
+        dialect="tenstack",
+        key=GroupKey("n", "g"),
+        uid="u",
+        created=1714979289.0,
+        spec=GroupSpec(min_member=3),
+    )
+
+
+def roles(**minima: int) -> tuple[Role, ...]:
+    return tuple(Role(name=name, min_member=number) for name, number in sorted(minima.items()))
+
+
+TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
+    ("tenstack", {"minMember": 5, "minResources": {"cpu": "1"}}, GroupSpec(min_member=5)),
+    ("tenstack", {"minMember": 5, "maxScheduleTime": "1h30m0s"}, GroupSpec(min_member=5, max_schedule_time_s=5400.0)),
+    ("tenstack", {"minMember": 5, "maxScheduleTime": "1.5s"}, GroupSpec(min_member=5, max_schedule_time_s=1.5)),
+    ("tenstack", {"minMember": 5, "maxScheduleTime": "0s"}, GroupSpec(min_member=5)),
+    ("tenstack", {"minMember": 1, "priorityClassName": "high"}, GroupSpec(min_member=1, priority_class="high")),
+    *(
+        (dialect, spec, terms)
+        for dialect in ("scheduler-plugins", "koordinator")
+        for spec, terms in (
+            ({"minMember": 3, "minResources": {"cpu": 4}}, GroupSpec(min_member=3)),
+            ({"minMember": 3, "scheduleTimeoutSeconds": 10}, GroupSpec(min_member=3, max_schedule_time_s=10.0)),
+            ({"minMember": 3, "scheduleTimeoutSeconds": 0}, GroupSpec(min_member=3)),
+            ({"minMember": 3, "scheduleTimeoutSeconds": None}, GroupSpec(min_member=3)),
+        )
+    ),
+    ("volcano", {"minMember": 3, "queue": "q", "minResources": {"cpu": "3"}}, GroupSpec(min_member=3)),
+    ("volcano", {"minMember": 1, "priorityClassName": "high"}, GroupSpec(min_member=1, priority_class="high")),
+    (
+        "volcano",
+        {"minMember": 2, "minTaskMember": {"worker": 2, "master": 1, "ps": 0}},
+        GroupSpec(min_member=2, roles=roles(master=1, ps=0, worker=2)),
+    ),
+    ("volcano", {"minTaskMember": {"worker": 2}}, GroupSpec(min_member=1, roles=roles(worker=2))),
+    ("volcano", {"minMember": 2, "networkTopology": {"mode": "soft"}}, GroupSpec(min_member=2)),
+    (
+        "volcano",
+        {"minMember": 2, "networkTopology": {"highestTierAllowed": 1}, "subGroupPolicy": [{"name": "a"}]},
+        GroupSpec(min_member=2, not_built=("spec.networkTopology of mode hard", "spec.subGroupPolicy")),
+    ),
+    ("kai", {"minMember": 4, "queue": "q", "priorityClassName": "train"}, GroupSpec(4, priority_class="train")),
+    (
+        "kai",
+        {"minSubGroup": 2, "subGroups": [{"name": "b", "minMember": 3}, {"name": "a", "minMember": 2}]},
+        GroupSpec(min_member=1, roles=roles(a=2, b=3)),
+    ),
+    (
+        "kai",
+        {
+            "minMember": 6,
+            "subGroups": [
+                {"name": "top", "minMember": 3},
+                {"name": "a", "parent": "top"},
+                {"name": "b", "minMember": 2, "parent": "top"},
+                {"name": "c", "minMember": 3},
+            ],
+        },
+        GroupSpec(min_member=6, roles=roles(a=1, b=2, c=3)),
+    ),
+    (
+        "kai",
+        {"minMember": 2, "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}},
+        GroupSpec(min_member=2, topology=Topology("rack")),
+    ),
+    (
+        "kai",
+        {"minMember": 2, "topologyConstraint": {"preferredTopologyLevel": "rack"}},
+        GroupSpec(min_member=2, topology=Topology("rack", required=False)),
+    ),
+    ("kai", {"minMember": 2, "topologyConstraint": {}}, GroupSpec(min_member=2)),
+    (
+        "kai",
+        {
+            "minSubGroup": 1,
+            "subGroups": [
+                {"name": "top", "minMember": 9, "minSubGroup": 1},
+                {"name": "a", "minMember": 1, "parent": "top"},
+                {"name": "b", "minMember": 1, "parent": "top", "topologyConstraint": {"requiredTopologyLevel": "r"}},
+            ],
+        },
+        GroupSpec(
+            min_member=1,
+            roles=roles(a=1, b=1),
+            not_built=(
+                "spec.subGroups (top).minSubGroup other than the number of its subgroups",
+                "spec.subGroups (top).minMember above the sum of its subgroups'",
+                "spec.subGroups (b).topologyConstraint.requiredTopologyLevel",
+            ),
+        ),
+    ),
+    ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}}, GroupSpec(min_member=4)),
+    ("native", {"schedulingPolicy": {"basic": {}}}, GroupSpec(min_member=1, max_schedule_time_s=inf)),
+    (
+        "native",
+        {
+            "schedulingPolicy": {"gang": {"minCount": 4}},
+            "schedulingConstraints": {"topology": [{"key": "rack"}]},
+            "priority": 7,
+            "priorityClassName": "high",
+        },
+        GroupSpec(min_member=4, priority=7, priority_class="high", topology=Topology("rack")),
+    ),
+]
+
+
+@pytest.mark.parametrize(("dialect", "spec", "terms"), TERMS)
+def test_the_terms_are_those_that_the_object_states(dialect: str, spec: dict[str, Any], terms: GroupSpec) -> None:
+    found = read(dialect, spec)
+    assert (found.spec, found.error) == (terms, "")
+
+
+@pytest.mark.parametrize("dialect", ["tenstack", "scheduler-plugins", "koordinator", "volcano", "kai"])
+@pytest.mark.parametrize("number", [0, -1, 2**31, 4294967295])
+def test_a_minimum_out_of_range_is_told(dialect: str, number: int) -> None:
+    said = f"spec.minMember is {number}: write a whole number from 1 to 2147483647"
+    assert error(dialect, {"minMember": number}) == said
+
+
+@pytest.mark.parametrize("dialect", ["tenstack", "scheduler-plugins", "koordinator", "volcano", "kai"])
+def test_a_minimum_that_is_left_out_is_none(dialect: str) -> None:
+    assert error(dialect, {}).startswith("spec.minMember is 0: ")
+
+
+def test_an_object_without_a_spec_is_told():
+    version, found = DEFAULT.kinds["volcano"].read("volcano", b'{"metadata": {"name": "g"}}')
+    assert version is None
+    assert found.error == (
+        "podgroups.scheduling.volcano.sh g: spec.minMember is 0: write a whole number from 1 to 2147483647."
+    )
+
+
+@pytest.mark.parametrize("dialect", DEFAULT.kinds)
+@pytest.mark.parametrize("spec", ["text", [], None, 7, {"minMember": "three", "schedulingPolicy": "gang"}])
+def test_what_has_another_form_is_told_and_spoils_nothing_else(dialect: str, spec: object) -> None:
+    assert error(dialect, spec).startswith(("spec cannot be read (", "spec.minMember is 0"))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "spec", "said"),
+    [
+        ("tenstack", {"minMember": 2, "maxScheduleTime": "soon"}, "spec.maxScheduleTime is 'soon': write a duration"),
+        ("tenstack", {"minMember": 2, "maxScheduleTime": "-5s"}, "spec.maxScheduleTime is '-5s': write a duration"),
+        ("tenstack", {"minMember": 2, "maxScheduleTime": "200h"}, "spec.maxScheduleTime is 720000 s: write 1 s to"),
+        ("scheduler-plugins", {"minMember": 2, "scheduleTimeoutSeconds": -1}, "spec.scheduleTimeoutSeconds is -1 s:"),
+        ("volcano", {"minMember": 2, "minTaskMember": {"a": -1}}, "spec.minTaskMember (a) is -1: write a whole number"),
+        ("volcano", {"minTaskMember": {"a": 0}}, "spec.minMember is 0: "),
+        (
+            "volcano",
+            {"minMember": 2, "minTaskMember": {str(number): 1 for number in range(65)}},
+            "spec.minTaskMember has 65 entries: write at most 64",
+        ),
+        ("kai", {"minMember": 2, "subGroups": [{"name": "a", "minMember": 0}]}, "spec.subGroups (a).minMember is 0:"),
+        ("kai", {"minMember": 2, "subGroups": [{"name": "a"}, {"name": "a"}]}, "spec.subGroups has the name 'a' empty"),
+        ("kai", {"minMember": 2, "subGroups": [{}]}, "spec.subGroups has the name '' empty or twice"),
+        ("kai", {"minMember": 2, "subGroups": [{"name": "a", "parent": "b"}]}, "spec.subGroups names the parent 'b'"),
+        (
+            "kai",
+            {"minMember": 2, "subGroups": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]},
+            "spec.subGroups (a) is its own ancestor",
+        ),
+        (
+            "kai",
+            {"minMember": 2, "subGroups": [{"name": str(number)} for number in range(5000)]},
+            "spec.subGroups has 5000 entries: write at most 64",
+        ),
+        ("native", {}, "spec.schedulingPolicy is not one of gang and basic: write one of them"),
+        ("native", {"schedulingPolicy": {}}, "spec.schedulingPolicy is not one of gang and basic"),
+        ("native", {"schedulingPolicy": {"gang": {"minCount": 1}, "basic": {}}}, "spec.schedulingPolicy is not one of"),
+        ("native", {"schedulingPolicy": {"gang": {}}}, "spec.schedulingPolicy.gang.minCount is 0: write a whole"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_with_field_and_remedy(dialect: str, spec: dict[str, Any], said: str) -> None:
+    assert error(dialect, spec).startswith(said)
+
+
+GROUPS = "gang.scheduling.koordinator.sh/groups"
+
+
+@pytest.mark.parametrize("text", ["", '["g"]', '["n/g"]'])
+def test_koordinators_list_of_the_gang_alone_ties_it_to_nobody(text: str) -> None:
+    assert read("koordinator", {"minMember": 2}, annotations={GROUPS: text}).error == ""
+
+
+@pytest.mark.parametrize("text", ['["n/g", "n/h"]', '["h"]', "[", "7"])
+def test_koordinators_gangs_that_are_tied_to_others_are_refused(text: str) -> None:
+    assert error("koordinator", {"minMember": 2}, annotations={GROUPS: text}).startswith(f"The annotation {GROUPS} is")
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                (
+                    *("minMember", "minTaskMember", "maxScheduleTime", "scheduleTimeoutSeconds", "subGroups", "name"),
+                    *("parent", "minSubGroup", "schedulingPolicy", "gang", "basic", "minCount", "topologyConstraint"),
+                )
+            ),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from(sorted(DEFAULT.kinds)), JSON)
+def test_nothing_that_an_object_can_say_raises(dialect: str, spec: object) -> None:
+    found = read(dialect, spec)
+    assert (found.spec is None) == bool(found.error)
+    assert len(found.error) < 600
+
+
+# Pods
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "group", "expected"),
+    [
+        ({"group.batch.scheduler.tencent.com": "g"}, {}, "", ("tenstack", "g", None, "")),
+        ({"scheduling.x-k8s.io/pod-group": "g"}, {}, "", ("scheduler-plugins", "g", None, "")),
+        (
+            {"scheduling.x-k8s.io/pod-group": "g", "pod-group.scheduling.sigs.k8s.io/min-available": "3"},
+            {},
+            "",
+            ("scheduler-plugins", "g", 3, ""),
+        ),
+        ({"pod-group.scheduling.sigs.k8s.io": "g"}, {}, "", ("koordinator", "g", None, "")),
+        ({}, {"scheduling.k8s.io/group-name": "g"}, "", ("volcano", "g", None, "")),
+        (
+            {"volcano.sh/task-spec": "b"},
+            {"scheduling.volcano.sh/group-name": "g", "scheduling.volcano.sh/group-min-member": "4"},
+            "",
+            ("volcano", "g", 4, "b"),
+        ),
+        (
+            {"volcano.sh/task-spec": "b"},
+            {"scheduling.k8s.io/group-name": "g", "volcano.sh/task-spec": "a"},
+            "",
+            ("volcano", "g", None, "a"),
+        ),
+        ({"kai.scheduler/subgroup-name": "a"}, {"pod-group-name": "g"}, "", ("kai", "g", None, "a")),
+        ({}, {}, "g", ("native", "g", None, "")),
+    ],
+)
+def test_a_pod_names_its_group_and_says_little_else(labels, annotations, group, expected):
+    found = DEFAULT.declaration(labels, annotations, scheduling_group=group)
+    assert found is not None
+    assert (found.source, found.group, found.min_member, found.role) == expected
+    assert (found.error, found.contradiction) == ("", "")
+    assert found.objects == (found.source,)
+
+
+def test_the_native_group_is_read_from_the_pods_spec_and_no_annotation_can_feign_it():
+    body = {"metadata": {"name": "p"}, "spec": {"schedulingGroup": {"podGroupName": "g"}}}
+    found = convert.pod(decode_pod(json.dumps(body).encode())).declaration
+    assert found is not None
+    assert (found.source, found.group, found.keys.group) == (
+        "native",
+        "g",
+        "the field spec.schedulingGroup.podGroupName",
+    )
+    assert DEFAULT.declaration({}, {"spec.schedulingGroup.podGroupName": "g"}) is None
+    assert chosen(["gangsched", "volcano"]).declaration({}, {}, scheduling_group="g") is None
+
+
+def test_a_pod_in_two_systems_words_is_told_by_both_objects():
+    found = DEFAULT.declaration(
+        {"kueue.x-k8s.io/pod-group-name": "g"}, {"pod-group-name": "g", "scheduling.k8s.io/group-name": "g"}
+    )
+    assert found is not None
+    assert (found.source, found.objects, found.keys.kind) == (
+        "kueue",
+        ("volcano", "kai"),
+        "podgroups.scheduling.volcano.sh",
+    )
+    assert found.open_roles

@@ -1,0 +1,471 @@
+"""Groups whose terms stand in another system's custom resource."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from gangsched.core.effects import PatchStatus
+from gangsched.core.events import BindRefused, ForeignGroupsHidden, ForeignGroupsReplaced, PriorityClassSeen, Refused
+from gangsched.core.model import GroupKey, Owner, Pod, Role, Topology
+from gangsched.core.policy import Policy
+from gangsched.kube.dialects.table import DEFAULT
+from tests.builders import foreign_group, group, node, pod
+from tests.harness import Harness
+
+KEY = GroupKey("default", "g")
+NAMED = {
+    "tenstack": ({"group.batch.scheduler.tencent.com": "g"}, {}, ""),
+    "scheduler-plugins": ({"scheduling.x-k8s.io/pod-group": "g"}, {}, ""),
+    "koordinator": ({"pod-group.scheduling.sigs.k8s.io": "g"}, {}, ""),
+    "volcano": ({}, {"scheduling.k8s.io/group-name": "g"}, ""),
+    "kai": ({}, {"pod-group-name": "g"}, ""),
+    "native": ({}, {}, "g"),
+}
+
+
+def member(name: str, dialect: str = "volcano", *, labels=None, annotations=None, **fields) -> Pod:
+    """A pod that names the group g as pods of that system do."""
+    own_labels, own_annotations, field = NAMED[dialect]
+    declaration = DEFAULT.declaration(
+        own_labels | (labels or {}), own_annotations | (annotations or {}), scheduling_group=field
+    )
+    return pod(name, group="", declaration=declaration, **fields)
+
+
+def members(count: int, dialect: str = "volcano", *, first: int = 0, **fields) -> list[Pod]:
+    return [member(f"g-{number}", dialect, **fields) for number in range(first, first + count)]
+
+
+def told(harness: Harness, name: str) -> tuple[str, str]:
+    found = harness.pod(f"default/{name}")
+    return found.told_reason, found.told_message
+
+
+def g(dialect: str = "volcano", **fields):
+    return foreign_group(dialect, "default/g", **fields)
+
+
+class TestTheTerms:
+    @pytest.mark.parametrize("dialect", NAMED)
+    def test_a_group_is_bound_whole_when_complete_and_not_before_and_nothing_is_written_but_to_its_pods(self, dialect):
+        harness = Harness()
+        harness.add(node(), g(dialect, min_member=3), *members(2, dialect))
+        harness.wait(2)
+        assert harness.bound() == []
+        assert told(harness, "g-0") == (
+            "GangIncomplete",
+            "Group g: 2 of 3 members exist; 1 more member is needed.",
+        )
+        harness.add(*members(1, dialect, first=2))
+        harness.wait(2)
+        assert len(harness.bound()) == 3
+        assert harness.machine.assessments[KEY].terms.source == f"{dialect} PodGroup"
+        assert not any(isinstance(effect, PatchStatus) for effect in harness.effects)
+
+    def test_of_two_groups_that_do_not_fit_together_the_older_object_is_first_whatever_its_pods_age(self):
+        harness = Harness()
+        harness.add(node(cpu=3), g(created=50.0), foreign_group("volcano", "default/h", created=40.0))
+        harness.add(*members(2, created=60.0))
+        annotations = {"scheduling.k8s.io/group-name": "h"}
+        harness.add(
+            *(
+                pod(f"h-{number}", group="", declaration=DEFAULT.declaration({}, annotations), created=70.0)
+                for number in range(2)
+            )
+        )
+        harness.wait(2)
+        assert harness.bound() == ["default/h-0", "default/h-1"]
+
+    def test_roles_of_the_object_are_enforced_and_a_task_that_it_does_not_list_is_none(self):
+        tasks = {"master": 1, "worker": 2}
+        roles = tuple(Role(name=name, min_member=number) for name, number in tasks.items())
+        harness = Harness()
+        harness.add(node(), g(min_member=1, roles=roles))
+
+        def of_task(name: str, task: str) -> Pod:
+            return member(name, annotations={"volcano.sh/task-spec": task})
+
+        harness.add(of_task("g-0", "worker"), of_task("g-1", "worker"), of_task("g-2", "logger"))
+        harness.wait(2)
+        assert harness.bound() == []
+        assert "missing by role: 1 of role master" in told(harness, "g-0")[1]
+        harness.add(of_task("g-3", "master"))
+        harness.wait(2)
+        assert len(harness.bound()) == 4
+
+    def test_a_subgroup_that_kais_object_does_not_list_is_told(self):
+        harness = Harness()
+        harness.add(node(), g("kai", min_member=1, roles=(Role(name="leader", min_member=1),)))
+        harness.add(member("g-0", "kai", labels={"kai.scheduler/subgroup-name": "wroker"}))
+        harness.wait(2)
+        assert told(harness, "g-0") == (
+            "RoleUnknown",
+            (
+                "Group g: Pod g-0 names the role wroker, but the group g has only leader: correct the label "
+                "kai.scheduler/subgroup-name or add the role to the PodGroup."
+            ),
+        )
+
+    def test_its_longest_wait_is_the_groups(self):
+        harness = Harness()
+        harness.add(node(cpu=1), g(max_schedule_time_s=7.0), *members(2))
+        harness.wait(6)
+        assert harness.machine.stats().timeouts == 0
+        harness.wait(2)
+        assert harness.machine.stats().timeouts == 1
+
+    def test_a_priority_class_that_is_missing_is_told_and_counts_once_it_is_there(self):
+        harness = Harness()
+        harness.add(node(), g(priority_class="high"), *members(2))
+        harness.wait(2)
+        assert told(harness, "g-0")[0] == "PriorityClassNotFound"
+        harness.report(PriorityClassSeen("high", 1000))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+        assert harness.machine.assessments[KEY].terms.priority == 1000
+
+    def test_pods_of_a_basic_group_are_bound_alone_and_never_time_out(self):
+        harness = Harness()
+        harness.add(node(cpu=1), g("native", min_member=1, max_schedule_time_s=inf), *members(2, "native"))
+        harness.wait(3600)
+        assert harness.bound() == ["default/g-0"]
+        assert told(harness, "g-1")[0] == "Unschedulable"
+        assert harness.machine.stats().timeouts == 0
+        harness.add(node("n2", cpu=1))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+
+    def test_a_topology_level_keeps_the_members_together(self):
+        harness = Harness()
+        for number, rack in enumerate("aabb"):
+            harness.add(node(f"n{number}", cpu=1 if rack == "a" else 2, labels={"rack": rack}))
+        harness.add(g("kai", min_member=3, topology=Topology("rack")), *members(3, "kai"))
+        harness.wait(2)
+        assert {harness.pod(name).node for name in harness.bound()} == {"n2", "n3"}
+
+    def test_what_cannot_be_honoured_is_refused_by_name(self):
+        harness = Harness()
+        harness.add(node(), g(not_built=("spec.networkTopology of mode hard",)), *members(2))
+        harness.wait(2)
+        assert told(harness, "g-0")[0] == "NotSupported"
+
+    def test_a_changed_minimum_applies_at_once(self):
+        harness = Harness()
+        harness.add(node(), g(min_member=3), *members(2))
+        harness.wait(2)
+        harness.add(g(min_member=2))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+
+
+class TestTheObject:
+    def test_one_that_does_not_exist_is_named_with_its_kind_and_comes_later(self):
+        harness = Harness()
+        harness.add(node(), *members(2))
+        harness.wait(2)
+        assert told(harness, "g-0") == (
+            "PodGroupNotFound",
+            (
+                "Group g: There is no podgroups.scheduling.volcano.sh g in namespace default: create it, or give the "
+                "pods the annotation scheduling.volcano.sh/group-min-member."
+            ),
+        )
+        harness.add(g())
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+
+    def test_where_pods_have_no_key_for_it_only_the_object_can_say_the_minimum(self):
+        harness = Harness()
+        harness.add(node(), *members(2, "tenstack"))
+        harness.wait(2)
+        assert told(harness, "g-0")[1] == (
+            "Group g: There is no podgroups.batch.scheduler.tencent.com g in namespace default: create it."
+        )
+
+    def test_without_an_object_volcanos_pods_may_say_the_minimum_themselves(self):
+        said = {"scheduling.volcano.sh/group-min-member": "2", "volcano.sh/task-spec": "worker"}
+        harness = Harness()
+        harness.add(node(), member("g-0", annotations=said))
+        harness.wait(2)
+        assert harness.bound() == []
+        harness.add(member("g-1", annotations=said))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+
+    def test_one_without_pods_costs_nothing_that_could_be_seen(self):
+        harness = Harness()
+        harness.add(node(), *(foreign_group("volcano", f"default/empty-{number}") for number in range(10)))
+        harness.wait(60)
+        assert harness.machine.gangs == {}
+        assert harness.machine.stats().phases == {}
+        assert harness.emitted == []
+
+    def test_an_error_in_it_is_told(self):
+        harness = Harness()
+        harness.add(node(), g(error="podgroups.scheduling.volcano.sh g: spec.minMember is 0."), *members(2))
+        harness.wait(2)
+        assert told(harness, "g-0") == (
+            "InvalidDeclaration",
+            "Group g: podgroups.scheduling.volcano.sh g: spec.minMember is 0.",
+        )
+
+    def test_one_of_another_dialect_says_nothing(self):
+        harness = Harness()
+        harness.add(node(), g("kai"), *members(2, "volcano"))
+        harness.wait(2)
+        assert told(harness, "g-0")[0] == "PodGroupNotFound"
+
+    def test_deleted_it_leaves_bound_members_and_lets_others_wait_and_made_again_it_goes_on(self):
+        harness = Harness()
+        harness.add(node(), g(), *members(2))
+        harness.wait(2)
+        harness.delete_foreign("volcano", "default/g")
+        harness.add(member("g-2"))
+        harness.wait(600)
+        assert not harness.gang("default/g").run.scheduled_at
+        assert harness.bound() == ["default/g-0", "default/g-1"]
+        assert told(harness, "g-2")[0] == "PodGroupNotFound"
+        assert harness.evicted == []
+        harness.add(g(uid="another", min_member=3))
+        harness.wait(2)
+        assert len(harness.bound()) == 3
+
+    def test_another_of_the_same_name_begins_another_run(self):
+        harness = Harness()
+        harness.add(node(), g(), *members(2))
+        harness.wait(60)
+        since = harness.gang("default/g").run.scheduled_at
+        harness.add(g(uid="another"))
+        harness.wait(2)
+        assert harness.gang("default/g").run.scheduled_at > since
+
+    def test_a_changed_one_ends_the_back_off(self):
+        harness = Harness()
+        harness.add(node(cpu=1), g(max_schedule_time_s=5.0), *members(2))
+        harness.wait(6)
+        assert harness.gang("default/g").run.level == 1
+        harness.add(g(max_schedule_time_s=50.0))
+        harness.settle()
+        assert harness.gang("default/g").run.level == 0
+        assert not harness.gang("default/g").run.backoff_until
+
+    def test_of_other_namespaces_than_the_one_that_is_served_none_is_kept(self):
+        harness = Harness(Policy(namespace="other"))
+        harness.add(node(), g(), *members(2))
+        harness.wait(2)
+        assert harness.bound() == []
+        assert harness.machine.gangs == {}
+        assert harness.machine._members.foreign.keys("volcano") == []  # noqa: SLF001 - what is kept shows nowhere
+
+
+class TestSeveralSources:
+    def test_a_podgroup_of_ours_that_agrees_is_joined(self):
+        harness = Harness()
+        harness.add(node(), group("g", min_member=2), g(max_schedule_time_s=9.0), *members(2))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+        assert harness.status("default/g").source == "gangsched PodGroup, volcano PodGroup"
+        assert harness.machine.assessments[KEY].terms.max_schedule_time_s == 9.0
+        since = harness.gang("default/g").run.scheduled_at
+        harness.wait(60)
+        harness.delete_foreign("volcano", "default/g")
+        harness.wait(60)
+        assert harness.gang("default/g").run.scheduled_at == since
+
+    def test_a_priority_that_ours_leaves_open_is_theirs(self):
+        harness = Harness()
+        harness.add(node(), group("g", min_member=2), g(priority_class="high"), *members(2))
+        harness.wait(2)
+        assert harness.condition("default/g").reason == "PriorityClassNotFound"
+
+    @pytest.mark.parametrize(
+        ("ours", "theirs", "said"),
+        [
+            ({"min_member": 3}, {}, "minimum, 3 and 2"),
+            ({"max_schedule_time_s": 60.0}, {"max_schedule_time_s": 90.0}, "longest wait, 60s and 90s"),
+            (
+                {"roles": (Role(name="a", min_member=1), Role(name="b", min_member=1))},
+                {"roles": (Role(name="a", min_member=2),)},
+                "roles, a 1, b 1 and a 2",
+            ),
+        ],
+    )
+    def test_one_that_differs_contradicts_until_either_goes(self, ours, theirs, said):
+        harness = Harness()
+        harness.add(node(), group("g", **{"min_member": 2} | ours), g(**theirs), *members(3))
+        harness.wait(2)
+        assert harness.bound() == []
+        assert harness.condition("default/g").message == (
+            f"The PodGroup and the volcano PodGroup of that name differ in their {said}: make them equal or delete "
+            "one of them."
+        )
+        harness.delete_group("default/g")
+        harness.wait(2)
+        assert told(harness, "g-0")[0] != "Contradiction"
+
+    def test_pods_that_say_another_minimum_contradict_the_object(self):
+        harness = Harness()
+        harness.add(node(), g("scheduler-plugins", min_member=3))
+        labels = {"pod-group.scheduling.sigs.k8s.io/name": "g", "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
+        harness.add(*members(3, "scheduler-plugins", labels=labels))
+        harness.wait(2)
+        assert harness.bound() == []
+        assert told(harness, "g-0") == (
+            "Contradiction",
+            (
+                "Group g: The scheduler-plugins PodGroup says minMember 3, the pods say 2 by the label "
+                "pod-group.scheduling.sigs.k8s.io/min-available: make them equal or remove the latter."
+            ),
+        )
+
+    def test_the_object_of_a_pods_second_dialect_counts_as_well(self):
+        harness = Harness()
+        harness.add(node(), g("kai", min_member=3))
+        harness.add(*members(2, "kai", labels={"kueue.x-k8s.io/pod-group-name": "g"}))
+        harness.wait(2)
+        assert told(harness, "g-0")[1] == "Group g: 2 of 3 members exist; 1 more member is needed."
+
+
+class TestRestart:
+    def test_a_scheduled_group_is_known_as_such_and_a_lost_member_replaced_alone(self):
+        harness = Harness()
+        harness.add(node(cpu=3), g(min_member=3), *members(3))
+        harness.wait(600)
+        harness.delete("default/g-2")
+        harness.restart()
+        harness.wait(2)
+        assert harness.gang("default/g").run.scheduled_at
+        harness.add(member("g-3", created=harness.now))
+        harness.wait(2)
+        assert "default/g-3" in harness.bound()
+        assert harness.gang("default/g").run.minimum == 3
+        assert harness.evicted == []
+
+    def test_a_quorum_that_was_half_bound_is_finished(self):
+        harness = Harness()
+        harness.withhold = lambda effect: effect.name != "g-0"
+        harness.add(node(), g(min_member=3), *members(3))
+        harness.settle()
+        assert len(harness.bound()) == 1
+        harness.withhold = lambda _: False
+        harness.restart()
+        harness.wait(2)
+        assert len(harness.bound()) == 3
+
+    def test_a_quorum_that_was_half_bound_ends_under_the_minimum_of_the_restart(self):
+        harness = Harness()
+        harness.withhold = lambda effect: effect.name != "g-0"
+        harness.add(node("n1", cpu=1), node("n2", cpu=2), g(min_member=3), *members(3))
+        harness.settle()
+        [bound] = harness.bound()
+        harness.withhold = lambda _: False
+        harness.delete_node(next(name for name in ("n1", "n2") if name != harness.pod(bound).node))
+        harness.restart()
+        harness.add(g(min_member=4))
+        harness.settle()
+        harness.add(node("n3", cpu=2))
+        harness.wait(2)
+        assert len(harness.bound()) == 3
+
+    def test_a_quorum_that_was_half_bound_and_cannot_be_finished_is_undone(self):
+        harness = Harness()
+        harness.withhold = lambda effect: effect.name != "g-0"
+        owner = Owner(kind="StatefulSet", name="g", uid="uid-of-g", api_group="apps")
+        harness.add(node("n1", cpu=1), node("n2", cpu=2), g(min_member=3), *members(3, owner=owner))
+        harness.settle()
+        [bound] = harness.bound()
+        harness.withhold = lambda _: False
+        other = next(name for name in ("n1", "n2") if name != harness.pod(bound).node)
+        harness.delete_node(other)
+        harness.restart()
+        harness.wait(60)
+        assert harness.evicted == [bound]
+
+    def test_one_that_was_hidden_at_the_start_is_taken_over_once_it_is_seen(self):
+        harness = Harness()
+        harness.add(node(cpu=3), g(min_member=3), *members(3))
+        harness.wait(600)
+        harness.delete("default/g-2")
+        harness.hidden["volcano"] = "It cannot be read."
+        harness.restart()
+        harness.wait(2)
+        assert not harness.gang("default/g").run.scheduled_at
+        harness.report(ForeignGroupsReplaced("volcano", (g(min_member=3),)))
+        harness.wait(2)
+        assert harness.gang("default/g").run.scheduled_at
+        assert harness.evicted == []
+
+
+class TestHidden:
+    WHY = "gangsched may not read podgroups.scheduling.volcano.sh: grant it."
+
+    def test_its_pods_wait_with_the_reason_and_others_go_on_and_they_are_bound_once_it_can_be_read(self):
+        harness = Harness()
+        harness.report(ForeignGroupsHidden("volcano", self.WHY))
+        harness.add(node(), *members(2), pod("plain", group=""))
+        harness.wait(30)
+        assert harness.bound() == ["default/plain"]
+        assert told(harness, "g-0") == ("PodGroupUnreadable", f"Group g: {self.WHY}")
+        harness.report(ForeignGroupsReplaced("volcano", (g(),)))
+        harness.wait(2)
+        assert len(harness.bound("default/g")) == 2
+
+    def test_pods_that_say_their_minimum_themselves_are_as_before(self):
+        harness = Harness()
+        harness.report(ForeignGroupsHidden("volcano", self.WHY))
+        harness.add(node(), *members(2, annotations={"scheduling.volcano.sh/group-min-member": "2"}))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+
+    def test_no_kind_any_more_is_no_object(self):
+        harness = Harness()
+        harness.add(node(cpu=1), g(), *members(2))
+        harness.wait(2)
+        harness.report(ForeignGroupsReplaced("volcano", ()))
+        harness.wait(2)
+        assert told(harness, "g-0")[0] == "PodGroupNotFound"
+
+
+# What the fault matrix names
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_deleted_or_hidden_while_part_of_the_quorum_is_bound_the_rest_is_bound_as_well(deleted):
+    harness = Harness()
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "later") if effect.name == "g-1" else None
+    )
+    harness.add(node("n1", cpu=1), node("n2", cpu=1), g(), *members(2))
+    harness.settle()
+    assert harness.bound() == ["default/g-0"]
+    other = next(name for name in ("n1", "n2") if name != harness.pod("default/g-0").node)
+    if deleted:
+        harness.delete_foreign("volcano", "default/g")
+    else:
+        harness.report(ForeignGroupsHidden("volcano", "It cannot be read."))
+    harness.settle()
+    harness.refuse_bind = lambda _: None
+    harness.delete_node(other)
+    harness.settle()
+    harness.add(node("n3", cpu=1))
+    harness.wait(10)
+    assert len(harness.bound()) == 2
+    assert harness.evicted == []
+
+
+def test_hidden_for_a_while_a_scheduled_group_stays_one():
+    harness = Harness()
+    harness.add(node(), g(), *members(2))
+    harness.wait(2)
+    since = harness.gang("default/g").run.scheduled_at
+    harness.report(ForeignGroupsHidden("volcano", "gangsched may not read it."))
+    harness.add(member("g-2"))
+    harness.wait(600)
+    assert told(harness, "g-2")[0] == "PodGroupUnreadable"
+    harness.report(ForeignGroupsReplaced("volcano", (g(),)))
+    harness.wait(2)
+    assert len(harness.bound()) == 3
+    assert harness.gang("default/g").run.scheduled_at == since
+    assert harness.evicted == []
