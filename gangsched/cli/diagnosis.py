@@ -109,6 +109,9 @@ class _Examination:
 
     def diagnose(self) -> Diagnosis:
         gang, finding = self._gang, self._findings.of(self._gang.key)
+        unread = next((pod for pod in gang.live() if pod.told_reason == Reason.POD_GROUP_UNREADABLE), None)
+        if unread is not None and finding.reason != Reason.POD_GROUP_UNREADABLE:
+            return self._unreadable_to_the_operator(unread.told_message)
         if any(binding.state is BindState.SENT for binding in gang.bindings.values()):
             return self._fits_now()
         refusal = gang.refusal
@@ -131,6 +134,20 @@ class _Examination:
             shortfall=shortfall,
             helps=tuple(helps),
             demand=refusal.demand if refusal is not None else (),
+        )
+
+    def _unreadable_to_the_operator(self, told: str) -> Diagnosis:
+        """The caller may read what the operator may not, which has said so on the members."""
+        assessment = self._assessment
+        return Diagnosis(
+            key=self._gang.key,
+            phase=Phase.PENDING,
+            reason=Reason.POD_GROUP_UNREADABLE,
+            message=told.removeprefix(f"Group {self._gang.key.name}: "),
+            minimum=assessment.minimum,
+            members=len(assessment.census.live),
+            bound=sum(bool(pod.node) for pod in assessment.census.bound),
+            source=assessment.terms.source,
         )
 
     def _fits_now(self) -> Diagnosis:

@@ -28,7 +28,7 @@ def add_parser(commands: Commands) -> None:
         description="Say why a group waits: how many of its members fit, what lacks and who holds it, who is ahead, "
         "and what would unblock it. The scheduler decides anew on what the cluster shows now; nothing is written. That "
         "takes the right to list nodes, pods, PodGroups, namespaces and PriorityClasses; without it the PodGroup's "
-        "status alone is shown.",
+        "status alone is shown. Other systems' PodGroups are read too, where the caller may.",
         epilog="Exit status: 0, 1 if there is no such group or the cluster does not answer, 2 for wrong usage or "
         "missing credentials.",
     )
@@ -128,6 +128,7 @@ def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
     rows += [("would help" if not number else "", said) for number, said in enumerate(diagnosis.helps)]
     if reading.forbidden:
         rows.append(("note", f"from the PodGroup's status alone, because the API server says: {reading.forbidden}"))
+    rows += [("note", said) for said in reading.hidden if said != diagnosis.message]
     for head, said in rows:
         yield f"  {head:<10}  {said}"
 
@@ -172,6 +173,7 @@ def _json(diagnosis: Diagnosis, reading: Reading) -> dict[str, object]:
         "helps": list(diagnosis.helps),
         "demand": [_demand_json(demand) for demand in diagnosis.demand],
         "fromStatusAlone": reading.forbidden or None,
+        "hidden": reading.hidden,
     }
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from gangsched.api.conversion import group_from_object
-from gangsched.core.events import Event, GroupsReplaced, Synced
+from gangsched.core.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, GroupsReplaced, Synced
 from gangsched.core.model import Group, GroupKey
 from gangsched.kube import wire
-from gangsched.kube.errors import ApiError, CrdMissing, Garbled
+from gangsched.kube.dialects.kind import Kind
+from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.errors import AccessDenied, ApiError, CrdMissing, Garbled
+from gangsched.kube.foreign import resource, served_version
 from gangsched.kube.resources import (
     API_VERSION,
     LIST_TIMEOUT_S,
@@ -46,6 +49,11 @@ class Reading:
     events: Sequence[Event] = ()
     forbidden: str = ""
 
+    @property
+    def hidden(self) -> list[str]:
+        """Which groups of other systems the caller may not see, a sentence for each system."""
+        return [event.why for event in self.events if isinstance(event, ForeignGroupsHidden)]
+
 
 async def read(session: ApiSession, key: GroupKey) -> Reading:
     """Read the PodGroup and, as far as the caller may, the rest of the cluster.
@@ -61,6 +69,7 @@ async def read(session: ApiSession, key: GroupKey) -> Reading:
             await _list(session, PRIORITY_CLASSES),
             await _list(session, NODES),
             GroupsReplaced(tuple((await list_groups(session))[0])),
+            *[await _list_foreign(session, dialect, kind) for dialect, kind in DEFAULT.kinds.items()],
             await _list(session, PODS),
             Synced(),
         ]
@@ -95,6 +104,26 @@ async def _list(session: ApiSession, resource: Resource[Value]) -> Event:
         if not page.metadata.continue_:
             return resource.replaced(tuple(values))
         params["continue"] = page.metadata.continue_
+
+
+async def _list_foreign(session: ApiSession, dialect: str, kind: Kind[Any]) -> Event:
+    """The groups of another system; why the caller cannot see them, where that is so."""
+    try:
+        version = await served_version(session, kind)
+        if not version:
+            return ForeignGroupsReplaced(dialect, ())
+        return await _list(session, resource(dialect, kind, version))
+    except AccessDenied as error:
+        why = str(error)
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return ForeignGroupsReplaced(dialect, ())
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        why = error.message
+    return ForeignGroupsHidden(
+        dialect, f"You may not list {kind.name} ({why}), so that nothing is known of what they say: ask for the right."
+    )
 
 
 def _decoded(decode: Callable[[], Value], what: str) -> Value:

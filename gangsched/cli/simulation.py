@@ -18,6 +18,7 @@ from gangsched.cli.world import World
 from gangsched.core.effects import BindPod, Effect, MakeGroup, PatchStatus
 from gangsched.core.events import (
     Event,
+    ForeignGroupSeen,
     GroupSeen,
     GroupsReplaced,
     NamespacesReplaced,
@@ -76,6 +77,7 @@ class _Simulation:
             PriorityClassesReplaced(tuple(world.priority_classes.items())),
             NodesReplaced(tuple(world.nodes)),
             GroupsReplaced(tuple(world.groups)),
+            *map(ForeignGroupSeen, world.foreign),
             PodsReplaced(tuple(world.pods)),
             Synced(),
         ]

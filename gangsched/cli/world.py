@@ -6,6 +6,7 @@ younger the later it stands.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,14 +20,19 @@ from gangsched.api.times import format_time, parse_time
 from gangsched.cli.admission import Priorities, admitted_node, admitted_pod_spec
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
 from gangsched.cli.workloads import MAKERS, Existing, MadePod, pods_of
-from gangsched.core.model import Group, Labels, Node, Pod
+from gangsched.core.model import ForeignGroup, Group, Labels, Node, Pod
 from gangsched.kube import convert, wire
+from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.resources import decode_pod
 
 POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
 PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
-READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *MAKERS)
+FOREIGN = {
+    (f"{kind.group}/{version}", KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.versions
+}
+"""The dialects of other systems' PodGroups."""
+READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *FOREIGN, *MAKERS)
 """What is understood, by apiVersion and kind; everything else is counted in `World.ignored`."""
 
 _CLUSTER_WIDE = (NODE, NAMESPACE, PRIORITY_CLASS)
@@ -49,6 +55,7 @@ class World:
     nodes: list[Node] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
+    foreign: list[ForeignGroup] = field(default_factory=list)
     namespaces: dict[str, Labels] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
     successors: dict[str, Pod] = field(default_factory=dict)
@@ -89,6 +96,7 @@ class _Builder:
             NAMESPACE: self._add_namespace,
             NODE: self._add_node,
             POD_GROUP: self._add_group,
+            **dict.fromkeys(FOREIGN, self._add_foreign),
             POD: self._add_pod,
         }
 
@@ -162,6 +170,12 @@ class _Builder:
         if group.error:
             raise ManifestError([f"{manifest}: the API server would refuse it: {group.error}"])
         self._world.groups.append(group)
+
+    def _add_foreign(self, manifest: Manifest) -> None:
+        dialect = FOREIGN[_kind(manifest)]
+        body = {**manifest.body, "metadata": self._metadata(manifest)}
+        read = functools.partial(DEFAULT.kinds[dialect].read, dialect)
+        self._world.foreign.append(_decoded(read, body, manifest)[1])
 
     def _add_pod(self, manifest: Manifest) -> None:
         spec = admitted_pod_spec(manifest.spec, self._priorities, str(manifest))

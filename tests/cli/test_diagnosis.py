@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gangsched.cli.diagnosis import from_cluster, from_status
-from gangsched.core.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
+from gangsched.core.events import Event, ForeignGroupsReplaced, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.model import Group, GroupKey, GroupStatus, Node, Pod, Role
 from gangsched.core.policy import Policy
-from tests.builders import group, node, pod
+from gangsched.kube.dialects.table import DEFAULT
+from tests.builders import foreign_group, group, node, pod
 
 NOW = 1_000_000.0
 
@@ -133,3 +134,26 @@ def test_a_status_that_was_never_written_says_so():
     found = from_status(group(status=GroupStatus()))
     assert (found.phase, found.reason, found.minimum) == ("", "", 5)
     assert found.message == "It has no status yet: see whether the operator runs."
+
+
+def test_what_the_operator_may_not_read_is_told_though_the_caller_may():
+    said = DEFAULT.declaration({}, {"pod-group-name": "a"})
+    message = "Group a: gangsched may not read it: grant it."
+    pods = [
+        pod(f"a-{number}", declaration=said, told_reason="PodGroupUnreadable", told_message=message)
+        for number in range(2)
+    ]
+    events: list[Event] = [
+        NodesReplaced((node(),)),
+        ForeignGroupsReplaced("kai", (foreign_group("kai"),)),
+        PodsReplaced(tuple(pods)),
+        Synced(),
+    ]
+    found = from_cluster(events, GroupKey("default", "a"), policy=Policy(), now=NOW)
+    assert found is not None
+    assert (found.phase, found.reason, found.message) == (
+        "Pending",
+        "PodGroupUnreadable",
+        "gangsched may not read it: grant it.",
+    )
+    assert (found.minimum, found.members, found.bound, found.source) == (2, 2, 0, "kai PodGroup")

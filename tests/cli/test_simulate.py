@@ -382,3 +382,46 @@ class TestUnreadable:
         assert "none.yaml: cannot be read (No such file or directory)" in first
         assert "binary: is not UTF-8 text" in second
         assert "Is a directory" in third
+
+
+class TestOtherSystems:
+    """Their PodGroups, as they stand on the pages for those who come from them."""
+
+    PAGES = Path(__file__).resolve().parents[2] / "docs" / "migrate"
+
+    def manifest(self, page, *nodes):
+        text = (self.PAGES / page).read_text(encoding="utf-8").split("```yaml\n")[1].partition("```\n")[0]
+        return f"{text}---\n{yaml.safe_dump_all(nodes)}"
+
+    @pytest.mark.parametrize(
+        ("page", "cpu", "bound"),
+        [
+            ("tenstack.md", "7100m", {"group1": 5, "group2": 0}),
+            ("scheduler-plugins.md", "3", {"nginx": 3}),
+            ("scheduler-plugins.md", "2", {"nginx": 0}),
+            ("volcano.md", "3", {"mpi": 3}),
+            ("volcano.md", "2", {"mpi": 0}),
+            ("kai.md", "3", {"inference": 3}),
+            ("kai.md", "2", {"inference": 0}),
+            ("native.md", "4", {"training": 3}),
+            ("native.md", "2", {"training": 0}),
+        ],
+    )
+    def test_a_page_ends_as_it_says(self, run, page, cpu, bound):
+        found = run(self.manifest(page, node(cpu=cpu)))
+        assert found.errors == []
+        assert {each["name"]: each["bound"] for each in found.answer["groups"]} == bound
+
+    def test_what_is_wrong_in_one_is_a_decision_as_in_the_cluster(self, run):
+        text = self.manifest("kai.md", node()).replace("minMember: 2", "minMember: -2")
+        found = run(text).group("inference")
+        assert (found["bound"], found["reason"]) == (0, "InvalidDeclaration")
+        assert found["message"] == (
+            "podgroups.scheduling.run.ai inference: spec.subGroups (decode).minMember is -2: write a whole number from "
+            "1 to 2147483647."
+        )
+
+    def test_two_of_one_name_are_refused_only_within_a_kind(self, run):
+        body = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
+        assert run(node(), body, group(), pod("p")).errors == []
+        assert "is there already" in run(node(), body, body).errors[0]
