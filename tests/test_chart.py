@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 from pathlib import Path
 
 import yaml
+
+from gangsched.config.dialects import NAMES
+from gangsched.kube.dialects.table import DEFAULT
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "charts" / "gangsched"
@@ -19,3 +24,18 @@ def test_the_charts_crd_is_the_one_in_crds():
 def test_the_charts_app_version_is_the_packages():
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["appVersion"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_the_charts_dialects_are_all_that_the_operator_knows():
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert tuple(values["dialects"]) == NAMES
+    assert tuple(schema["properties"]["dialects"]["items"]["enum"]) == NAMES
+
+
+def test_the_role_has_a_rule_for_each_dialect_with_podgroups_of_its_own():
+    rule = re.compile(r'"([a-z-]+)" "([a-z0-9.-]+)"')
+    [line] = [
+        line for line in (CHART / "templates" / "rbac.yaml").read_text().splitlines() if "$groups := dict" in line
+    ]
+    assert dict(rule.findall(line)) == {dialect: kind.group for dialect, kind in DEFAULT.kinds.items()}

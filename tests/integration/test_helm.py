@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gangsched.config.dialects import NAMES
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane, ControlPlaneError
 
@@ -82,11 +83,45 @@ def test_without_an_image_the_chart_fails_with_the_commands_that_make_one(cluste
 
 
 @pytest.mark.parametrize(
-    ("setting", "named"), [("imagee.repository=x", "imagee"), ("config.listen=:1", "/config/listen")]
+    ("setting", "named"),
+    [
+        ("imagee.repository=x", "imagee"),
+        ("config.listen=:1", "/config/listen"),
+        ("config.dialects={kai}", "/config/dialects"),
+        ("dialects={slurm}", "/dialects/0"),
+        ("dialects={}", "/dialects"),
+    ],
 )
 def test_an_unknown_or_reserved_value_is_refused_by_name(cluster, setting, named):
     with pytest.raises(ControlPlaneError, match=named):
         cluster.helm("template", "gangsched", CHART, *IMAGE, "--set", setting)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "groups"),
+    [
+        ("gangsched,pfnet,kueue,yunikorn", set()),
+        ("kai,tenstack", {"scheduling.run.ai", "batch.scheduler.tencent.com"}),
+        (
+            ",".join(NAMES),
+            {
+                *("scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "scheduling.volcano.sh", "scheduling.run.ai"),
+                *("batch.scheduler.tencent.com", "scheduling.k8s.io"),
+            },
+        ),
+    ],
+)
+def test_the_dialects_that_are_named_are_configured_and_their_podgroups_may_be_read(cluster, chosen, groups):
+    text = cluster.helm("template", "gangsched", CHART, *IMAGE, "--set", f"dialects={{{chosen}}}")
+    objects = [each for each in yaml.safe_load_all(text) if each]
+    [config] = [each["data"]["config.yaml"] for each in objects if each["kind"] == "ConfigMap"]
+    [rules] = [
+        each["rules"] for each in objects if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", "gangsched")
+    ]
+    read = [rule for rule in rules if rule["resources"] == ["podgroups"] and rule["apiGroups"] != ["gangsched.io"]]
+    assert yaml.safe_load(config)["dialects"] == chosen.split(",")
+    assert {group for rule in read for group in rule["apiGroups"]} == groups
+    assert all(rule["verbs"] == ["list", "watch"] for rule in read)
 
 
 def test_the_deployment_is_admitted_and_locked_down(installed):
@@ -224,6 +259,7 @@ def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(in
     config.write_text(installed.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/gangsched")["data"]["config.yaml"])
     assert yaml.safe_load(config.read_text()) == {
         "repairDeadline": "20s",
+        "dialects": list(NAMES),
         "leaderElection": {"resourceName": "gangsched", "resourceNamespace": NAMESPACE},
     }
     for name in ("one", "two"):

@@ -1,0 +1,123 @@
+"""The custom resources of other systems on the real API server: their CRDs, and a group in each system's own words."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane
+
+CRDS = Path(__file__).resolve().parent / "crds"
+DIALECTS = tuple(sorted(file.stem for file in CRDS.glob("*.yaml")))
+"""Those whose kind a CRD defines; the native one is the API server's own."""
+_WITHIN_S = 30
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """How a group of 2 named `g` is declared: its object, where it lies, and what its pods say."""
+
+    path: str
+    body: Json
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    pod_spec: Mapping[str, object] = field(default_factory=dict)
+
+    def at(self, namespace: str) -> str:
+        """The collection's path in the namespace."""
+        head, _, version = self.path.rpartition("/")
+        return f"/apis/{head}/{version}/namespaces/{namespace}/podgroups"
+
+
+def _words(api_version: str, spec: Json, **said: Any) -> Words:
+    body = {"apiVersion": api_version, "kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec}
+    return Words(path=api_version, body=body, **said)
+
+
+WORDS: dict[str, Words] = {
+    "tenstack": _words(
+        "batch.scheduler.tencent.com/v1",
+        {"minMember": 2, "maxScheduleTime": "10m", "minResources": {"cpu": "1"}},
+        labels={"group.batch.scheduler.tencent.com": "g"},
+    ),
+    "scheduler-plugins": _words(
+        "scheduling.x-k8s.io/v1alpha1",
+        {"minMember": 2, "scheduleTimeoutSeconds": 600},
+        labels={"scheduling.x-k8s.io/pod-group": "g"},
+    ),
+    "koordinator": _words(
+        "scheduling.sigs.k8s.io/v1alpha1",
+        {"minMember": 2, "scheduleTimeoutSeconds": 600},
+        labels={"pod-group.scheduling.sigs.k8s.io": "g"},
+    ),
+    "volcano": _words(
+        "scheduling.volcano.sh/v1beta1",
+        {"minMember": 2, "queue": "default", "minTaskMember": {"worker": 2}},
+        annotations={"scheduling.k8s.io/group-name": "g", "volcano.sh/task-spec": "worker"},
+    ),
+    "kai": _words(
+        "scheduling.run.ai/v2alpha2",
+        {"queue": "test", "minSubGroup": 1, "subGroups": [{"name": "workers", "minMember": 2}]},
+        labels={"kai.scheduler/subgroup-name": "workers"},
+        annotations={"pod-group-name": "g"},
+    ),
+    "native": _words(
+        "scheduling.k8s.io/v1alpha2",
+        {"schedulingPolicy": {"gang": {"minCount": 2}}},
+        pod_spec={"schedulingGroup": {"podGroupName": "g"}},
+    ),
+}
+
+
+def crd(dialect: str) -> Json:
+    """The CRD's manifest."""
+    found: Json = yaml.safe_load((CRDS / f"{dialect}.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+@contextlib.contextmanager
+def served(control_plane: ControlPlane, *dialects: str) -> Iterator[None]:
+    """The API server serves these dialects' PodGroups meanwhile."""
+    try:
+        for dialect in dialects:
+            install(control_plane, dialect)
+        yield
+    finally:
+        for dialect in dialects:
+            remove(control_plane, dialect)
+
+
+def install(control_plane: ControlPlane, dialect: str) -> None:
+    """Apply the CRD and wait until its objects can be listed."""
+    control_plane.kubectl("apply", "--filename", CRDS / f"{dialect}.yaml")
+    _await(lambda: _listed(control_plane, dialect), f"{dialect} served")
+
+
+def remove(control_plane: ControlPlane, dialect: str) -> None:
+    """Delete the CRD with all its objects and wait until it is not served."""
+    control_plane.kubectl("delete", "--ignore-not-found", "--filename", CRDS / f"{dialect}.yaml")
+    _await(lambda: not _listed(control_plane, dialect), f"{dialect} not served")
+
+
+def _listed(control_plane: ControlPlane, dialect: str) -> bool:
+    try:
+        control_plane.api.get(f"/apis/{WORDS[dialect].path}/podgroups")
+    except ApiError:
+        return False
+    return True
+
+
+def _await(condition: Any, what: str) -> None:
+    deadline = time.monotonic() + _WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {_WITHIN_S} s: {what}"
+        time.sleep(0.05)
