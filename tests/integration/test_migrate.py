@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 import yaml
 
+from testbed.control_plane import ControlPlane
 from testbed.docs import ROOT
+from testbed.operator import Operator
 from testbed.workloads import member
 from tests.integration.cluster import Cluster
+from tests.integration.foreign import DIALECTS, served
 
 pytestmark = pytest.mark.usefixtures("operator")
+
+
+@pytest.fixture(scope="module")
+def operator(with_crd: ControlPlane) -> Iterator[Operator]:
+    """gangsched, where the API server serves other systems' PodGroups."""
+    with served(with_crd, *DIALECTS), Operator(with_crd) as running:
+        yield running
 
 
 def manifest(page: str) -> str:
@@ -105,3 +116,56 @@ def test_cosmin(cluster: Cluster) -> None:
 
     assert before == {}
     assert cluster.phase("sleep-driver") in ("Reserved", "Binding", "Scheduled", "Running")
+
+
+def of(prefix: str, cluster: Cluster) -> set[str]:
+    """The names of the bound pods that begin so."""
+    return {name for name in cluster.bound() if name.startswith(prefix)}
+
+
+def test_tenstack(cluster: Cluster) -> None:
+    for number in range(2):
+        cluster.add_node(f"n{number}", cpu="4")
+    cluster.add_pod("used", requests={"cpu": "900m"}, scheduler="somebody-else", nodeName="n0")
+    apply(cluster, manifest("tenstack.md"))
+    cluster.until(lambda: len(cluster.bound()) == 1 + 5)
+    first = "group1" if of("group1", cluster) else "group2"
+    other = "group2" if first == "group1" else "group1"
+    cluster.until(lambda: cluster.told(f"{other}-0").get("reason") == "Unschedulable")
+    during = of("group", cluster)
+    message = cluster.told(f"{other}-0")["message"]
+    cluster.control_plane.kubectl("delete", "statefulset", first, "--namespace", cluster.namespace)
+    cluster.until(lambda: of(other, cluster) == {f"{other}-{number}" for number in range(5)})
+
+    assert during == {f"{first}-{number}" for number in range(5)}
+    assert f"Held by {cluster.namespace}/{first}" in message
+
+
+def test_scheduler_plugins(cluster: Cluster) -> None:
+    cluster.add_node("n0", cpu="2")
+    apply(cluster, manifest("scheduler-plugins.md"))
+    cluster.until(lambda: len(cluster.pods()) == 4)
+    names = [pod["metadata"]["name"] for pod in cluster.pods()]
+    cluster.until(lambda: all(cluster.told(name).get("reason") == "Unschedulable" for name in names))
+    before = dict(cluster.bound())
+    cluster.add_node("n1", cpu="1")
+    cluster.until(lambda: len(cluster.bound()) == 3)
+    cluster.until(
+        lambda: [cluster.told(name).get("reason") for name in names if name not in cluster.bound()] == ["Unschedulable"]
+    )
+
+    assert before == {}
+
+
+@pytest.mark.parametrize(("page", "reason"), [("volcano.md", "Unschedulable"), ("kai.md", "Unschedulable")])
+def test_three_pods_of_two_roles(cluster: Cluster, page: str, reason: str) -> None:
+    cluster.add_node("n0", cpu="2")
+    apply(cluster, manifest(page))
+    cluster.until(lambda: len(cluster.pods()) == 3)
+    names = [pod["metadata"]["name"] for pod in cluster.pods()]
+    cluster.until(lambda: all(cluster.told(name).get("reason") == reason for name in names))
+    before = dict(cluster.bound())
+    cluster.add_node("n1", cpu="1")
+    cluster.until(lambda: len(cluster.bound()) == 3)
+
+    assert before == {}

@@ -1,0 +1,129 @@
+"""Kubernetes' own groups, on an API server with the feature gates that they need; elsewhere they are off."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import crds
+from testbed.api import Json
+from testbed.control_plane import ControlPlane
+from testbed.docs import ROOT
+from testbed.operator import Operator
+from testbed.workloads import member
+from tests.integration.cluster import Cluster
+from tests.integration.foreign import WORDS
+
+GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+SYSTEM = "gangsched-system"
+ACCOUNT = f"system:serviceaccount:{SYSTEM}:gangsched"
+NATIVE = WORDS["native"]
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module")
+def with_gates() -> Iterator[ControlPlane]:
+    with ControlPlane(audit=True, extra_apiserver_args=GATES) as running:
+        crds.install(running)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def chart_operator(with_gates: ControlPlane) -> Iterator[Operator]:
+    """gangsched with the chart's rights for this dialect and its own, and no others."""
+    shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
+    chosen = ("--set", "image.repository=none", "--set", "dialects={gangsched,native}")
+    chart = ROOT / "charts" / "gangsched"
+    text = with_gates.helm("template", "gangsched", chart, "--namespace", SYSTEM, *chosen, *shown)
+    with_gates.kubectl("create", "namespace", SYSTEM)
+    with_gates.kubectl("apply", "--filename", "-", stdin=text)
+    account = with_gates.kubeconfig_of_service_account(SYSTEM, "gangsched")
+    with Operator(with_gates, kubeconfig=account) as running:
+        yield running
+
+
+@pytest.fixture
+def gated(with_gates: ControlPlane, chart_operator: Operator) -> Cluster:
+    """A namespace of its own and no nodes; those of each test have other names, as the pods of former ones are left."""
+    assert chart_operator.get("/readyz")[0] == 200
+    with_gates.delete_nodes()
+    name = f"test-{secrets.token_hex(4)}"
+    with_gates.kubectl("create", "namespace", name)
+    found = Cluster(with_gates, name)
+    found.until(lambda: with_gates.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+    return found
+
+
+def declare(cluster: Cluster, name: str, policy: Json) -> None:
+    body = {**NATIVE.body, "metadata": {"name": name}, "spec": {"schedulingPolicy": policy}}
+    cluster.api.post(NATIVE.at(cluster.namespace), body)
+
+
+def add_pod(cluster: Cluster, name: str, group: str) -> None:
+    pod = member(name, schedulingGroup={"podGroupName": group})
+    cluster.api.post(f"/api/v1/namespaces/{cluster.namespace}/pods", pod)
+
+
+def test_a_gang_is_bound_whole_when_complete_and_not_before(gated: Cluster) -> None:
+    gated.add_node("a1")
+    add_pod(gated, "one", "g")
+    gated.until(lambda: gated.told("one").get("reason") == "PodGroupNotFound")
+    missing = gated.told("one")["message"]
+    declare(gated, "g", {"gang": {"minCount": 2}})
+    gated.until(lambda: gated.told("one").get("reason") == "GangIncomplete")
+    before = dict(gated.bound())
+    add_pod(gated, "two", "g")
+    gated.until(lambda: len(gated.bound()) == 2)
+
+    assert missing.startswith(f"Group g: There is no podgroups.scheduling.k8s.io g in namespace {gated.namespace}: ")
+    assert before == {}
+
+
+def test_pods_of_a_basic_group_are_bound_alone(gated: Cluster) -> None:
+    gated.add_node("b1", cpu="1")
+    declare(gated, "loose", {"basic": {}})
+    add_pod(gated, "one", "loose")
+    add_pod(gated, "two", "loose")
+    gated.until(lambda: len(gated.bound()) == 1)
+    gated.add_node("b2", cpu="1")
+    gated.until(lambda: len(gated.bound()) == 2)
+
+
+def test_the_manifest_of_its_page_ends_as_the_page_says(gated: Cluster) -> None:
+    for number in range(2):
+        gated.add_node(f"c{number}", cpu="2")
+    text = (ROOT / "docs" / "migrate" / "native.md").read_text(encoding="utf-8")
+    manifest = text.split("```yaml\n")[1].partition("```\n")[0]
+    gated.control_plane.kubectl("apply", "--namespace", gated.namespace, "--filename", "-", stdin=manifest)
+    gated.until(lambda: len(gated.bound()) == 3)
+
+
+def test_the_charts_rights_are_used_and_suffice(gated: Cluster) -> None:
+    declare(gated, "g", {"gang": {"minCount": 2}})
+    entries = [json.loads(line) for line in gated.control_plane.audit_log.read_text().splitlines()]
+    ours = [entry for entry in entries if entry["user"]["username"] == ACCOUNT]
+    native = {
+        entry["verb"]
+        for entry in ours
+        if (target := entry.get("objectRef", {})).get("apiGroup") == "scheduling.k8s.io"
+        and target.get("resource") == "podgroups"
+    }
+
+    assert native == {"list", "watch"}
+    refused = [entry["requestURI"] for entry in ours if entry.get("responseStatus", {}).get("code") in (401, 403)]
+    assert refused == []
+
+
+def test_without_the_gates_nothing_is_said_of_it(with_crd: ControlPlane, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("dialects: [gangsched, native]\n")
+    with Operator(with_crd, "--config", str(config)) as running:
+        log = running.log
+
+    assert "scheduling.k8s.io" not in log
+    assert "another system" not in log
