@@ -113,17 +113,13 @@ async def _list_foreign(session: ApiSession, dialect: str, kind: Kind[Any]) -> E
         if not version:
             return ForeignGroupsReplaced(dialect, ())
         return await _list(session, resource(dialect, kind, version))
-    except AccessDenied as error:
-        why = str(error)
-    except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
+    except (AccessDenied, ApiError) as error:
+        if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND:
             return ForeignGroupsReplaced(dialect, ())
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        why = error.message
-    return ForeignGroupsHidden(
-        dialect, f"You may not list {kind.name} ({why}), so that nothing is known of what they say: ask for the right."
-    )
+        denied = not isinstance(error, ApiError) or error.status == HTTPStatus.FORBIDDEN
+        what = f"You may not list {kind.name}" if denied else f"{kind.name} cannot be listed"
+        remedy = "ask for the right" if denied else "try again"
+        return ForeignGroupsHidden(dialect, f"{what} ({error}), so that nothing is known of what they say: {remedy}.")
 
 
 def _decoded(decode: Callable[[], Value], what: str) -> Value:
