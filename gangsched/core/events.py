@@ -234,6 +234,11 @@ class TimePassed(Struct, frozen=True, gc=False, tag=True):
     """Nothing happened but time: a deadline that the machine named is due."""
 
 
+Answer = (
+    PodBound | BindRefused | PodEvicted | EvictionRefused | OwnerSeen | StatusWritten | StatusRefused | GroupNotMade
+)
+"""What the API server says to effects."""
+
 Event = (
     PodSeen
     | PodGone

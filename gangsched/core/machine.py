@@ -11,38 +11,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gangsched.core import bindings, claims, clock, explain, life, places, undo
+from gangsched.core import bindings, claims, explain, life, places, undo
+from gangsched.core.answers import Answers
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
 from gangsched.core.declaration import WITHOUT_OBJECT, Terms, resolve
 from gangsched.core.effects import BindPod, Effect, MakeGroup
 from gangsched.core.events import (
-    BindRefused,
+    Answer,
     Event,
-    EvictionRefused,
     ForeignFact,
     GroupGone,
-    GroupNotMade,
     GroupSeen,
     GroupsReplaced,
-    NamespaceGone,
-    NamespaceSeen,
-    NamespacesReplaced,
-    NodeGone,
-    NodeSeen,
-    NodesReplaced,
-    OwnerSeen,
-    PodBound,
-    PodEvicted,
     PodGone,
     PodSeen,
     PodsReplaced,
-    PriorityClassesReplaced,
-    PriorityClassGone,
-    PriorityClassSeen,
-    Refused,
-    StatusRefused,
-    StatusWritten,
     Synced,
     TimePassed,
 )
@@ -54,12 +38,9 @@ from gangsched.core.passing import run_pass
 from gangsched.core.policy import Policy
 from gangsched.core.queue import Queue
 from gangsched.core.reasons import Reason
+from gangsched.core.surroundings import Surroundings
 from gangsched.core.telling import Teller
 
-STALE_RETRY_S = 0.25
-"""A status write that lost a race is tried again once the newer object has had time to arrive."""
-FAILED_RETRY_S = 5.0
-"""A status write that failed for another reason is tried again after this."""
 LARGE = 250
 LOOK_S_PER_POD = 20e-6
 """A gang of more than LARGE pods that waits for nothing in the queue is brought up to date at most this often for each
@@ -94,7 +75,8 @@ class Machine:
         self._policy = policy
         self._members = Members(self.cluster, self.gangs, policy)
         self._queue = Queue()
-        self._priority_classes: dict[str, int] = {}
+        self._answers = Answers(self.cluster, self._members, policy)
+        self._surroundings = Surroundings(self.cluster, self._members, self.assessments)
         self._deadlines = Deadlines()
         self._synced = False
         self._alone_from = float("inf")
@@ -193,117 +175,18 @@ class Machine:
                 self._members.group_gone(key)
             case GroupsReplaced(groups):
                 self._members.groups_replaced(groups, now=now, synced=self._synced)
-            case GroupNotMade(key, message):
-                self._not_made(key, message)
             case ForeignFact():
                 self._members.foreign_changed(event, now)
-            case PodBound() | BindRefused():
-                self._bound(event, now)
-            case StatusWritten() | StatusRefused():
-                self._written(event, now)
-            case PodEvicted() | EvictionRefused() | OwnerSeen():
-                self._undo_answered(event, now)
             case Synced():
                 self._synced = True
                 self._members.adopt_all(now)
                 self._alone_from = now + FORMER_LEADER_S
             case TimePassed():
                 pass
+            case _ if isinstance(event, Answer):
+                self._answers.note(event, now)
             case _:
-                self._surroundings(event)
-
-    def _surroundings(self, event: Event) -> None:
-        cluster = self.cluster
-        match event:
-            case NodeSeen(node):
-                cluster.set_node(node)
-            case NodeGone(name):
-                self._node_gone(name)
-            case NodesReplaced(nodes):
-                for name in sorted(cluster.nodes.keys() - {node.name for node in nodes}):
-                    self._node_gone(name)
-                for node in nodes:
-                    cluster.set_node(node)
-            case NamespaceSeen(name, labels):
-                cluster.set_namespace(name, labels)
-            case NamespaceGone(name):
-                cluster.remove_namespace(name)
-            case NamespacesReplaced(namespaces):
-                for name in sorted(cluster.namespaces.keys() - {name for name, _ in namespaces}):
-                    cluster.remove_namespace(name)
-                for name, labels in namespaces:
-                    cluster.set_namespace(name, labels)
-            case PriorityClassSeen(name, value):
-                self._set_priority_classes({**self._priority_classes, name: value})
-            case PriorityClassGone(name):
-                left = {other: value for other, value in self._priority_classes.items() if other != name}
-                self._set_priority_classes(left)
-            case PriorityClassesReplaced(classes):
-                self._set_priority_classes(dict(classes))
-
-    def _node_gone(self, name: str) -> None:
-        """Held places on the node are worth nothing any more; their gangs are looked at anew."""
-        for uid in sorted(self.cluster.on_node.get(name, ())):
-            self._members.touch(uid)
-        self.cluster.remove_node(name)
-
-    def _set_priority_classes(self, classes: dict[str, int]) -> None:
-        known = self._priority_classes
-        changed = {name for name in classes.keys() | known.keys() if classes.get(name) != known.get(name)}
-        self._priority_classes = classes
-        for key, assessment in self.assessments.items():
-            if assessment.terms.spec.priority_class in changed:
-                self._members.dirty[key] = None
-
-    def _not_made(self, key: GroupKey, message: str) -> None:
-        gang = self.gangs.get(key)
-        if gang is not None and gang.made_at:
-            gang.complaint = message
-            self._members.dirty[key] = None
-
-    def _written(self, event: StatusWritten | StatusRefused, now: float) -> None:
-        gang = self.gangs.get(event.key)
-        if gang is None or gang.group is None:
-            return
-        self._members.dirty[event.key] = None
-        if isinstance(event, StatusRefused):
-            gang.told.unwritten = True
-            gang.told.awaited = None
-            gang.told.retry_at = now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S)
-            return
-        gang.resource_version = event.resource_version
-        if event.reserved and gang.told.awaited is not None:
-            gang.durable = gang.told.awaited & gang.bindings.keys()
-            gang.told.awaited = None
-
-    def _undo_answered(self, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
-        if isinstance(event, OwnerSeen):
-            asking = [gang for gang in self.gangs.values() if gang.undo is not None and event.uid in gang.undo.asked]
-        else:
-            gang = self._members.gang_of(event.uid)
-            asking = [gang] if gang is not None else []
-        for gang in asking:
-            undo.note_answer(gang, event, now)
-            self._members.dirty[gang.key] = None
-
-    def _bound(self, event: PodBound | BindRefused, now: float) -> None:
-        gang = self._members.gang_of(event.uid)
-        if gang is None:
-            return
-        self._members.dirty[gang.key] = None
-        if isinstance(event, PodBound):
-            bindings.note_bound(gang, self.cluster, event.uid, event.node)
-        elif event.why in (Refused.GONE, Refused.CONFLICT):
-            binding = gang.bindings.get(event.uid)
-            if binding is not None and binding.node == event.node:
-                bindings.release(gang, self.cluster, event.uid)
-                self._members.set_aside(event.uid)
-        elif bindings.note_refused(gang, self.cluster, event, now):
-            bindings.release_all(gang, self.cluster)
-            gang.complaint = event.message
-            gang.refused_members = {}
-            gang.parked = True
-            clock.back_off(gang, now=now, policy=self._policy)
+                self._surroundings.note(event)
 
     # Deciding
 
@@ -343,7 +226,7 @@ class Machine:
             gang,
             gang.live(),
             policy=self._policy,
-            priority_classes=self._priority_classes,
+            priority_classes=self._surroundings.priority_classes,
             foreign=self._members.foreign,
         )
         gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION

@@ -24,7 +24,7 @@ from gangsched.core.reasons import Reason
 
 
 class Members:
-    """Gangs by key and the key of every pod that is of interest; `dirty` names gangs to be brought up to date.
+    """`gangs` by key, and the key of every pod that is of interest; `dirty` names gangs to be brought up to date.
 
     `foreign` is what other systems' objects declare. `sent` are the nodes that a waiting pod's bindings named; `rivals`
     are pods of ours that somebody else has bound.
@@ -34,7 +34,7 @@ class Members:
         self.dirty: dict[GroupKey, None] = {}
         self.foreign = Foreign()
         self._cluster = cluster
-        self._gangs = gangs
+        self.gangs = gangs
         self._policy = policy
         self.sent: dict[str, set[str]] = {}
         self.rivals: list[Pod] = []
@@ -56,7 +56,7 @@ class Members:
             if pod is None or pod.name or pod.declaration is None:
                 return None
             key = GroupKey(pod.namespace, pod.declaration.group)
-        return self._gangs.get(key)
+        return self.gangs.get(key)
 
     # Pods
 
@@ -111,7 +111,7 @@ class Members:
         self.sent.pop(uid, None)
         key = self._key_of.get(uid)
         if key is not None:
-            gang = self._gangs[key]
+            gang = self.gangs[key]
             pod = gang.pods.get(uid)
             if pod is not None:
                 life.note_ended(gang, pod, now)
@@ -128,7 +128,7 @@ class Members:
     def _leave(self, uid: str, key: GroupKey) -> Binding | None:
         """Take the pod out of its gang. Returns its binding if that can no longer be called back."""
         del self._key_of[uid]
-        gang = self._gangs[key]
+        gang = self.gangs[key]
         gang.pods.pop(uid, None)
         gang.strangers.pop(uid, None)
         self.dirty[key] = None
@@ -159,7 +159,7 @@ class Members:
     def groups_replaced(self, groups: Sequence[Group], *, now: float, synced: bool) -> None:
         """These are all the PodGroups there are."""
         listed = {group.key for group in groups}
-        for key in [key for key, gang in self._gangs.items() if gang.group is not None and key not in listed]:
+        for key in [key for key, gang in self.gangs.items() if gang.group is not None and key not in listed]:
             self.group_gone(key)
         for group in groups:
             self.group_seen(group, now=now, synced=synced)
@@ -185,7 +185,7 @@ class Members:
 
     def group_gone(self, key: GroupKey) -> None:
         """A PodGroup exists no longer, and its run neither; bound members stay (rule 10)."""
-        gang = self._gangs.get(key)
+        gang = self.gangs.get(key)
         if gang is None or gang.group is None:
             return
         gang.group = None
@@ -257,11 +257,11 @@ class Members:
             adoption.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
 
     def _all_speaking_of(self, dialect: str) -> list[Gang]:
-        return [gang for key in self._gangs if (gang := self._speaking_of(dialect, key)) is not None]
+        return [gang for key in self.gangs if (gang := self._speaking_of(dialect, key)) is not None]
 
     def _speaking_of(self, dialect: str, key: GroupKey) -> Gang | None:
         """The gang of that name, which is to be brought up to date, if the dialect's object says its terms."""
-        gang = self._gangs.get(key)
+        gang = self.gangs.get(key)
         says = [] if gang is None else [pod.declaration for pod in gang.pods.values()]
         if not any(say is not None and dialect in say.objects for say in says):
             return None
@@ -272,7 +272,7 @@ class Members:
 
     def adopt_all(self, now: float) -> None:
         """Everything has been listed once: take over what the PodGroups' status remembers."""
-        for gang in self._gangs.values():
+        for gang in self.gangs.values():
             self.dirty[gang.key] = None
             adoption.adopt(gang, self._cluster, policy=self._policy, now=now)
             adoption.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
@@ -281,9 +281,9 @@ class Members:
     # The gangs themselves
 
     def _gang(self, key: GroupKey) -> Gang:
-        gang = self._gangs.get(key)
+        gang = self.gangs.get(key)
         if gang is None:
-            gang = self._gangs[key] = Gang(key)
+            gang = self.gangs[key] = Gang(key)
         return gang
 
     def finished(self, gang: Gang) -> bool:
@@ -294,7 +294,7 @@ class Members:
 
     def drop(self, key: GroupKey) -> None:
         """Forget a finished gang."""
-        gang = self._gangs.pop(key, None)
+        gang = self.gangs.pop(key, None)
         if gang is not None:
             for uid in (*gang.pods, *gang.strangers):
                 self._key_of.pop(uid, None)

@@ -1,0 +1,94 @@
+"""What the API server has answered to effects: each answer is noted in the gang that it is about."""
+
+from __future__ import annotations
+
+from gangsched.core import bindings, clock, undo
+from gangsched.core.cluster import Cluster
+from gangsched.core.events import (
+    Answer,
+    BindRefused,
+    EvictionRefused,
+    GroupNotMade,
+    OwnerSeen,
+    PodBound,
+    PodEvicted,
+    Refused,
+    StatusRefused,
+    StatusWritten,
+)
+from gangsched.core.members import Members
+from gangsched.core.policy import Policy
+
+STALE_RETRY_S = 0.25
+"""A status write that lost a race is tried again once the newer object has had time to arrive."""
+FAILED_RETRY_S = 5.0
+"""A status write that failed for another reason is tried again after this."""
+
+
+class Answers:
+    """Takes answers for all gangs."""
+
+    def __init__(self, cluster: Cluster, members: Members, policy: Policy) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._policy = policy
+
+    def note(self, event: Answer, now: float) -> None:
+        """The server has answered."""
+        match event:
+            case PodBound() | BindRefused():
+                self._bound(event, now)
+            case StatusWritten() | StatusRefused():
+                self._written(event, now)
+            case PodEvicted() | EvictionRefused() | OwnerSeen():
+                self._undo_answered(event, now)
+            case GroupNotMade(key, message):
+                gang = self._members.gangs.get(key)
+                if gang is not None and gang.made_at:
+                    gang.complaint = message
+                    self._members.dirty[key] = None
+
+    def _written(self, event: StatusWritten | StatusRefused, now: float) -> None:
+        gang = self._members.gangs.get(event.key)
+        if gang is None or gang.group is None:
+            return
+        self._members.dirty[event.key] = None
+        if isinstance(event, StatusRefused):
+            gang.told.unwritten = True
+            gang.told.awaited = None
+            gang.told.retry_at = now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S)
+            return
+        gang.resource_version = event.resource_version
+        if event.reserved and gang.told.awaited is not None:
+            gang.durable = gang.told.awaited & gang.bindings.keys()
+            gang.told.awaited = None
+
+    def _undo_answered(self, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
+        if isinstance(event, OwnerSeen):
+            gangs = self._members.gangs.values()
+            asking = [gang for gang in gangs if gang.undo is not None and event.uid in gang.undo.asked]
+        else:
+            gang = self._members.gang_of(event.uid)
+            asking = [gang] if gang is not None else []
+        for gang in asking:
+            undo.note_answer(gang, event, now)
+            self._members.dirty[gang.key] = None
+
+    def _bound(self, event: PodBound | BindRefused, now: float) -> None:
+        gang = self._members.gang_of(event.uid)
+        if gang is None:
+            return
+        self._members.dirty[gang.key] = None
+        if isinstance(event, PodBound):
+            bindings.note_bound(gang, self._cluster, event.uid, event.node)
+        elif event.why in (Refused.GONE, Refused.CONFLICT):
+            binding = gang.bindings.get(event.uid)
+            if binding is not None and binding.node == event.node:
+                bindings.release(gang, self._cluster, event.uid)
+                self._members.set_aside(event.uid)
+        elif bindings.note_refused(gang, self._cluster, event, now):
+            bindings.release_all(gang, self._cluster)
+            gang.complaint = event.message
+            gang.refused_members = {}
+            gang.parked = True
+            clock.back_off(gang, now=now, policy=self._policy)
