@@ -144,14 +144,16 @@ def _satisfied(gang: Gang, spec: GroupSpec) -> dict[str, int]:
 def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
     """The members, by UID, with which a former leader may have begun a quorum, of a group that was never scheduled.
 
-    With a PodGroup, whose status would know if it had been scheduled, these are the members bound since it exists.
+    With a PodGroup, whose status would know if it had been scheduled, these are the members bound since it exists, and
+    all of them where it was made because some were bound.
     Without one it shows in the times: those who still wait existed when the others were bound, and that is not long
     ago. Replacements of members that a scheduled group has lost are younger.
     """
     live = gang.live()
     bound = [pod for pod in live if pod.node]
     if gang.group is not None:
-        return {pod.uid for pod in bound if pod.bound_at >= gang.group.created}
+        since = 0.0 if gang.group.made else gang.group.created
+        return {pod.uid for pod in bound if pod.bound_at >= since}
     begun_at = min((pod.bound_at for pod in bound), default=0.0)
     if now > begun_at + OUTAGE_S + policy.repair_deadline_s:
         return set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.core import bindings, clock, undo
+from gangsched.core import bindings, clock, making, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.events import (
     Answer,
@@ -44,8 +44,8 @@ class Answers:
                 self._undo_answered(event, now)
             case GroupNotMade(key, message):
                 gang = self._members.gangs.get(key)
-                if gang is not None and gang.made_at:
-                    gang.complaint = message
+                if gang is not None:
+                    making.note_refused(gang, message)
                     self._members.dirty[key] = None
 
     def _written(self, event: StatusWritten | StatusRefused, now: float) -> None:

@@ -220,6 +220,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
     if not gang.flies():
         gang.durable = frozenset()
         gang.durable_asked_at = 0.0
+        gang.unmade = False
 
 
 def _send(binding: Binding) -> BindPod:

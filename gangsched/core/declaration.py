@@ -198,7 +198,9 @@ def _declared(
     own = gang.group.spec if gang.group else None
     if own is not None and gang.group is not None and gang.group.made:
         # It says again what the pods say, or have said: for members to come, none is there to speak any more.
-        own = None if minima else replace(own, roles=tuple(replace(role, template=None) for role in own.roles))
+        said_elsewhere = bool(minima or found) or any(say.objects for say in says)
+        plain_roles = tuple(replace(role, template=None) for role in own.roles)
+        own = None if said_elsewhere else replace(own, roles=plain_roles)
     specs = {} if own is None else {"PodGroup": own}
     specs |= {OBJECT.format(group.dialect): group.spec for group in found if group.spec is not None}
     what, spec = next(iter(specs.items()), ("", None))

@@ -173,7 +173,8 @@ class Gang:
     `avoided` are nodes on which a member was refused lately, each with the time until which it is left alone.
     `vacancies` counts the places that were ever held for members to come: most gangs have none. `mismatched` are
     members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this
-    one's. `made_at` is when the API server was last asked to make a PodGroup, 0.0 if it was not.
+    one's. `made_at` is when the API server was last asked to make a PodGroup, 0.0 if it was not; `unmade`: it would
+    not, and the gang goes on without.
     """
 
     key: GroupKey
@@ -211,6 +212,7 @@ class Gang:
     vacancies: int = 0
     mismatched: set[str] = field(default_factory=set)
     made_at: float = 0.0
+    unmade: bool = False
     held_up_by: GroupKey | None = None
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gangsched.core import bindings, claims, explain, life, places, undo
+from gangsched.core import bindings, claims, explain, life, making, places, undo
 from gangsched.core.answers import Answers
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
-from gangsched.core.declaration import WITHOUT_OBJECT, Terms, resolve
-from gangsched.core.effects import BindPod, Effect, MakeGroup
+from gangsched.core.declaration import WITHOUT_OBJECT, resolve
+from gangsched.core.effects import BindPod, Effect
 from gangsched.core.events import (
     Answer,
     Event,
@@ -30,7 +30,7 @@ from gangsched.core.events import (
     Synced,
     TimePassed,
 )
-from gangsched.core.gang import BindState, Gang, member_order
+from gangsched.core.gang import BindState, Gang
 from gangsched.core.life import Assessment
 from gangsched.core.members import Members
 from gangsched.core.model import GroupKey
@@ -45,8 +45,6 @@ LARGE = 250
 LOOK_S_PER_POD = 20e-6
 """A gang of more than LARGE pods that waits for nothing in the queue is brought up to date at most this often for each
 of its pods: that costs about a tenth of it, and events of its members that come in between are dealt with together."""
-MAKE_AGAIN_S = 5.0
-"""The making of a PodGroup that has not been seen is asked for again after this."""
 FORMER_LEADER_S = 15.0
 """For so long after it begins to decide, bindings by somebody else may be a former leader's last ones."""
 
@@ -248,9 +246,9 @@ class Machine:
         self.assessments[gang.key] = assessment
         if assessment.newly_scheduled and gang.complete_since:
             self._waits.append(now - gang.complete_since)
-        if self._must_be_durable(gang):
+        if self._must_be_durable(gang, assessment):
             gang.durable_asked_at = now
-        effects += self._make_group(gang, terms, now)
+        effects += making.ask(gang, terms, hindrance, now)
         effects += undo.go_on(gang, now) or self._withdraw_hopeless(gang, assessment)
         effects += bindings.resend_due(gang, now)
         self._queue.file(gang, assessment)
@@ -266,29 +264,17 @@ class Machine:
         lost = (gang.refusal is not None or gone) and not gang.run.scheduled_at and not assessment.census.bound
         return bindings.withdraw_all(gang) if lost else []
 
-    def _must_be_durable(self, gang: Gang) -> bool:
+    def _must_be_durable(self, gang: Gang, assessment: Assessment) -> bool:
         """Places of a quorum that outlive the pass are written down before anything relies on them (design rule 4)."""
         if gang.durable_asked_at:
             return False
-        if gang.vacant():
+        if gang.vacant() or making.wanted(gang, assessment.hindrance):
             return True
         return (
             gang.group is not None
             and not gang.run.scheduled_at
             and any(binding.state is BindState.HELD for binding in gang.bindings.values())
         )
-
-    def _make_group(self, gang: Gang, terms: Terms, now: float) -> list[Effect]:
-        """Places that must be remembered need a PodGroup to stand in; have one made where there is none (rule 14)."""
-        if gang.group is not None or not gang.vacant():
-            gang.made_at = 0.0
-            return []
-        if gang.made_at and now < gang.made_at + MAKE_AGAIN_S:
-            return []
-        live = sorted(gang.live(), key=member_order)
-        owner = next((pod for pod in live if pod.declaration is not None and pod.declaration.roles), live[0])
-        gang.made_at = now
-        return [MakeGroup(gang.key, terms.spec, owner.name, owner.uid)]
 
     def _tell(self, key: GroupKey, now: float) -> list[Effect]:
         gang = self.gangs.get(key)
@@ -304,8 +290,7 @@ class Machine:
         if self._members.finished(gang):
             self._forget(key)
         else:
-            again = gang.made_at + MAKE_AGAIN_S if gang.made_at else float("inf")
-            due = min(assessment.due, gang.tell_at, bindings.next_retry(gang), undo.next_due(gang), again)
+            due = min(assessment.due, gang.tell_at, bindings.next_retry(gang), undo.next_due(gang), making.due(gang))
             self._deadlines.set(key, due)
         return effects
 

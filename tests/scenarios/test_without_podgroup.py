@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from gangsched.core.effects import BindPod, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, Refused
+import pytest
+
+from gangsched.core.effects import BindPod, MakeGroup, PatchPodCondition, PatchStatus
+from gangsched.core.events import BindRefused, GroupNotMade, Refused
 from gangsched.core.model import Declaration, Pod, PodPhase
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -161,3 +163,99 @@ def test_a_group_is_forgotten_with_its_last_pod():
     assert harness.machine.gangs == {}
     assert harness.machine.assessments == {}
     assert harness.machine.next_deadline() is None
+
+
+def refusing_once(harness: Harness, name: str) -> None:
+    """The server is unavailable for the binding of one pod, for five tries."""
+    refused: list[BindPod] = []
+
+    def refuse(effect: BindPod) -> BindRefused | None:
+        if effect.name != name or len(refused) == 5:
+            return None
+        refused.append(effect)
+        return BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "overloaded")
+
+    harness.refuse_bind = refuse
+
+
+def test_a_group_of_which_a_part_is_bound_and_a_place_held_gets_a_podgroup_to_remember_it_in():
+    harness = Harness()
+    refusing_once(harness, "x-1")
+    harness.add(*annotated(2), node(cpu=2))
+    harness.wait(0.1)
+    (group_,) = harness.groups.values()
+    assert group_.made
+    assert (group_.key.name, group_.spec.min_member if group_.spec else 0) == ("x", 2)
+    reservation = harness.status("default/x").reservation
+    assert reservation is not None
+    assert [place.pods for place in reservation.placements] == [("x-1",)]
+    harness.wait(30)
+    assert len(harness.bound()) == 2
+    assert harness.status("default/x").phase == "Scheduled"
+    assert harness.status("default/x").source == "gangsched pods"
+
+
+def test_a_restart_in_between_finishes_the_group_on_the_places_that_were_held():
+    harness = Harness()
+    refusing_once(harness, "x-1")
+    harness.add(*annotated(2), node("n1", cpu=1), node("n2", cpu=1))
+    harness.wait(0.1)
+    (first,) = harness.bound()
+    assert first == "default/x-0"
+    harness.restart()
+    harness.add(pod("other", group="", priority=1000))
+    harness.wait(30)
+    assert harness.bound("default/x") == ["default/x-0", "default/x-1"]
+    assert not harness.bound("default/other")
+
+
+def test_a_group_that_can_have_no_podgroup_is_tried_again_without():
+    harness = Harness()
+    harness.refuse_making = lambda effect: GroupNotMade(effect.key, "forbidden")
+    refusing_once(harness, "x-1")
+    harness.add(*annotated(2), node(cpu=2))
+    harness.wait(20)
+    assert len(harness.bound()) == 2
+    assert not harness.groups
+
+
+@pytest.mark.parametrize("name", ["awesome_pfn", "Big", "a" * 64])
+def test_no_podgroup_is_asked_for_by_a_name_that_none_can_have(name):
+    harness = Harness()
+    says = Declaration(group=name, min_member=2)
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "overloaded") if effect.name == "y-1" else None
+    )
+    harness.add(pod("y-0", declaration=says), pod("y-1", declaration=says), node(cpu=2))
+    harness.wait(3)
+    assert not any(isinstance(effect, MakeGroup) for effect in harness.effects)
+    harness.refuse_bind = lambda _: None
+    harness.wait(10)
+    assert len(harness.bound()) == 2
+
+
+def test_nothing_is_made_while_nobody_is_bound():
+    harness = Harness()
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "down")
+    harness.add(*annotated(2), node(cpu=2))
+    harness.wait(20)
+    assert not harness.groups
+    harness.refuse_bind = lambda _: None
+    harness.wait(600)
+    assert len(harness.bound()) == 2
+
+
+def test_the_made_podgroup_goes_with_its_pod_and_the_group_stays_bound():
+    harness = Harness()
+    refusing_once(harness, "x-1")
+    harness.add(*annotated(2), node(cpu=8))
+    harness.wait(30)
+    assert len(harness.bound()) == 2
+    harness.delete("default/x-0")
+    harness.delete_group("default/x")
+    harness.wait(60)
+    assert harness.bound() == ["default/x-1"]
+    assert not harness.evicted
+    harness.add(*annotated(3)[2:])
+    harness.wait(2)
+    assert harness.bound() == ["default/x-1", "default/x-2"]

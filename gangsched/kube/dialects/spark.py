@@ -7,13 +7,13 @@ itself asks for. The success of the driver is that of the application.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from gangsched.config.spark import PrioritizedNodeLabel, Spark
+from gangsched.core.making import OBJECT_NAME
 from gangsched.core.model import (
     PACKED,
     Amounts,
@@ -33,7 +33,6 @@ MOST_DIGITS = 10
 _ROLE = Key("spark-role", label=True)
 _GPU = "nvidia.com/gpu"
 _ZONE = "topology.kubernetes.io/zone"
-_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 _STRATEGIES = {
     "distribute-evenly": Placing("Spread"),
     "tightly-pack": Placing("Pack"),
@@ -59,7 +58,7 @@ class SparkDialect(Dialect):
         if base.role == EXECUTOR:
             return replace(base, placement=self.placing, leading=DRIVER)
         least, most = self.executors(said)
-        if least and not _OBJECT_NAME.fullmatch(base.group):
+        if least and not OBJECT_NAME.fullmatch(base.group):
             raise ValueError(
                 f"The application's name {quoted(base.group)} cannot be that of a PodGroup, in which places for its "
                 "executors must stand: write at most 63 small letters, digits, '-' and '.', with a letter or digit at "
