@@ -290,7 +290,8 @@ def _hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> bool
 
 def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy) -> float:
     run = gang.run
-    due = [NEVER, places.expires(gang, terms)]
+    # Places beside which nobody is bound are given up with the group's own clock, and not before a binding is answered.
+    due = [places.expires(gang, terms) if run.scheduled_at or census.bound else NEVER]
     if gang.undo is not None and not facts.degraded:
         due.append(gang.undo.since + policy.degraded_after_s)
     if run.scheduled_at:
