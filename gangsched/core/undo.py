@@ -100,6 +100,7 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
         gang.parked = True
     elif (
         gang.short_since
+        and not gang.run.late
         and terms.spec.on_degraded is OnDegraded.RESTART
         and now >= gang.short_since + policy.degraded_after_s
     ):

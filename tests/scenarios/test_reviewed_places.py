@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from gangsched.core.events import BindRefused, Refused
-from gangsched.core.model import Group, OnDegraded, Owner, Role, TimeoutPolicy
+from gangsched.core.model import Group, OnDegraded, Owner, Pod, Role, TimeoutPolicy
 from gangsched.core.policy import Policy, TurnRules
-from tests.builders import group, node, pod, pods, shape
+from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 
 TIME_S = 120.0
@@ -22,7 +19,7 @@ def app(**spec: object) -> Group:
     return group("a", min_member=5, roles=roles, max_schedule_time_s=TIME_S, **spec)
 
 
-def workers(count: int, *, first: int = 0) -> list:
+def workers(count: int, *, first: int = 0) -> list[Pod]:
     return [pod(f"worker-{number}", role="worker", cpu=2, owner=SET) for number in range(first, first + count)]
 
 
@@ -46,3 +43,27 @@ def test_a_binding_without_an_answer_beside_held_places_leaves_the_machine_at_re
     harness.wait(5)
     assert harness.bound() == ["default/driver"]
     assert harness.status("default/a").phase == "Degraded", "the places had waited long enough"
+
+
+def test_who_is_bound_stays_after_the_time_is_over_under_fail_although_the_operator_restarts():
+    """The places expire under timeoutPolicy Fail, the operator restarts: what failed is no quorum to be undone."""
+    harness = holding(timeout_policy=TimeoutPolicy.FAIL)
+    harness.wait(TIME_S + 60)
+    assert harness.status("default/a").phase == "Failed"
+    harness.restart()
+    harness.wait(100)
+    assert not harness.evicted
+    assert harness.status("default/a").phase == "Failed"
+
+
+def test_who_is_bound_stays_after_the_time_is_over_under_on_degraded_restart():
+    """The places expire before the group was ever whole, and then something happens to it: rule 11 lets them stay."""
+    harness = holding(on_degraded=OnDegraded.RESTART)
+    harness.wait(TIME_S + 5)
+    harness.change("default/driver", labels=(("touched", "yes"),))
+    harness.wait(5)
+    assert not harness.evicted
+    assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
+    harness.add(*workers(4))
+    harness.settle()
+    assert harness.status("default/a").phase == "Scheduled"
