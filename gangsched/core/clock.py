@@ -23,7 +23,9 @@ def keep_clock(
     if run.scheduled_at or run.failed_for_good:
         return False
     if not complete:
-        run.clock_start = gang.complete_since = 0.0
+        # Places that are held meanwhile expire all the same.
+        run.clock_start = run.clock_start if gang.vacancies and gang.vacant() else 0.0
+        gang.complete_since = 0.0
         if not gang.undone or now >= run.backoff_until:
             run.backoff_until = 0.0
         gang.complaint = ""

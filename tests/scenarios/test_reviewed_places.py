@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gangsched.core.model import Group, OnDegraded, Owner, Pod, Role, TimeoutPolicy
 from gangsched.core.policy import Policy, TurnRules
-from tests.builders import group, node, pod, shape
+from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 
 TIME_S = 120.0
@@ -67,3 +67,13 @@ def test_who_is_bound_stays_after_the_time_is_over_under_on_degraded_restart():
     harness.add(*workers(4))
     harness.settle()
     assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_places_expire_although_a_member_keeps_the_group_from_being_tried():
+    """Places are held, a member with an unknown role appears and stays: others get the room when the time is over."""
+    harness = holding()
+    harness.add(pod("odd", role="nobody"), *pods("", 20))
+    harness.wait(TIME_S + 5)
+    assert harness.gang("default/a").vacant() == []
+    assert len(harness.bound()) == 9
+    assert harness.status("default/a").phase == "Degraded"
