@@ -75,13 +75,16 @@ def settle(gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | No
         gang.mismatched.clear()
         return []
     gang.mismatched &= gang.pods.keys()
-    if gang.deserted() or not any(role.template for role in terms.spec.roles):
+    # Nobody can say what a contradiction asks for; what is held is kept, and runs out like any other.
+    asked_for = gang.contradicted or any(role.template for role in terms.spec.roles)
+    if gang.deserted() or not asked_for:
         vacate(gang, cluster)
         return []
     effects = []
     if hindrance is None and (gang.undo is None or gang.undo.retried):
         effects = _take(gang, cluster, vacant)
-    _give_up_surplus(gang, cluster, terms)
+    if not gang.contradicted:
+        _give_up_surplus(gang, cluster, terms)
     return effects
 
 
@@ -116,6 +119,7 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     if run.scheduled_at:
         return
     run.timeouts += 1
+    decided = gang.transaction
     gang.transaction = None
     gang.inherited = set()
     if spec.timeout_policy is TimeoutPolicy.FAIL:
@@ -125,6 +129,8 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     run.scheduled_at = now
     run.minimum = spec.minimum
     run.role_minima = role_minima(spec)
+    if gang.contradicted and decided is not None:
+        run.minimum, run.role_minima = decided.minimum, decided.role_minima
 
 
 def expires(gang: Gang, terms: Terms) -> float:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from gangsched.core.model import Group, OnDegraded, Owner, Pod, Role, TimeoutPolicy
 from gangsched.core.policy import Policy, TurnRules
+from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 
@@ -77,3 +82,49 @@ def test_places_expire_although_a_member_keeps_the_group_from_being_tried():
     assert harness.gang("default/a").vacant() == []
     assert len(harness.bound()) == 9
     assert harness.status("default/a").phase == "Degraded"
+
+
+def spark(kind: str, *, executors: int = 4, name: str = "app-driver", **fields: Any) -> Pod:
+    """A driver of 1 CPU that wants executors of 2 CPU, or one of those."""
+    said = {"spark-executor-count": str(executors), "spark-executor-cpu": "2", "spark-executor-mem": "1Gi"}
+    labels = {"spark-role": kind, "spark-app-id": "app"}
+    declaration = DEFAULT.declaration(labels, said if kind == "driver" else {})
+    return pod(name, cpu=1 if kind == "driver" else 2, memory="1Gi", declaration=declaration, **fields)
+
+
+def two_drivers(*, restarted: bool = False) -> Harness:
+    """An application that holds four places, and a second driver of the same name that asks for five."""
+    harness = Harness(Policy(default_max_schedule_time_s=TIME_S))
+    harness.add(node("n1", cpu=9), spark("driver", owner=SET))
+    harness.settle()
+    assert harness.bound() == ["default/app-driver"]
+    harness.add(*pods("", 9), spark("driver", executors=5, name="second"))
+    harness.wait(5)
+    if restarted:
+        harness.restart()
+    harness.wait(50)
+    return harness
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_contradiction_takes_no_places_away(restarted):
+    """A second driver of an application that holds places says another number of executors, and is deleted again."""
+    harness = two_drivers(restarted=restarted)
+    assert harness.bound() == ["default/app-driver"], "nobody has taken the places"
+    assert not harness.evicted
+    assert harness.condition("default/app").reason == "Contradiction"
+    harness.delete("default/second")
+    harness.add(*(spark("executor", name=f"exec-{number}") for number in range(4)))
+    harness.settle()
+    assert len(harness.bound("default/exec")) == 4
+    assert harness.status("default/app").phase == "Scheduled"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_places_expire_under_a_contradiction_and_the_group_lacks_what_it_lacked_before(restarted):
+    """The second driver stays: the room goes to others when the time is over, and the group is not whole."""
+    harness = two_drivers(restarted=restarted)
+    harness.wait(TIME_S)
+    assert len(harness.bound("default/-")) == 8
+    assert not harness.evicted
+    assert (harness.status("default/app").phase, harness.status("default/app").minimum) == ("Degraded", 5)
