@@ -79,7 +79,9 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     if _finishes(gang, hindrance):
         eligible = first(eligible, need)
     there = [*(binding.pod for binding in gang.flying()), *eligible]
-    to_come = places.to_come(gang, need, there, terms) if hindrance is None and (there or census.bound) else []
+    to_come = []
+    if hindrance is None and (there or census.bound) and (gang.undo is None or undo.may_plan(gang, now)):
+        to_come = places.to_come(gang, need, there, terms)
     complete = (hindrance is None or _finishes(gang, hindrance)) and _complete(gang, need, [*there, *to_come])
     _unpark_if_changed(gang, census, terms, hindrance)
     timed_out = keep_clock(

@@ -37,8 +37,6 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
         return []
     if run.scheduled_at and (terms.spec.on_degraded is not OnDegraded.REPAIR or not gang.short_since):
         return []
-    if gang.undo is not None and not gang.undo.retried:
-        return []
     shapes = {role.name: role.template for role in terms.spec.roles if role.template is not None}
     lacks = missing(need, there, terms.spec)
     return [pod for role, number in lacks.items() for pod in _stand_ins(gang, role, shapes[role], number)]

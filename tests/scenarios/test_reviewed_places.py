@@ -128,3 +128,17 @@ def test_places_expire_under_a_contradiction_and_the_group_lacks_what_it_lacked_
     assert len(harness.bound("default/-")) == 8
     assert not harness.evicted
     assert (harness.status("default/app").phase, harness.status("default/app").minimum) == ("Degraded", 5)
+
+
+def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_who_is_bound():
+    """A node with held places is lost, the driver is one that nothing would make again, and a new node comes later."""
+    harness = holding(owner=None)
+    harness.delete_node("n2" if harness.pod("default/driver").node == "n1" else "n1")
+    harness.wait(40)
+    assert harness.condition("default/a", "Degraded").reason == "PartlyBound"
+    harness.add(node("n3", cpu=8))
+    harness.wait(40)
+    assert len(harness.gang("default/a").vacant()) == 4
+    harness.add(*workers(4))
+    harness.settle()
+    assert harness.status("default/a").phase == "Scheduled"
