@@ -119,6 +119,7 @@ class Queue:
                 if fits[member] or moved or (relief.everywhere and member.forbidden):
                     gang.parked = False
                     gang.refused_members = {}
+                    self._held_up.discard(key)
                     self.active[key] = self.parked.pop(key)
                     break
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gangsched.core.events import BindRefused, Refused
 from gangsched.core.model import Group, OnDegraded, Owner, Pod, Role, TimeoutPolicy
 from gangsched.core.policy import Policy, TurnRules
 from gangsched.kube.dialects.table import DEFAULT
@@ -142,3 +143,28 @@ def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_wh
     harness.add(*workers(4))
     harness.settle()
     assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
+    """B's further member was refused, B lost its node and waits behind A; A leaves in the moment in which a node comes.
+
+    The queue woke B twice, and fell over the second time.
+    """
+    harness = Harness(IN_TURN)
+    harness.now += 100
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no", 100)
+    harness.add(node("n1", cpu=2, labels=POOL), group("b", min_member=2, created=50.0))
+    harness.add(*pods("b", 2, node_selector=POOL), pod("b-2", group="b", cpu=5, node_selector=POOL, created=1.0))
+    harness.wait(1)
+    harness.add(group("a", min_member=2, created=10.0), *pods("a", 2, cpu=3, node_selector=POOL))
+    harness.wait(1)
+    harness.delete_node("n1")
+    harness.add(node("n2", cpu=4, labels=POOL), node("n3", cpu=3, labels=POOL))
+    harness.add(pod("old", group="", cpu=3, node="n3"))
+    harness.wait(1)
+    assert str(harness.gang("default/b").held_up_by) == "default/a"
+    harness.refuse_bind = lambda _: None
+    harness.delete("default/a-0")
+    harness.add(node("n4", cpu=16, labels=POOL))
+    harness.settle()
+    assert len(harness.bound("default/b")) == 3
