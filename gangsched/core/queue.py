@@ -96,8 +96,10 @@ class Queue:
         self, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> None:
         """Move gangs that waited for an earlier one of their instance group to the active ones, if it is their turn."""
-        for key in sorted(self._held_up):
-            if self.turns.held_up_by(key, gangs, assessments, now) is None:
+        if not self._held_up:
+            return
+        for key in self.turns.whose_turn_it_is(gangs, assessments, now):
+            if key in self._held_up:
                 self._held_up.discard(key)
                 gangs[key].parked = False
                 gangs[key].held_up_by = None

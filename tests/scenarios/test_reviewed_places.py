@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.events import BindRefused, Refused
+from gangsched.core import turns
+from gangsched.core.events import BindRefused, NodeSeen, Refused
 from gangsched.core.model import Group, OnDegraded, Owner, Pod, Role, TimeoutPolicy
 from gangsched.core.policy import Policy, TurnRules
+from gangsched.core.turns import _holds_up as holds_up
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
@@ -168,3 +170,31 @@ def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
     harness.add(node("n4", cpu=16, labels=POOL))
     harness.settle()
     assert len(harness.bound("default/b")) == 3
+
+
+def test_a_long_line_costs_little_for_every_event(monkeypatch):
+    """A thousand groups wait behind one: neither the first pass nor a later event asks each about all before it."""
+    asked = 0
+
+    def counting(*args: Any) -> bool:
+        nonlocal asked
+        asked += 1
+        return holds_up(*args)
+
+    monkeypatch.setattr(turns, "_holds_up", counting)
+    harness = Harness(IN_TURN)
+    harness.now += 5000
+    harness.add(node("n1", cpu=4, labels=POOL), pod("old", group="", cpu=2, node="n1"))
+    harness.add(group("first", min_member=1, created=1.0), pod("first-0", group="first", cpu=4, node_selector=POOL))
+    for number in range(1000):
+        harness.add(group(f"g{number}", min_member=1, created=2.0 + number))
+        harness.add(*pods(f"g{number}", 1, node_selector=POOL))
+    harness.step()
+    assert asked <= 3000
+    harness.settle()
+    asked = 0
+    harness.machine.handle([NodeSeen(node("n1", cpu=4, labels=POOL))], harness.now)
+    assert asked <= 10
+    harness.delete("default/first-0")
+    harness.settle()
+    assert len(harness.bound("default/g")) == 2
