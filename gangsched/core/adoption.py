@@ -9,7 +9,7 @@ from collections import Counter
 
 from gangsched.core import bindings, places, undo
 from gangsched.core.cluster import Cluster
-from gangsched.core.declaration import declared_spec, said_minimum
+from gangsched.core.declaration import MOST_PLACES, declared_spec, said_minimum
 from gangsched.core.demand import role_minima
 from gangsched.core.foreign import Foreign
 from gangsched.core.gang import Gang, Run, Transaction, role_of
@@ -92,11 +92,14 @@ def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: 
     waiting = {pod.name: pod for pod in gang.live() if not pod.node}
     taken = Counter((pod.node, role_of(pod)) for pod in gang.live() if pod.node)
     snapshot = Snapshot(cluster)
+    # A status may claim any number.
+    most = min(gang.group.spec.minimum, MOST_PLACES) if gang.group is not None and gang.group.spec is not None else 0
     for place in reservation.placements:
         row = cluster.capacity.rows.get(place.node)
         pods = [waiting.pop(name) for name in place.pods if name in waiting]
-        vacant = place.count - len(place.pods)
+        vacant = min(place.count - len(place.pods), most)
         if vacant > 0:
+            most -= vacant
             # Whoever is bound there by now has taken one of them.
             came = min(vacant, taken[place.node, place.role])
             taken[place.node, place.role] -= came

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core import turns
 from gangsched.core.events import BindRefused, NodeSeen, Refused
@@ -198,3 +199,16 @@ def test_a_long_line_costs_little_for_every_event(monkeypatch):
     harness.delete("default/first-0")
     harness.settle()
     assert len(harness.bound("default/g")) == 2
+
+
+def test_a_status_that_claims_any_number_of_places_costs_no_more_than_the_minimum():
+    """Somebody writes a reservation of two thousand million places into the status, and the operator restarts."""
+    harness = holding()
+    found = harness.group("default/a")
+    assert found.status.reservation is not None
+    claimed = tuple(replace(place, count=2**31 - 1) for place in found.status.reservation.placements)
+    reservation = replace(found.status.reservation, placements=claimed)
+    harness.groups[found.key] = replace(found, status=replace(found.status, reservation=reservation))
+    harness.restart()
+    harness.settle()
+    assert len(harness.gang("default/a").vacant()) == 4
