@@ -6,14 +6,15 @@ A restart, and a failover to a standby, both begin here.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from gangsched.core import bindings, places, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.declaration import MOST_PLACES, declared_spec, said_minimum
-from gangsched.core.demand import role_minima
+from gangsched.core.demand import missing_of, role_minima
 from gangsched.core.foreign import Foreign
 from gangsched.core.gang import Gang, Run, Transaction, role_of
-from gangsched.core.model import GroupSpec, GroupStatus, PodPhase, Reservation
+from gangsched.core.model import GroupSpec, GroupStatus, Pod, PodPhase, Reservation
 from gangsched.core.placement import classify
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
@@ -90,20 +91,15 @@ def _waited(gang: Gang, reservation: Reservation) -> bool:
 def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> None:
     """Assume the places that were held before the restart, for pods that still wait, or are to come, and still fit."""
     waiting = {pod.name: pod for pod in gang.live() if not pod.node}
-    taken = Counter((pod.node, role_of(pod)) for pod in gang.live() if pod.node)
+    left = _to_come(gang, reservation, waiting)
     snapshot = Snapshot(cluster)
-    # A status may claim any number.
-    most = min(gang.group.spec.minimum, MOST_PLACES) if gang.group is not None and gang.group.spec is not None else 0
     for place in reservation.placements:
         row = cluster.capacity.rows.get(place.node)
         pods = [waiting.pop(name) for name in place.pods if name in waiting]
-        vacant = min(place.count - len(place.pods), most)
+        vacant = min(place.count - len(place.pods), left[place.role])
         if vacant > 0:
-            most -= vacant
-            # Whoever is bound there by now has taken one of them.
-            came = min(vacant, taken[place.node, place.role])
-            taken[place.node, place.role] -= came
-            pods += places.again(gang, place, vacant - came)
+            left[place.role] -= vacant
+            pods += places.again(gang, place, vacant)
         if row is None:
             continue
         for pod in pods:
@@ -115,6 +111,17 @@ def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: 
         _take_over(gang, gang.group.spec)
         gang.durable = frozenset(gang.bindings)
         gang.durable_asked_at = reservation.expires - policy.repair_deadline_s
+
+
+def _to_come(gang: Gang, reservation: Reservation, waiting: Mapping[str, Pod]) -> Counter[str]:
+    """For how many members of each role that do not exist places are worth holding: some may have come meanwhile."""
+    spec = gang.group.spec if gang.group is not None else None
+    if spec is None or spec.minimum > MOST_PLACES:
+        return Counter()
+    bound = Counter(role_of(pod) for pod in gang.live() if pod.node)
+    names = {name for place in reservation.placements for name in place.pods}
+    there = [waiting[name] for name in names & waiting.keys()]
+    return Counter(places.missing(missing_of(spec.minimum, role_minima(spec), bound), there, spec))
 
 
 def _count_on(gang: Gang, policy: Policy, now: float) -> None:

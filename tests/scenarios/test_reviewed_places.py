@@ -212,3 +212,16 @@ def test_a_status_that_claims_any_number_of_places_costs_no_more_than_the_minimu
     harness.restart()
     harness.settle()
     assert len(harness.gang("default/a").vacant()) == 4
+
+
+def test_a_restart_holds_the_places_beside_a_member_that_has_taken_one_on_the_same_node():
+    """A worker takes one of two places of a node, a fuller node comes, the operator restarts: no place moves there."""
+    harness = holding()
+    harness.add(*workers(1))
+    harness.wait(2)
+    before = sorted(binding.node for binding in harness.gang("default/a").vacant())
+    harness.add(node("n3", cpu=10), pod("other", group="", cpu=8, node="n3"))
+    harness.wait(2)
+    harness.restart()
+    harness.wait(2)
+    assert sorted(binding.node for binding in harness.gang("default/a").vacant()) == before
