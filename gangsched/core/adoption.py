@@ -108,7 +108,8 @@ def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: 
                 snapshot.take(row, member, 1)
                 bindings.begin(gang, cluster, [(pod, place.node)], held=True)
     if gang.bindings and gang.group is not None and gang.group.spec is not None:
-        _take_over(gang, gang.group.spec)
+        if not gang.run.scheduled_at:
+            _take_over(gang, gang.group.spec)
         gang.durable = frozenset(gang.bindings)
         gang.durable_asked_at = reservation.expires - policy.repair_deadline_s
 

@@ -225,3 +225,29 @@ def test_a_restart_holds_the_places_beside_a_member_that_has_taken_one_on_the_sa
     harness.restart()
     harness.wait(2)
     assert sorted(binding.node for binding in harness.gang("default/a").vacant()) == before
+
+
+def scheduled() -> Harness:
+    """The app with all its members bound."""
+    harness = holding()
+    harness.add(*workers(4))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Running"
+    return harness
+
+
+def test_a_place_held_over_a_restart_for_a_scheduled_group_begins_no_quorum():
+    """A worker is lost and replaced with a restart between; then the PodGroup goes, another worker too: nobody else."""
+    harness = scheduled()
+    harness.delete("default/worker-2")
+    harness.wait(5)
+    harness.restart()
+    harness.add(*workers(1, first=4))
+    harness.wait(5)
+    assert len(harness.bound()) == 5
+    harness.delete_group("default/a")
+    harness.delete("default/worker-0")
+    harness.wait(100)
+    assert not harness.evicted
