@@ -42,10 +42,17 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
     trying = bool(status.schedule_start_time or status.scheduled_time or status.reservation)
     timeouts = max(0, status.attempts - trying)
     asked_as_before = group.spec is not None and group.spec.minimum <= status.minimum
+    degraded = next((each.since for each in status.conditions if each.type == "Degraded" and each.status), 0.0)
+    ran_out = False
+    if degraded and status.scheduled_time and group.spec is not None:
+        # It has been short for so long; places that were held for members to come may have been given up since.
+        gang.short_since = degraded - policy.degraded_after_s
+        time_s = group.spec.max_schedule_time_s or policy.default_max_schedule_time_s
+        ran_out = status.reservation is None and degraded + time_s <= now
     gang.run = Run(
         began=True,
         late=late,
-        vacated=late,
+        vacated=late or ran_out,
         scheduled_at=scheduled.since if late and scheduled is not None else status.scheduled_time,
         clock_start=status.schedule_start_time,
         minimum=group.spec.minimum if late and group.spec is not None else status.minimum,

@@ -251,3 +251,20 @@ def test_a_place_held_over_a_restart_for_a_scheduled_group_begins_no_quorum():
     harness.delete("default/worker-0")
     harness.wait(100)
     assert not harness.evicted
+
+
+def test_a_restart_holds_no_place_again_whose_time_is_over():
+    """A scheduled group loses a worker, the place expires, the operator restarts twice: the room stays free."""
+    harness = scheduled()
+    harness.delete("default/worker-2")
+    harness.wait(TIME_S + 3)
+    assert harness.gang("default/a").vacant() == []
+    for _ in range(2):
+        harness.restart()
+        harness.wait(10)
+        assert harness.gang("default/a").vacant() == []
+    harness.add(*workers(1, first=4))
+    harness.settle()
+    harness.delete("default/worker-4")
+    harness.wait(1)
+    assert len(harness.gang("default/a").vacant()) == 1, "the group has been whole in between"
