@@ -1,0 +1,396 @@
+"""Places for members to come, whatever happens: never beyond a node, never for nobody, never for ever or in vain."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
+
+from gangsched.core.demand import role_minima
+from gangsched.core.effects import BindPod, Effect, EvictPod, MakeGroup, PatchStatus
+from gangsched.core.events import BindRefused, Event, GroupNotMade, PodEvicted, Refused, StatusRefused
+from gangsched.core.gang import BindState, Gang
+from gangsched.core.machine import Machine
+from gangsched.core.model import (
+    Declaration,
+    GroupKey,
+    GroupSpec,
+    OnDegraded,
+    Owner,
+    Pod,
+    PodPhase,
+    Role,
+    TimeoutPolicy,
+    Topology,
+)
+from gangsched.core.policy import Policy
+from gangsched.core.states import Phase
+from gangsched.kube.dialects.table import DEFAULT
+from tests.builders import group, node, pod, shape
+from tests.harness import Harness
+
+POLICY = Policy(default_max_schedule_time_s=20.0)
+GROUPS = ("a", "b")
+"""Groups with a PodGroup of their users."""
+SPARK = "s"
+"""A Spark application: what its driver says makes the PodGroup."""
+SET = Owner("StatefulSet", "s", "set", "apps")
+EXECUTORS = 2
+
+
+class Watched(Harness):
+    """Looks at every step at the places that are held, and lets evicted pods go after a second."""
+
+    def __init__(self, policy: Policy, *, seed: int | None) -> None:
+        super().__init__(policy, seed=seed)
+        self.partial: dict[GroupKey, float] = {}
+
+    def _hand_over(self, events: list[Event]) -> list[Effect]:
+        effects = super()._hand_over(events)
+        for key, gang in self.machine.gangs.items():
+            self.check_places(gang)
+            if self.is_partial(gang):
+                since = self.partial.setdefault(key, self.now)
+                assert self.now - since <= POLICY.repair_deadline_s, f"{key} has been bound in part for too long"
+            else:
+                self.partial.pop(key, None)
+        held = {binding.pod.uid for gang in self.machine.gangs.values() for binding in gang.vacant()}
+        assert held == {uid for uid, found in self.machine.cluster.pods.items() if not found.name}
+        return effects
+
+    def check_places(self, gang: Gang) -> None:
+        """Places are held beside a live member only, and only while their time runs."""
+        if not gang.vacant():
+            return
+        assert gang.live(), f"{gang.key} holds places for nobody"
+        run = gang.run
+        sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
+        assert run.clock_start, f"{gang.key} holds places for ever"
+        assert sent or self.now < run.clock_start + POLICY.default_max_schedule_time_s + 1, (
+            "a place has outlived its time"
+        )
+
+    def is_partial(self, gang: Gang) -> bool:
+        """Whether some of a quorum are bound, and the rest neither is nor has places (rule 1).
+
+        Members that nothing would make again are left where they are.
+        """
+        if gang.run.scheduled_at or gang.run.ended or gang.transaction is None:
+            return False
+        begun = gang.begun()
+        bound = [found for found in gang.live() if found.node]
+        if any(found.owner is None for found in bound):
+            return False
+        reserved = len(gang.flying())
+        done = sum(uid in gang.transaction.pods for uid in gang.run.succeeded)
+        return any(found.uid in begun for found in bound) and len(bound) + reserved + done < gang.transaction.minimum
+
+    def excuse(self) -> None:
+        """Count anew: something keeps the machine from knowing or doing what it must."""
+        self.partial = dict.fromkeys(self.partial, self.now)
+
+    def _answer_eviction(self, effect: EvictPod) -> PodEvicted:
+        self.after(1.0, lambda: self._end(effect.uid))
+        return super()._answer_eviction(effect)
+
+    def _end(self, uid: str) -> None:
+        found = self.pods.get(uid)
+        if found is not None:
+            self.delete(f"default/{found.name}")
+
+    def restart(self) -> None:
+        self.excuse()
+        super().restart()
+
+
+class Places(RuleBasedStateMachine):
+    """Users who write templates and make members now or later, and what may happen to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+        self.refusals = {"bind": 0, "status": 0, "making": 0}
+        self.why = Refused.UNAVAILABLE
+        self.lost = 0
+
+    @initialize(seed=st.none() | st.integers(0, 2**16), cpus=st.lists(st.integers(3, 6), min_size=1, max_size=3))
+    def begin(self, seed, cpus):
+        self.harness = Watched(POLICY, seed=seed)
+        self.harness.refuse_bind = self.refuse_bind
+        self.harness.refuse_status = self.refuse_status
+        self.harness.refuse_making = self.refuse_making
+        self.harness.lose_answer = self.lose_answer
+        for cpu in cpus:
+            self.add_node(cpu)
+        self.harness.settle()
+
+    def refuse_bind(self, effect: BindPod) -> BindRefused | None:
+        return BindRefused(effect.uid, effect.node, self.why, "no") if self.refuses("bind") else None
+
+    def refuse_status(self, effect: PatchStatus) -> StatusRefused | None:
+        return StatusRefused(effect.key, stale=self.refusals["status"] % 2 == 0) if self.refuses("status") else None
+
+    def refuse_making(self, effect: MakeGroup) -> GroupNotMade | None:
+        return GroupNotMade(effect.key, "no") if self.refuses("making") else None
+
+    def refuses(self, kind: str) -> bool:
+        self.refusals[kind] -= 1
+        return self.refusals[kind] >= 0
+
+    def lose_answer(self, _: BindPod) -> bool:
+        self.lost -= 1
+        return self.lost >= 0
+
+    def name(self) -> str:
+        self.number += 1
+        return f"x{self.number}"
+
+    def some(self, which: int, *, bound: bool | None = None) -> Pod | None:
+        found = [
+            found for found in self.harness.pods.values() if not found.terminal and bound in (None, bool(found.node))
+        ]
+        return found[which % len(found)] if found else None
+
+    # Users
+
+    @rule(
+        name=st.sampled_from(GROUPS),
+        workers=st.integers(0, 3),
+        more=st.integers(0, 2),
+        cpu=st.integers(1, 2),
+        policy=st.sampled_from((TimeoutPolicy.RETRY, TimeoutPolicy.RETRY, TimeoutPolicy.FAIL)),
+        degraded=st.sampled_from((OnDegraded.REPAIR, OnDegraded.REPAIR, OnDegraded.RESTART, OnDegraded.IGNORE)),
+        strategy=st.sampled_from(("Pack", "Spread", "MinimalFragmentation")),
+        zone=st.sampled_from((None, None, Topology("zone"))),
+        driver=st.sampled_from((None, shape(1))),
+    )
+    def write_group(self, *, name, workers, more, cpu, policy, degraded, strategy, zone, driver):
+        roles = (
+            Role("driver", 1, template=driver),
+            Role("executor", workers, template=shape(cpu)),
+        )
+        spec = {
+            "min_member": 1 + workers + (0 if driver else more),
+            "roles": roles,
+            "timeout_policy": policy,
+            "on_degraded": degraded,
+            "strategy": strategy,
+            "topology": zone,
+        }
+        if GroupKey("default", name) in self.harness.groups:
+            self.harness.change_spec(f"default/{name}", **spec)
+        else:
+            self.harness.add(group(name, created=self.harness.now, uid=self.name(), **spec))
+
+    @rule(
+        name=st.sampled_from((*GROUPS, SPARK)),
+        workers=st.integers(1, 3),
+        owned=st.booleans(),
+        there=st.integers(0, 2),
+        seconds=st.sampled_from((0.0, 1.0, 19.0)),
+    )
+    def begin_app(self, name, workers, owned, there, seconds):
+        """A driver with room for its workers, of which some are there: much of what follows meets held places."""
+        self.add_node(6, "z")
+        if name != SPARK:
+            self.write_group(
+                name=name,
+                workers=workers,
+                more=0,
+                cpu=1,
+                policy=TimeoutPolicy.RETRY,
+                degraded=OnDegraded.REPAIR,
+                strategy="Pack",
+                zone=None,
+                driver=None,
+            )
+        self.harness.add(self.member(name, "driver", cpu=1, owner=SET if owned else None))
+        for _ in range(there):
+            self.harness.add(self.member(name, "executor", cpu=1))
+        self.wait(seconds)
+
+    @rule(name=st.sampled_from((*GROUPS, SPARK)))
+    def delete_group(self, name):
+        if GroupKey("default", name) in self.harness.groups:
+            self.harness.delete_group(f"default/{name}")
+
+    @rule(
+        name=st.sampled_from((*GROUPS, SPARK)),
+        role=st.sampled_from(("driver", "executor", "executor")),
+        count=st.integers(1, 3),
+        cpu=st.sampled_from((1, 1, 2, 3)),
+        gated=st.sampled_from((False, False, False, True)),
+    )
+    def add_members(self, name, role, count, cpu, gated):
+        for _ in range(1 if role == "driver" else count):
+            self.harness.add(self.member(name, role, cpu=cpu, gated=gated))
+
+    def member(self, name: str, role: str, *, cpu: int, gated: bool = False, owner: Owner | None = SET) -> Pod:
+        said = Declaration(name, role=role)
+        if name == SPARK:
+            wants = {"spark-executor-count": str(EXECUTORS), "spark-executor-cpu": "1", "spark-executor-mem": "0"}
+            labels = {"spark-role": role, "spark-app-id": name}
+            found = DEFAULT.declaration(labels, wants if role == "driver" else {})
+            assert found is not None
+            said = found
+        return pod(self.name(), declaration=said, cpu=cpu, gated=gated, owner=owner, created=self.harness.now)
+
+    @rule(count=st.integers(1, 4), priority=st.sampled_from((0, 100)))
+    def add_plain(self, count, priority):
+        for _ in range(count):
+            self.harness.add(pod(self.name(), group="", priority=priority, created=self.harness.now))
+
+    @rule(which=st.integers(0, 99), at_once=st.booleans())
+    def delete_pod(self, which, at_once):
+        found = self.some(which)
+        if found is not None and at_once:
+            self.harness.delete(f"default/{found.name}")
+        elif found is not None:
+            self.harness.add(replace(found, terminating=True))
+
+    @rule(
+        which=st.integers(0, 99), name=st.sampled_from(GROUPS), role=st.sampled_from(("driver", "executor", "", "odd"))
+    )
+    def relabel(self, which, name, role):
+        found = self.some(which)
+        if found is not None and found.declaration is not None:
+            self.harness.add(replace(found, declaration=Declaration(name, role=role)))
+
+    @rule(which=st.integers(0, 99))
+    def open_gate(self, which):
+        found = self.some(which, bound=False)
+        if found is not None:
+            self.harness.add(replace(found, gated=False))
+
+    @rule(which=st.integers(0, 99), phase=st.sampled_from((PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED)))
+    def run(self, which, phase):
+        found = self.some(which, bound=True)
+        if found is not None:
+            self.harness.add(replace(found, phase=phase))
+
+    # Nodes
+
+    @rule(cpu=st.integers(1, 6), zone=st.sampled_from(("", "z")))
+    def add_node(self, cpu, zone=""):
+        if len(self.harness.nodes) < 4:
+            self.harness.add(node(self.name(), cpu=cpu, labels={"zone": zone} if zone else {}))
+
+    @rule(which=st.integers(0, 9), how=st.sampled_from(("gone", "cordoned", "relabelled", "foreign pod")))
+    def worsen_node(self, which, how):
+        # Another scheduler that is quicker than the watch may fill a node too much, and nobody could help it.
+        self.harness.settle()
+        names = sorted(self.harness.nodes)
+        if not names:
+            return
+        old = self.harness.nodes[names[which % len(names)]]
+        if how == "gone":
+            self.harness.delete_node(old.name)
+        elif how == "cordoned":
+            self.harness.add(replace(old, unschedulable=not old.unschedulable))
+        elif how == "relabelled":
+            self.harness.add(replace(old, labels=(("zone", self.name()),)))
+        elif self.room(old.name) > 0:
+            self.harness.add(pod(self.name(), group="", cpu=1, scheduler="other", node=old.name))
+        self.harness.settle()
+
+    def room(self, name: str) -> int:
+        """CPUs that nothing has been bound or sent to."""
+        on_their_way = [
+            binding.pod
+            for gang in self.harness.machine.gangs.values()
+            for binding in gang.bindings.values()
+            if binding.node == name and not binding.vacant
+        ]
+        there = {found.uid: found for found in self.harness.pods.values() if found.node == name and not found.terminal}
+        there |= {found.uid: found for found in on_their_way}
+        asked = sum(dict(found.shape.requests).get("cpu", 0) for found in there.values())
+        return (dict(self.harness.nodes[name].allocatable)["cpu"] - asked) // 1000
+
+    # The API server and the process
+
+    @rule(
+        kind=st.sampled_from(("bind", "bind", "status", "making")),
+        times=st.integers(1, 6),
+        why=st.sampled_from((Refused.UNAVAILABLE, Refused.FORBIDDEN)),
+    )
+    def refuse(self, kind, times, why):
+        self.refusals[kind], self.why = times, why
+
+    @rule(times=st.integers(1, 2))
+    def lose_answers(self, times):
+        self.lost = times
+
+    @rule(seconds=st.sampled_from((1.0, 25.0)))
+    def withhold(self, seconds):
+        self.harness.withhold = lambda _: True
+        self.harness.wait(seconds)
+        self.harness.withhold = lambda _: False
+        self.harness.excuse()
+        self.harness.send_withheld()
+
+    @rule()
+    def step(self):
+        self.harness.step()
+
+    @rule(seconds=st.sampled_from((0.0, 0.0, 1.0, 3.0, 15.0, 19.9, 31.0)))
+    def wait(self, seconds):
+        self.harness.wait(seconds)
+
+    @rule()
+    def restart(self):
+        self.harness.restart()
+
+    @invariant()
+    def the_state_is_sound(self):
+        if hasattr(self, "harness"):
+            assert self.harness.machine.validate() == []
+
+    def teardown(self) -> None:
+        if not hasattr(self, "harness"):
+            return
+        self.refusals = dict.fromkeys(self.refusals, 0)
+        self.lost = 0
+        harness = self.harness
+        harness.wait(100)
+        for _ in range(3):
+            harness.add(node(self.name(), cpu=64, labels={"zone": "z"}))
+        for key in [key for key, found in harness.groups.items() if not found.made]:
+            self.complete(key)
+        harness.wait(700)
+        for key in [key for key, found in harness.groups.items() if not found.made]:
+            gang = harness.machine.gangs[key]
+            assert gang.phase in (Phase.SCHEDULED, Phase.RUNNING), f"{key} has room and all members and is {gang.phase}"
+        for gang in harness.machine.gangs.values():
+            assert not gang.bindings, "a place or a binding never ended"
+        assert all(found.name for found in harness.machine.cluster.pods.values())
+        for found in harness.groups.values():
+            assert found.status.reservation is None
+        other = Machine(POLICY)
+        for events, now, effects in harness.history:
+            assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
+
+    def complete(self, key: GroupKey) -> None:
+        """Take away what is odd in a group, and make the members that it lacks."""
+        harness = self.harness
+        spec = harness.groups[key].spec
+        assert isinstance(spec, GroupSpec)
+        mine = [found for found in harness.pods.values() if found.declaration and found.declaration.group == key.name]
+        harness.delete(*(f"default/{found.name}" for found in mine))
+        harness.change_spec(str(key), on_degraded=OnDegraded.REPAIR, timeout_policy=TimeoutPolicy.RETRY, topology=None)
+        minima = Counter(role_minima(spec))
+        minima["executor"] += spec.minimum - minima.total()
+        for role, number in minima.items():
+            for _ in range(number):
+                harness.add(self.member(key.name, role, cpu=1))
+
+
+TestPlaces = Places.TestCase
+TestPlaces.settings = settings(
+    max_examples=200,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
