@@ -81,7 +81,9 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     there = [*(binding.pod for binding in gang.flying()), *eligible]
     to_come = []
     if hindrance is None and (there or census.bound) and (gang.undo is None or undo.may_plan(gang, now)):
-        to_come = places.to_come(gang, need, there, terms)
+        # Who fits no place keeps none from being held: it may fit nowhere.
+        fitting = [pod for pod in there if pod.uid not in gang.mismatched] if gang.mismatched else there
+        to_come = places.to_come(gang, need, fitting, terms)
     complete = (hindrance is None or _finishes(gang, hindrance)) and _complete(gang, need, [*there, *to_come])
     _unpark_if_changed(gang, census, terms, hindrance)
     timed_out = keep_clock(

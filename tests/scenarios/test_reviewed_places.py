@@ -268,3 +268,18 @@ def test_a_restart_holds_no_place_again_whose_time_is_over():
     harness.delete("default/worker-4")
     harness.wait(1)
     assert len(harness.gang("default/a").vacant()) == 1, "the group has been whole in between"
+
+
+def test_a_lost_place_is_held_elsewhere_though_a_member_that_fits_nowhere_waits():
+    """Four places are held, a worker comes that is too large for every node, and a node with places is exchanged."""
+    harness = holding()
+    harness.add(pod("giant", role="worker", cpu=64, owner=SET))
+    harness.wait(3)
+    harness.delete_node("n2" if harness.pod("default/driver").node == "n1" else "n1")
+    harness.add(node("n3", cpu=4))
+    harness.wait(40)
+    assert not harness.evicted
+    assert len(harness.gang("default/a").vacant()) == 4
+    harness.add(*workers(4))
+    harness.settle()
+    assert harness.status("default/a").phase == "Scheduled"
