@@ -184,7 +184,7 @@ class Teller:
         if refused and gang.refusal is None:
             return []
         before, told.event = told.event, reason
-        if refused and before == Reason.TIMED_OUT:
+        if (refused or reason is Reason.NOT_ITS_TURN) and before == Reason.TIMED_OUT:
             return []
         members = refused_reason(gang.refusal) if refused and gang.refusal is not None else reason
         if gang.group is None and not before and _heard(assessment, members):

@@ -22,7 +22,7 @@ POOL = {"resource_channel": "batch"}
 IN_TURN = Policy(turns=TurnRules(groups=frozenset({"batch"})))
 
 
-def app(**spec: object) -> Group:
+def app(**spec: Any) -> Group:
     """A driver and four workers of 2 CPU each."""
     roles = (Role("driver", 1), Role("worker", 4, template=shape(2)))
     return group("a", min_member=5, roles=roles, max_schedule_time_s=TIME_S, **spec)
@@ -32,7 +32,7 @@ def workers(count: int, *, first: int = 0) -> list[Pod]:
     return [pod(f"worker-{number}", role="worker", cpu=2, owner=SET) for number in range(first, first + count)]
 
 
-def holding(owner: Owner | None = SET, **spec: object) -> Harness:
+def holding(owner: Owner | None = SET, **spec: Any) -> Harness:
     """The app with its driver bound and all four places held."""
     harness = Harness()
     harness.add(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=owner))
@@ -283,3 +283,16 @@ def test_a_lost_place_is_held_elsewhere_though_a_member_that_fits_nowhere_waits(
     harness.add(*workers(4))
     harness.settle()
     assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_a_group_that_times_out_again_and_again_behind_another_says_once_that_it_is_not_its_turn():
+    """Two groups of one line wait for ever with short clocks; each time-out is told, what led to it only once."""
+    harness = Harness(IN_TURN)
+    harness.now += 100
+    harness.add(node("n1", cpu=4, labels=POOL), pod("old", group="", cpu=3, node="n1"))
+    for name, minimum in (("a", 2), ("b", 1)):
+        harness.add(group(name, min_member=minimum, created=float(minimum == 1), max_schedule_time_s=20.0))
+        harness.add(*pods(name, minimum, node_selector=POOL))
+    harness.wait(1000)
+    assert len(harness.events("Unschedulable")) == 1
+    assert [event.name for event in harness.events("NotItsTurn")] == ["b"]
