@@ -3,10 +3,12 @@
 `audit` reads nodes, pods, PodGroups and PodDisruptionBudgets as they were listed and gives one sentence for each thing
 that is wrong. It checks that
 
-- no group is bound in part, unless it was whole before or its PodGroup is shown as Degraded for a reason of rule 1;
+- no group is bound in part, unless it was whole before or its PodGroup is shown as Degraded for a reason of rule 1, or
+  has templates and says that the others did not come in time (rule 11), or what is bound stayed after the PodGroup was
+  deleted (rule 10);
 - every PodGroup has a status whose phase and counts are those of its pods, and a reason;
 - nothing waits that would fit into what is free: quorums, repairs, further members and plain pods are put to
-  `gangsched.core.placement.place` on a cluster built from the lists;
+  `gangsched.core.placement.place` on a cluster built from the lists, with what stands for members to come;
 - what is on a node fits it, as a kubelet would have insisted;
 - nothing is left on its way: no phase Binding or Reserved, no reservation.
 
@@ -18,7 +20,7 @@ refuses by name, and one under Restart that is short (rule 13 evicts the rest of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -30,27 +32,27 @@ from gangsched.core.placement import Ask, Placement, place
 from gangsched.core.snapshot import Snapshot
 from gangsched.core.strategies import PACK, STRATEGIES
 from gangsched.kube import convert, wire
+from tests.faults.demands import Demand, demand_of, ran_out
 from tests.faults.objects import (
     EXCUSED,
+    GROUP_LABEL,
+    ROLE_LABEL,
     Json,
     Key,
     allocatable_of,
     begun,
     condition,
-    declared_minimum,
     degraded,
     ended,
     excess,
     group_of,
     key_of,
     live,
-    minimum_of,
     node_of,
     ours,
     phase_of,
     recreated,
     requests_of,
-    role_minima,
     role_of,
     uid_of,
 )
@@ -68,7 +70,10 @@ class Lists:
 
 @dataclass(frozen=True, kw_only=True)
 class _View:
-    """A group by what its objects say. `minimum` is None where nobody declares one."""
+    """A group by what its objects say. `demand` is None where nobody declares one.
+
+    `late`: it was never whole, and what is bound may stay although others did not come in time.
+    """
 
     key: Key
     group: Json | None
@@ -76,8 +81,9 @@ class _View:
     bound: Sequence[Json]
     waiting: Sequence[Json]
     succeeded: int
-    minimum: int | None
+    demand: Demand | None
     was_whole: bool
+    late: bool
 
     @property
     def scheduled(self) -> bool:
@@ -89,7 +95,17 @@ class _View:
     def satisfied(self) -> int:
         """The minimum that was last satisfied."""
         said = self.group.get("status", {}).get("minimum", 0) if self.group is not None else 0
-        return int(said) or self.minimum or 0
+        return int(said) or self.minimum
+
+    @property
+    def minimum(self) -> int:
+        """The minimum in force; 0 where nobody declares one."""
+        return self.demand.minimum if self.demand is not None else 0
+
+    @property
+    def roles(self) -> Mapping[str, int]:
+        """The roles' minima that are not 0."""
+        return self.demand.roles if self.demand is not None else {}
 
     @property
     def there(self) -> int:
@@ -97,12 +113,15 @@ class _View:
         return len(self.bound) + (self.succeeded if self.scheduled else 0)
 
 
-def audit(lists: Lists, *, was_whole: Callable[[Key], bool]) -> list[str]:
-    """What is wrong; `was_whole` says whether a group had its minimum bound in its present run."""
+def audit(lists: Lists, *, was_whole: Callable[[Key], bool], stayed: Container[str] = ()) -> list[str]:
+    """What is wrong; `was_whole` says whether a group had its minimum bound in its present run.
+
+    `stayed` are pods, by UID, that were bound when their PodGroup was deleted.
+    """
     views = list(_views(lists, was_whole))
     found = [*_overfull(lists)]
     for view in views:
-        found += _partial(view)
+        found += _partial(view, stayed)
         found += _untold(view)
     return [*found, *_stuck(lists, views)]
 
@@ -126,22 +145,21 @@ def _views(lists: Lists, was_whole: Callable[[Key], bool]) -> Iterator[_View]:
             succeeded=int(group.get("status", {}).get("succeeded", 0))
             if group is not None
             else sum(phase_of(pod) == "Succeeded" for pod in pods),
-            minimum=minimum_of(group) if group is not None else declared_minimum(alive),
+            demand=demand_of(group, alive),
             was_whole=was_whole(key),
+            late=ran_out(group),
         )
 
 
 # Rule 1
 
 
-def _partial(view: _View) -> Iterator[str]:
-    if view.minimum is None or view.scheduled or view.was_whole:
+def _partial(view: _View, stayed: Container[str]) -> Iterator[str]:
+    if view.demand is None or view.scheduled or view.was_whole or view.late:
         return
-    if not any(begun(pod, view.group) for pod in view.bound):
+    if not any(begun(pod, view.group) and uid_of(pod) not in stayed for pod in view.bound):
         return
-    roles = Counter(map(role_of, view.bound))
-    short_roles = [role for role, need in _role_minima(view).items() if roles[role] < need]
-    if len(view.bound) >= view.minimum and not short_roles:
+    if view.demand.met_by(Counter(map(role_of, view.bound))):
         return
     said = degraded(view.group)
     what = f"{view.key} has {len(view.bound)} of {view.minimum} bound and was never whole"
@@ -150,10 +168,6 @@ def _partial(view: _View) -> Iterator[str]:
             yield f"{what}, and is not shown as Degraded"
     elif said not in EXCUSED:
         yield f"{what}; it is shown as Degraded for {said}, which is no exception of rule 1"
-
-
-def _role_minima(view: _View) -> Mapping[str, int]:
-    return role_minima(view.group) if view.group is not None else {}
 
 
 # Status
@@ -184,16 +198,17 @@ def _untold(view: _View) -> Iterator[str]:
 
 
 def _phases(view: _View) -> set[str]:
-    minimum = view.minimum or 0
     if not view.live:
         return {"Pending", "Succeeded", "Failed"}
     if view.scheduled:
-        roles_short = degraded(view.group) and bool(_role_minima(view))
+        roles_short = degraded(view.group) and bool(view.roles)
         return {"Degraded"} if view.there < view.satisfied or roles_short else {"Scheduled", "Running"}
+    if view.late:
+        return {"Degraded", "Failed"}
     if view.bound:
         # An exception of rule 1, or one that `_partial` tells of.
         return {"Pending", "Queued", "TimedOut", "Degraded"}
-    if len(view.live) < minimum:
+    if len(view.live) + _to_come(view).total() < view.minimum:
         return {"Pending"}
     return {"Pending", "Queued", "TimedOut", "Failed"}
 
@@ -243,9 +258,9 @@ def _said(view: _View) -> str:
 
 def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Ask]]:
     """What the group could still want: one ask for each thing that is to be bound together."""
-    if view.minimum is None or not view.waiting or _kept_waiting(view):
+    if view.demand is None or _kept_waiting(view):
         return
-    waiting = [pods[uid_of(pod)] for pod in view.waiting]
+    waiting = [pods[uid_of(pod)] for pod in view.waiting] + _stand_ins(view)
     strategy = PACK
     if view.group is not None:
         strategy = STRATEGIES[view.group["spec"].get("placement", {}).get("strategy", "Pack")]
@@ -253,12 +268,12 @@ def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Ask]]:
     needs = _role_needs(view)
     missing = max(view.minimum - view.there, sum(needs.values()))
     raised = view.scheduled and view.minimum > view.satisfied
-    together = not view.scheduled or (raised and view.there >= view.satisfied)
+    together = not (view.scheduled or view.late) or (raised and view.there >= view.satisfied)
     if missing > 0 and together:
-        roles = Counter(map(role_of, view.waiting))
+        roles = Counter(map(role_of, view.waiting)) + _to_come(view)
         if len(waiting) >= missing and all(roles[role] >= need for role, need in needs.items()):
             ask = Ask(members=waiting, need=missing, role_needs=needs, strategy=strategy, own=own)
-            yield f"its quorum, {missing} of {len(waiting)} waiting members,", ask
+            yield f"its quorum, {missing} of {len(waiting)} members that wait or are to come,", ask
         return
     short = view.scheduled and view.there < view.satisfied
     if short and view.group is not None and view.group["spec"].get("onDegraded") == "Restart":
@@ -268,11 +283,33 @@ def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Ask]]:
         yield f"its waiting member {pod['metadata']['name']}", ask
 
 
+def _to_come(view: _View) -> Counter[str]:
+    """Members of a group that was never whole for which places are to be held, by role."""
+    if view.demand is None or view.scheduled or view.late or not view.live:
+        return Counter()
+    return view.demand.to_come(view.live)
+
+
+def _stand_ins(view: _View) -> list[Pod]:
+    found = []
+    for role, number in _to_come(view).items():
+        requests = view.demand.templates[role] if view.demand is not None else {}
+        for at in range(number):
+            name = f"{view.key.name}-{role}-to-come-{at}"
+            labels = {GROUP_LABEL: view.key.name, ROLE_LABEL: role}
+            meta = {"name": name, "namespace": view.key.namespace, "uid": name, "labels": labels}
+            containers = [{"name": "main", "resources": {"requests": requests}}]
+            found.append(
+                convert.pod(_POD.decode(msgspec.json.encode({"metadata": meta, "spec": {"containers": containers}})))
+            )
+    return found
+
+
 def _kept_waiting(view: _View) -> bool:
     """Whether the group is rightly not tried."""
     if view.group is None:
         # Where all bound members have ended, nothing tells a new leader that they were of the run of those who wait.
-        return not view.bound and len(view.live) < (view.minimum or 0)
+        return not view.bound and len(view.live) + _to_come(view).total() < view.minimum
     if group_from_object(view.group).error:
         return True
     final = view.group["spec"].get("timeoutPolicy") == "Fail" and _failed_by_clock(view.group)
@@ -287,7 +324,7 @@ def _failed_by_clock(group: Json) -> bool:
 
 def _role_needs(view: _View) -> dict[str, int]:
     there = Counter(map(role_of, view.bound))
-    return {role: need - there[role] for role, need in _role_minima(view).items() if need > there[role]}
+    return {role: need - there[role] for role, need in view.roles.items() if need > there[role]}
 
 
 def _within_maximum(view: _View) -> Iterator[Json]:

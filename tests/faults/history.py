@@ -8,7 +8,12 @@ How long a group is partial counts from the moment the watch shows the first of 
 the minimum bound or none, by `CountedClock`, which stands still while no leader runs or the API server does not answer.
 A group is partial until it was whole once in its run; what it loses later is Degraded and not counted here. Nor are the
 exceptions of rule 1 while they are shown; a group without a PodGroup has nothing to show them by, so that there bound
-members that nothing would recreate are enough.
+members that nothing would recreate are enough. Bound members whose PodGroup was deleted stay (rule 10) and are no part
+of a quorum any more.
+
+Of a group with templates the places that its status holds count beside the bound members, and once it shows that the
+others have not come in time the bound ones may stay (rule 11). How long places are held though no member lives is
+measured in the same way (`deserted`, rule 12).
 """
 
 from __future__ import annotations
@@ -20,24 +25,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.api.times import parse_time
+from tests.faults.demands import Demand, demand_of, made, ran_out, reserved, templated, vacant
 from tests.faults.objects import (
     EXCUSED,
     Json,
     Key,
     begun,
-    declared_minimum,
     degraded,
     ended,
     group_of,
     key_of,
     live,
-    minimum_of,
     node_of,
     ours,
     phase_of,
     recreated,
     requests_of,
-    role_minima,
     role_of,
     uid_of,
 )
@@ -103,18 +106,35 @@ class Episode:
 
 
 @dataclass(kw_only=True)
+class Desertion:
+    """A stretch of time in which `places` were held for a group without a live member, in counted seconds."""
+
+    key: Key
+    began: float
+    places: int
+    seconds: float = 0.0
+    open: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.key} had {self.places} places held for {self.seconds:.1f} s though none of its members lived"
+
+
+@dataclass(kw_only=True)
 class _Run:
     group_uid: str
     began: float
     past: frozenset[str]
     whole: bool = False
     partial_at: float = 0.0
-    demands: list[tuple[float, int, dict[str, int]]] = field(default_factory=list)
+    demands: list[tuple[float, Demand]] = field(default_factory=list)
     episode: Episode | None = None
 
 
 class History:
-    """The latest form of every object, and what has happened to them. Safe to use from several threads."""
+    """The latest form of every object, and what has happened to them. Safe to use from several threads.
+
+    `stayed` are pods, by UID, that were bound when the PodGroup that they named was deleted.
+    """
 
     def __init__(
         self,
@@ -129,6 +149,10 @@ class History:
         self.groups: dict[Key, Json] = {}
         self.bindings: list[Bound] = []
         self.episodes: list[Episode] = []
+        self.desertions: list[Desertion] = []
+        self.stayed: set[str] = set()
+        self.groups_with_places: set[Key] = set()
+        self.groups_ran_out: set[Key] = set()
         self.groups_seen: set[Key] = set()
         self.allocatables: dict[str, Json] = {}
         self.gaps = 0
@@ -205,6 +229,10 @@ class History:
         """A PodGroup exists in this form."""
         with self.lock:
             self.groups[key_of(group)] = group
+            if vacant(group):
+                self.groups_with_places.add(key_of(group))
+            if ran_out(group):
+                self.groups_ran_out.add(key_of(group))
             self._judge(key_of(group))
             self.changed_at = self._wall()
 
@@ -212,6 +240,8 @@ class History:
         """A PodGroup exists no longer."""
         with self.lock:
             self.groups.pop(key_of(group), None)
+            members = self._members.get(key_of(group), ())
+            self.stayed |= {uid for uid in members if node_of(self.pods[uid])}
             self._judge(key_of(group))
             self.changed_at = self._wall()
 
@@ -229,6 +259,14 @@ class History:
                 if episode.open:
                     episode.seconds = self._clock.now() - episode.began
             return sorted(self.episodes, key=lambda episode: -episode.seconds)
+
+    def deserted(self) -> list[Desertion]:
+        """Every stretch in which places were held for nobody, those of this moment included; the longest first."""
+        with self.lock:
+            for desertion in self.desertions:
+                if desertion.open:
+                    desertion.seconds = self._clock.now() - desertion.began
+            return sorted(self.desertions, key=lambda desertion: -desertion.seconds)
 
     # Inside
 
@@ -263,50 +301,62 @@ class History:
         group = self.groups.get(key)
         pods = [self.pods[uid] for uid in self._members.get(key, ())]
         alive = [pod for pod in pods if live(pod)]
+        self._judge_desertion(key, 0 if alive else vacant(group))
         group_uid = uid_of(group) if group is not None else ""
         run = self._runs.get(key)
+        if run is not None and not run.group_uid and group is not None and made(group):
+            # The group has one from now on to remember its places in; it goes on as it was.
+            run.group_uid = group_uid
         if run is not None and (not alive or run.group_uid != group_uid):
             self._close(run)
             del self._runs[key]
             run = None
-        minimum = minimum_of(group) if group is not None else declared_minimum(alive)
-        if not alive or minimum is None:
+        demand = demand_of(group, alive)
+        if not alive or demand is None:
             if run is not None:
                 self._close(run)
             return
         if run is None:
             past = frozenset(uid_of(pod) for pod in pods if ended(pod))
             run = self._runs[key] = _Run(group_uid=group_uid, began=self._wall(), past=past)
-        self._judge_run(run, key, group, pods, minimum)
+        self._judge_run(run, key, group, pods, demand)
 
-    def _judge_run(self, run: _Run, key: Key, group: Json | None, pods: Sequence[Json], minimum: int) -> None:
+    def _judge_run(self, run: _Run, key: Key, group: Json | None, pods: Sequence[Json], demand: Demand) -> None:
         now = self._wall()
-        demand = (minimum, role_minima(group) if group is not None else {})
-        if not run.demands or run.demands[-1][1:] != demand:
-            run.demands.append((now, *demand))
+        if not run.demands or run.demands[-1][1] != demand:
+            run.demands.append((now, demand))
         bound = [pod for pod in pods if live(pod) and node_of(pod)]
         done = [pod for pod in pods if phase_of(pod) == "Succeeded" and uid_of(pod) not in run.past]
-        run.whole = run.whole or _said_scheduled(group, run) or self._enough(run, [*bound, *done], now)
-        of_a_quorum = any(begun(pod, group) for pod in bound)
+        there = Counter(map(role_of, [*bound, *done]))
+        run.whole = run.whole or _said_scheduled(group, run) or self._enough(run, there, now)
+        covered = templated(group) and self._enough(run, there + reserved(group, bound), now)
+        of_a_quorum = any(begun(pod, group) and uid_of(pod) not in self.stayed for pod in bound)
         left = degraded(group) in EXCUSED or (group is None and not any(map(recreated, bound)))
-        if run.whole or not of_a_quorum or left:
+        if run.whole or covered or not of_a_quorum or left or ran_out(group):
             self._close(run)
             return
         if run.episode is None:
             run.partial_at = now
-            run.episode = Episode(key=key, began=self._clock.now(), minimum=minimum, most=0)
+            run.episode = Episode(key=key, began=self._clock.now(), minimum=demand.minimum, most=0)
             self.episodes.append(run.episode)
         run.episode.most = max(run.episode.most, len(bound))
 
-    def _enough(self, run: _Run, pods: Sequence[Json], now: float) -> bool:
+    def _judge_desertion(self, key: Key, places: int) -> None:
+        desertion = next((each for each in self.desertions if each.open and each.key == key), None)
+        if desertion is None and places:
+            self.desertions.append(Desertion(key=key, began=self._clock.now(), places=places))
+        elif desertion is not None and not places:
+            desertion.seconds = self._clock.now() - desertion.began
+            desertion.open = False
+
+    def _enough(self, run: _Run, roles: Counter[str], now: float) -> bool:
         """Whether these are a quorum under a minimum that is in force or was lately."""
-        roles = Counter(map(role_of, pods))
         until = now
         oldest = (now if run.episode is None else run.partial_at) - _MINIMUM_HOLDS_S
-        for since, minimum, role_needs in reversed(run.demands):
+        for since, demand in reversed(run.demands):
             if until < oldest:
                 break
-            if len(pods) >= minimum and all(roles[role] >= need for role, need in role_needs.items()):
+            if demand.met_by(roles):
                 return True
             until = since
         return False

@@ -48,6 +48,22 @@ def members(group: str, *nodes: str, **fields: Any) -> list[Json]:
     return [a_pod(f"{group}-{number}", group, node=node, **fields) for number, node in enumerate(nodes)]
 
 
+def a_driver(app: str, *, executors: int, **fields: Any) -> Json:
+    """A Spark driver of 1 CPU that wants so many executors of 1 CPU and 1Gi."""
+    found = a_pod(f"{app}-driver", **({"meta": {}} | fields))
+    found["metadata"]["labels"] |= {"spark-app-id": app, "spark-role": "driver"}
+    said = {"spark-executor-count": str(executors), "spark-executor-cpu": "1", "spark-executor-mem": "1Gi"}
+    found["metadata"]["annotations"] |= said
+    return found
+
+
+def an_executor(app: str, number: int, **fields: Any) -> Json:
+    """An executor of 1 CPU, which its driver has made."""
+    found = a_pod(f"{app}-exec-{number}", **fields)
+    found["metadata"]["labels"] |= {"spark-app-id": app, "spark-role": "executor"}
+    return found
+
+
 def a_group(name: str, *, min_member: int, degraded: str = "", uid: str = "", **fields: Any) -> Json:
     """A PodGroup; status fields are given as such (`phase="Running"`), those of the spec in `spec`.
 

@@ -17,6 +17,8 @@ Json = dict[str, Any]
 OURS = "gangsched"
 GROUP_LABEL = "gangsched.io/pod-group"
 ROLE_LABEL = "gangsched.io/role"
+SPARK_APP_LABEL = "spark-app-id"
+SPARK_ROLE_LABEL = "spark-role"
 MINIMUM_ANNOTATION = "gangsched.io/min-member"
 ENDED = frozenset({"Succeeded", "Failed"})
 EXCUSED = frozenset({"PartlyBound", "EvictionRefused"})
@@ -39,8 +41,9 @@ def key_of(obj: Json) -> Key:
 
 
 def group_of(pod: Json) -> Key | None:
-    """The group that the pod names."""
-    name = pod["metadata"].get("labels", {}).get(GROUP_LABEL)
+    """The group that the pod names, by gangsched's label or as an application of Spark."""
+    labels = pod["metadata"].get("labels", {})
+    name = labels.get(GROUP_LABEL, labels.get(SPARK_APP_LABEL))
     return None if name is None else Key(pod["metadata"]["namespace"], name)
 
 
@@ -51,7 +54,8 @@ def uid_of(obj: Json) -> str:
 
 def role_of(pod: Json) -> str:
     """The role that the pod names; empty without one."""
-    return str(pod["metadata"].get("labels", {}).get(ROLE_LABEL, ""))
+    labels = pod["metadata"].get("labels", {})
+    return str(labels.get(ROLE_LABEL, labels.get(SPARK_ROLE_LABEL, "")))
 
 
 def node_of(pod: Json) -> str:
@@ -85,31 +89,12 @@ def recreated(pod: Json) -> bool:
     return any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences", []))
 
 
-def minimum_of(group: Json) -> int:
-    """A PodGroup's minimum: max(minMember, Σ roles' minima)."""
-    spec = group["spec"]
-    roles: int = sum(role.get("minMember", 0) for role in spec.get("roles", []))
-    return max(int(spec["minMember"]), roles)
-
-
 def begun(pod: Json, group: Json | None) -> bool:
     """Whether the pod was bound since its PodGroup exists: those that ran before are nobody's quorum (ADR 7)."""
     bound = condition(pod, "PodScheduled")
     if group is None or bound.get("status") != "True" or not bound.get("lastTransitionTime"):
         return True
     return str(bound["lastTransitionTime"]) >= str(group["metadata"].get("creationTimestamp", ""))
-
-
-def role_minima(group: Json) -> dict[str, int]:
-    """A PodGroup's minima by role, those that are not 0."""
-    roles = group["spec"].get("roles", [])
-    return {role["name"]: role["minMember"] for role in roles if role.get("minMember", 0)}
-
-
-def declared_minimum(pods: Iterable[Json]) -> int | None:
-    """The minimum that the pods' annotations declare; None if they do not or differ."""
-    said = {pod["metadata"].get("annotations", {}).get(MINIMUM_ANNOTATION) for pod in pods}
-    return int(next(iter(said))) if len(said) == 1 and None not in said else None
 
 
 def condition(obj: Json, type_: str) -> Json:

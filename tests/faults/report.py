@@ -14,6 +14,8 @@ class Report:
     seed: int
     seconds: float = 0.0
     groups: int = 0
+    groups_with_places: int = 0
+    groups_ran_out: int = 0
     pods_bound: int = 0
     bindings: int = 0
     evictions: int = 0
@@ -30,6 +32,7 @@ class Report:
     slowest_rest_s: float = 0.0
     longest_partial_s: float = 0.0
     longest_partial: str = "no group was ever partial"
+    longest_held_for_nobody_s: float = 0.0
     replayed_turns: int = 0
     violations: list[str] = field(default_factory=list)
 

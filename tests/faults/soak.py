@@ -48,6 +48,8 @@ NODES = 8
 REPAIR_DEADLINE_S = 10.0
 SLACK_S = 5.0
 """Beyond the repair deadline, for requests that fail and are sent again, and for the watch that tells us."""
+HELD_FOR_NOBODY_S = 8.0
+"""Places go at once with the last member; this is for a status that fails to be written and is written again."""
 RENEW_S = 5.0
 CONFIG = {
     "repairDeadline": f"{REPAIR_DEADLINE_S:g}s",
@@ -166,7 +168,7 @@ class Soak:
         self.report.quiet_periods += 1
         self.report.slowest_rest_s = max(self.report.slowest_rest_s, rest_s)
         self.report.violations += [f"at rest after {rest_s:.0f} s of quiet: {what}" for what in found]
-        self.report.violations += self._too_long_partial()
+        self.report.violations += self._too_long_partial() + self._held_too_long_for_nobody()
         self._say(f"quiet for {rest_s:.0f} s: {'; '.join(self.report.violations) or 'all rules hold'}")
 
     def _look(self) -> list[str]:
@@ -182,7 +184,9 @@ class Soak:
             )
         except _OTHER_FAILURES as error:
             return [*waits, f"the API server does not answer: {error}"]
-        return waits + audit(lists, was_whole=self._history.was_whole)
+        with self._history.lock:
+            stayed = frozenset(self._history.stayed)
+        return waits + audit(lists, was_whole=self._history.was_whole, stayed=stayed)
 
     def _list(self, path: str) -> list[dict[str, object]]:
         items: list[dict[str, object]] = self._control_plane.api.get(path)["items"] or []
@@ -194,6 +198,13 @@ class Soak:
             f"longer than the repair deadline of {REPAIR_DEADLINE_S:g} s and {SLACK_S:g} s of slack: {episode}"
             for episode in self._history.partial()
             if episode.seconds > limit_s
+        ]
+
+    def _held_too_long_for_nobody(self) -> list[str]:
+        return [
+            f"longer than {HELD_FOR_NOBODY_S:g} s: {desertion}"
+            for desertion in self._history.deserted()
+            if desertion.seconds > HELD_FOR_NOBODY_S
         ]
 
     # The end
@@ -223,8 +234,12 @@ class Soak:
         longest = next(iter(history.partial()), None)
         if longest is not None:
             report.longest_partial_s, report.longest_partial = longest.seconds, str(longest)
+        held = next(iter(history.deserted()), None)
+        report.longest_held_for_nobody_s = held.seconds if held is not None else 0.0
         with history.lock:
             report.groups = len(history.groups_seen)
+            report.groups_with_places = len(history.groups_with_places)
+            report.groups_ran_out = len(history.groups_ran_out)
             report.pods_bound = sum(bound.ours for bound in history.bindings)
         report.bindings = requests.bound.total()
         report.evictions = requests.evicted.total()

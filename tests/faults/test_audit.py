@@ -7,15 +7,36 @@ from typing import Any
 import pytest
 
 from tests.faults.audit import Lists, audit
-from tests.faults.manifests import CREATED, OWNED, a_group, a_node, a_pod, members
+from tests.faults.manifests import CREATED, OWNED, a_driver, a_group, a_node, a_pod, an_executor, members
 from tests.faults.objects import Json, Key
 
 BARE: Json = {}
 
 
-def found(*, nodes=None, pods=(), groups=(), whole=()) -> list[str]:
+TEMPLATE: Json = {"requests": {"cpu": "1"}}
+ROLES: list[Json] = [{"name": "chief", "minMember": 1}, {"name": "worker", "minMember": 2, "template": TEMPLATE}]
+LARGE: list[Json] = [ROLES[0], ROLES[1] | {"template": {"requests": {"cpu": "3"}}}]
+
+
+def found(*, nodes=None, pods=(), groups=(), whole=(), stayed=()) -> list[str]:
     lists = Lists(nodes=nodes if nodes is not None else [a_node()], pods=list(pods), groups=list(groups))
-    return audit(lists, was_whole=lambda key: key in {Key("default", name) for name in whole})
+    return audit(lists, was_whole=lambda key: key in {Key("default", name) for name in whole}, stayed=stayed)
+
+
+def late(*, phase: str = "Degraded", spec: Json | None = None, **fields: Any) -> Json:
+    """A group of which only the chief came in time."""
+    said: Json = {"members": 1, "bound": 1, "phase": phase, "minimum": 3, "reason": "MembersMissing"}
+    if phase == "Degraded":
+        said["degraded"] = "MembersMissing"
+    return a_group("a", min_member=3, spec={"roles": ROLES} | (spec or {}), **(said | fields))
+
+
+def chief(node: str = "n1") -> Json:
+    return a_pod("a-0", "a", node=node, role="chief")
+
+
+def worker(number: int, node: str = "", **fields: Any) -> Json:
+    return a_pod(f"a-{number}", "a", node=node, role="worker", **fields)
 
 
 def running(name: str, count: int, *, min_member: int, **fields: Any) -> Json:
@@ -104,6 +125,25 @@ def queued(name: str, count: int, *, min_member: int, **fields: Any) -> Json:
             ],
         },
         {"pods": [a_pod("alone", cpu="5")]},
+        # Complete with those to come, who are too large.
+        {
+            "pods": [chief("")],
+            "groups": [a_group("a", min_member=3, phase="Queued", members=1, spec={"roles": LARGE})],
+        },
+        # Those to come are not enough without a chief.
+        {
+            "pods": [worker(1)],
+            "groups": [a_group("a", min_member=3, phase="Pending", members=1, spec={"roles": ROLES})],
+        },
+        # They did not come in time: the chief may stay, and one that came too late is too large.
+        {"pods": [chief()], "groups": [late()]},
+        {"pods": [chief()], "groups": [late(phase="Failed", reason="GangFailed", spec={"timeoutPolicy": "Fail"})]},
+        {"pods": [chief(), worker(1, cpu="4")], "groups": [late(members=2)]},
+        # A driver whose executors are too large, and one whose executors are here.
+        {"pods": [a_driver("a", executors=4)]},
+        {"pods": [a_driver("a", executors=1, node="n1"), an_executor("a", 1, node="n1")], "whole": ["a"]},
+        # Executors without a driver: nobody says how many are enough.
+        {"pods": [an_executor("a", 1)]},
     ],
 )
 def test_a_world_at_rest_that_keeps_the_rules_passes(world) -> None:
@@ -175,15 +215,15 @@ def test_a_world_at_rest_that_keeps_the_rules_passes(world) -> None:
         ({"pods": [a_pod("x", node="n1", cpu="3"), a_pod("y", node="n1", cpu="2")]}, "carries more than it has: cpu"),
         (
             {"pods": members("a", "", "", ""), "groups": [queued("a", 3, min_member=3)]},
-            "its quorum, 3 of 3 waiting members, would fit",
+            "its quorum, 3 of 3 members that wait or are to come, would fit",
         ),
         (
             {"pods": members("a", *[""] * 3, meta=(OWNED | {"annotations": {"gangsched.io/min-member": "3"}}))},
-            "its quorum, 3 of 3 waiting members, would fit",
+            "its quorum, 3 of 3 members that wait or are to come, would fit",
         ),
         (
             {"pods": members("a", "", "", ""), "groups": [queued("a", 3, min_member=2, phase="TimedOut")]},
-            "its quorum, 2 of 3 waiting members, would fit",
+            "its quorum, 2 of 3 members that wait or are to come, would fit",
         ),
         (
             {
@@ -203,9 +243,39 @@ def test_a_world_at_rest_that_keeps_the_rules_passes(world) -> None:
                 "pods": members("a", "n1", "", ""),
                 "groups": [running("a", 3, min_member=3, bound=1, minimum=1)],
             },
-            "its quorum, 2 of 2 waiting members, would fit",
+            "its quorum, 2 of 2 members that wait or are to come, would fit",
         ),
         ({"pods": [a_pod("alone")]}, "default/alone: this pod waits and would fit"),
+        (
+            {
+                "pods": [chief("")],
+                "groups": [a_group("a", min_member=3, phase="Queued", members=1, spec={"roles": ROLES})],
+            },
+            "its quorum, 3 of 3 members that wait or are to come, would fit",
+        ),
+        (
+            {
+                "pods": [chief("")],
+                "groups": [a_group("a", min_member=6, phase="Scheduled", members=1, spec={"roles": ROLES})],
+            },
+            "told to be Scheduled",
+        ),
+        # What holds with a template holds for no other group, nor under another policy, nor once the spec asks anew.
+        ({"pods": [chief()], "groups": [late(spec={"roles": []})]}, "which is no exception of rule 1"),
+        (
+            {
+                "pods": [chief(), a_pod("x", node="n1", cpu="3")],
+                "groups": [a_group("a", min_member=3, phase="Queued", members=1, bound=1, spec={"roles": ROLES})],
+            },
+            "has 1 of 3 bound and was never whole, and is not shown as Degraded",
+        ),
+        ({"pods": [chief(), worker(1)], "groups": [late(members=2)]}, "its waiting member a-1 would fit"),
+        ({"pods": [chief()], "groups": [late(reservation={"placements": []} | {"expires": CREATED})]}, "a reservation"),
+        ({"pods": [a_driver("a", executors=3)]}, "its quorum, 4 of 4 members that wait or are to come, would fit"),
+        (
+            {"pods": [a_driver("a", executors=5, node="n1"), an_executor("a", 1, node="n1")]},
+            "has 2 of 6 bound and was never whole",
+        ),
     ],
 )
 def test_each_violation_is_found_and_nothing_else(world, told: str) -> None:
@@ -245,3 +315,23 @@ def test_a_group_without_a_podgroup_that_was_whole_may_have_lost_members() -> No
     meta = OWNED | {"annotations": {"gangsched.io/min-member": "2"}}
 
     assert found(pods=members("a", "n1", meta=meta), whole=["a"]) == []
+
+
+def test_members_whose_podgroup_was_deleted_may_stay() -> None:
+    pods = [a_driver("a", executors=5, node="n1"), an_executor("a", 1, node="n1")]
+
+    assert found(pods=pods, stayed={"uid-a-driver", "uid-a-exec-1"}) == []
+    assert len(found(pods=pods, stayed={"uid-a-driver"})) == 1
+
+
+def test_only_a_group_with_a_template_has_members_to_come() -> None:
+    plain = [ROLES[0], {"name": "worker", "minMember": 2}]
+
+    assert found(pods=[chief("")], groups=[queued("a", 1, min_member=3, phase="Pending", spec={"roles": plain})]) == []
+
+
+def test_a_group_that_is_to_retry_has_not_failed_though_members_did_not_come() -> None:
+    partly, phase = found(pods=[chief()], groups=[late(phase="Failed", reason="GangFailed", spec={"roles": LARGE})])
+
+    assert "is not shown as Degraded" in partly
+    assert "is told to be Failed" in phase

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.faults.history import CountedClock, Episode, History
-from tests.faults.manifests import CREATED, OWNED, a_group, a_pod, members
-from tests.faults.objects import Key
+from tests.faults.manifests import CREATED, OWNED, a_driver, a_group, a_pod, an_executor, members
+from tests.faults.objects import Json, Key
 
 START = 1_800_000_000.0
 
@@ -253,3 +255,184 @@ def test_an_episode_says_what_it_was() -> None:
     episode = Episode(key=Key("default", "a"), began=0.0, minimum=5, most=3, seconds=12.34)
 
     assert str(episode) == "default/a had at most 3 of 5 bound for 12.3 s and still is"
+
+
+TEMPLATED: Json = {
+    "roles": [{"name": "chief", "minMember": 1}, {"name": "worker", "template": {"requests": {"cpu": "1"}}}],
+    "maxScheduleTime": "5s",
+}
+
+
+def places(count: int, *pods: str, role: str = "worker") -> Json:
+    placement: Json = {"node": "n1", "role": role, "count": count, "requests": {"cpu": "1"}}
+    return {"reservation": {"expires": CREATED, "placements": [placement | ({"pods": [*pods]} if pods else {})]}}
+
+
+def chief() -> Json:
+    return a_pod("a-0", "a", node="n1", role="chief")
+
+
+def test_places_that_the_status_holds_count_beside_the_bound_members_of_a_group_with_a_template(
+    watched: Watched,
+) -> None:
+    watched.group(spec=TEMPLATED, **places(2))
+    watched.pod_seen(chief())
+    watched.wait(60)
+    assert watched.partial() == []
+    assert not watched.history.was_whole(Key("default", "a"))
+
+    watched.group(spec=TEMPLATED, phase="Queued")
+    watched.wait(4)
+    assert watched.partial() == [4.0]
+    watched.group(spec=TEMPLATED, **places(2))
+    watched.wait(60)
+    assert watched.partial() == [4.0]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        places(1),
+        places(2, role="chief"),
+        # One of the two is the bound chief's own.
+        places(2, "a-0"),
+    ],
+)
+def test_too_few_places_or_those_of_another_role_are_not_enough(watched: Watched, held: Json) -> None:
+    roles = [{"name": "chief", "minMember": 1}, TEMPLATED["roles"][1] | {"minMember": 2}]
+    watched.group(spec=TEMPLATED | {"roles": roles}, **held)
+    watched.pod_seen(chief())
+    watched.wait(3)
+
+    assert watched.partial() == [3.0]
+
+
+def test_places_of_a_group_without_a_template_do_not_count(watched: Watched) -> None:
+    watched.group(**places(2, role=""))
+    watched.members("n1")
+    watched.wait(3)
+
+    assert watched.partial() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields", "counted"),
+    [
+        (TEMPLATED, {"phase": "Degraded", "degraded": "MembersMissing", "reason": "MembersMissing"}, []),
+        (TEMPLATED | {"timeoutPolicy": "Fail"}, {"phase": "Failed", "reason": "GangFailed"}, []),
+        # Not under Retry, not without a template, and not for a group that says to have been scheduled.
+        (TEMPLATED, {"phase": "Failed", "reason": "GangFailed"}, [3.0]),
+        ({"timeoutPolicy": "Fail"}, {"phase": "Failed", "reason": "GangFailed"}, [3.0]),
+        ({}, {"phase": "Degraded", "degraded": "MembersMissing", "reason": "MembersMissing"}, [3.0]),
+        (
+            TEMPLATED,
+            {
+                "phase": "Degraded",
+                "degraded": "MembersMissing",
+                "reason": "MembersMissing",
+                "scheduledTime": CREATED,
+            },
+            [3.0],
+        ),
+    ],
+)
+def test_members_that_did_not_come_in_time_are_an_exception_with_a_template_alone(
+    watched: Watched, spec: Json, fields: Json, counted: list[float]
+) -> None:
+    watched.group(spec=spec, **fields)
+    watched.pod_seen(chief())
+    watched.wait(3)
+
+    assert watched.partial() == counted
+
+
+def test_members_whose_podgroup_was_deleted_stay_and_are_no_part_of_a_quorum(watched: Watched) -> None:
+    meta = OWNED | {"annotations": {"gangsched.io/min-member": "3"}}
+    watched.group()
+    watched.members("n1", "", meta=meta)
+    watched.history.groups_replaced([])
+    watched.wait(3)
+    assert watched.partial() == []
+
+    watched.members("n1", "n1", meta=meta)
+    watched.wait(4)
+    assert watched.partial() == [4.0]
+
+
+def spark_group(**fields: Any) -> Json:
+    """The PodGroup that is made for `a_driver`."""
+    template = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    roles = [{"name": "driver", "minMember": 1}, {"name": "executor", "minMember": 2, "template": template}]
+    found = a_group("a", min_member=3, spec={"roles": roles}, **fields)
+    found["metadata"]["labels"] = {"gangsched.io/created-by": "gangsched"}
+    return found
+
+
+def test_a_spark_driver_says_its_groups_minimum_whatever_the_group_made_for_it_says(watched: Watched) -> None:
+    watched.pod_seen(a_driver("a", executors=2, node="n1"))
+    watched.pod_seen(an_executor("a", 1, node="n1"))
+    watched.wait(3)
+    assert watched.partial() == [3.0]
+
+    made = spark_group(**places(1, role="executor"))
+    made["spec"]["minMember"] = 6
+    watched.history.group_seen(made)
+    watched.wait(60)
+    assert watched.partial() == [3.0]
+
+
+def test_a_spark_application_goes_on_as_it_was_when_a_group_is_made_for_it(watched: Watched) -> None:
+    watched.pod_seen(a_driver("a", executors=1, node="n1"))
+    watched.pod_seen(an_executor("a", 1, node="n1"))
+    watched.history.pod_gone(an_executor("a", 1, node="n1"))
+    watched.pod_seen(an_executor("a", 2))
+    watched.history.group_seen(spark_group(**places(1, role="executor")))
+
+    assert watched.history.was_whole(Key("default", "a"))
+
+
+def test_without_its_driver_the_group_made_for_it_says_the_minimum_and_nobody_says_it_without_that(
+    watched: Watched,
+) -> None:
+    watched.history.group_seen(spark_group())
+    watched.pod_seen(an_executor("a", 1, node="n1"))
+    watched.wait(3)
+    assert watched.partial() == [3.0]
+
+    watched.history.groups_replaced([])
+    watched.wait(3)
+    assert watched.partial() == [3.0]
+
+
+def test_places_for_members_to_come_are_held_for_nobody_once_no_member_lives(watched: Watched) -> None:
+    watched.pod_seen(chief())
+    watched.group(spec=TEMPLATED, **places(2))
+    watched.wait(3)
+    watched.history.pod_gone(chief())
+    watched.wait(2)
+    watched.clock.run(False)
+    watched.wait(100)
+    watched.clock.run(True)
+    watched.wait(2)
+
+    (desertion,) = watched.history.deserted()
+    assert (desertion.key, desertion.places, desertion.seconds, desertion.open) == (Key("default", "a"), 2, 4.0, True)
+    assert str(desertion) == "default/a had 2 places held for 4.0 s though none of its members lived"
+
+
+@pytest.mark.parametrize("end", ["released", "PodGroup deleted", "a member came", "named"])
+def test_they_are_not_once_released_or_gone_or_somebody_lives(watched: Watched, end: str) -> None:
+    watched.group(spec=TEMPLATED, **places(2))
+    watched.wait(2)
+    if end == "released":
+        watched.group(spec=TEMPLATED, phase="Pending")
+    elif end == "PodGroup deleted":
+        watched.history.groups_replaced([])
+    elif end == "a member came":
+        watched.pod_seen(a_pod("a-0", "a", role="chief"))
+    else:
+        watched.group(spec=TEMPLATED, **places(2, "a-1", "a-2"))
+    watched.wait(5)
+
+    (desertion,) = watched.history.deserted()
+    assert (desertion.seconds, desertion.open) == (2.0, False)

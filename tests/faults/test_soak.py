@@ -40,5 +40,6 @@ def test_all_rules_hold_under_a_minute_of_all_faults() -> None:
     assert report["violations"] == []
     assert report["quiet_periods"] >= 1
     assert report["bindings"] >= 10
+    assert report["groups_with_places"] >= 1
     assert sum(report["faults"].values()) >= 20
     assert report["replayed_turns"] >= 100

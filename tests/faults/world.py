@@ -18,6 +18,7 @@ from testbed.workloads import member, pod_group
 from tests.faults.hardware import Hardware
 from tests.faults.history import History
 from tests.faults.kubelet import end_pod
+from tests.faults.latecomers import Latecomers
 from tests.faults.objects import (
     GROUP_LABEL,
     MINIMUM_ANNOTATION,
@@ -30,6 +31,7 @@ from tests.faults.objects import (
     requests_of,
     uid_of,
 )
+from tests.faults.workloads import WORKLOADS, workload
 
 NAMESPACE = "soak"
 RIVAL = "rival"
@@ -39,15 +41,8 @@ WANTED = (0.6, 1.4)
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _GROUPS = f"/apis/gangsched.io/v1alpha1/namespaces/{NAMESPACE}/podgroups"
 _BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
-_KINDS = {
-    "StatefulSet": f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets",
-    "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
-    "Job": f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
-}
+_KINDS = {kind: path.format(namespace=NAMESPACE) for kind, path in WORKLOADS.items()}
 _CPUS = ("500m", "1", "1500m", "2", "3")
-_IGNORE_DISRUPTION = {
-    "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
-}
 
 
 class World:
@@ -64,6 +59,16 @@ class World:
         self._numbers = 0
         self._workloads: dict[str, str] = {}
         self._restarting: set[str] = set()
+        self._latecomers = Latecomers(
+            api,
+            history,
+            self._random,
+            namespace=NAMESPACE,
+            name=self._name,
+            room=self._room,
+            plenty=self._plenty,
+            spare=self._spare,
+        )
         self._actions: list[tuple[int, Callable[[], object]]] = [
             (10, self.create_gang),
             (3, self.create_annotated_gang),
@@ -88,6 +93,11 @@ class World:
             (2, self.delete_group_only),
             (2, self.add_group_again),
             (4, self.lift_gates),
+            (9, self._latecomers.create_templated_gang),
+            (5, self._latecomers.create_driver),
+            (16, self._latecomers.come),
+            (2, self._latecomers.end_driver),
+            (2, self._latecomers.delete_late_gang),
         ]
 
     def prepare(self) -> None:
@@ -108,8 +118,9 @@ class World:
             self.refused[f"{action.__name__}: no answer"] += 1
 
     def settle(self) -> None:
-        """Undo what lasts and only the world would end: nodes are there, whole and open again, gates lifted."""
+        """Undo what lasts and only the world would end: nodes are whole and open, no gates, half of the latecomers."""
         self._hardware.mend_all()
+        self._try(self._latecomers.all_come)
         for pod in self._pods(lambda pod: bool(pod["spec"].get("schedulingGates"))):
             self._try(partial(self._lift, pod))
 
@@ -150,8 +161,7 @@ class World:
 
     def delete_gang(self) -> bool:
         """Members and PodGroup, in either order."""
-        wanted = self._wanted()
-        if not self._workloads or wanted < WANTED[0]:
+        if not self._workloads or not self._plenty():
             return False
         self._delete(self._random.choice(sorted(self._workloads)))
         return True
@@ -210,7 +220,10 @@ class World:
             self._spare(name, "nothing would recreate it")
         if kind:
             template = member("ignored", name, requests=requests, annotations=annotations)
-            self._api.post(_KINDS[kind], self._workload(kind, name, template, count))
+            counts = kind == "Job" and self._random.random() >= 0.7
+            if counts:
+                self._spare(name, "its Job would count that as a failure")
+            self._api.post(_KINDS[kind], workload(kind, name, template, count=count, counts_disruption=counts))
             return
         gated = self._random.randrange(1, count + 1) if self._random.random() < 0.2 else 0
         for number in range(count):
@@ -220,29 +233,6 @@ class World:
                 spec["schedulingGates"] = [{"name": "soak.gangsched.io/wait"}]
             pod = member(f"{name}-{number}", name, requests=requests, labels=labels, annotations=annotations, **spec)
             self._api.post(_PODS, pod)
-
-    def _workload(self, kind: str, name: str, template: Json, count: int) -> Json:
-        labels = template["metadata"]["labels"] | {"app": name}
-        template = {"metadata": template["metadata"] | {"labels": labels}, "spec": template["spec"]}
-        del template["metadata"]["name"]
-        if kind == "Job":
-            template["spec"]["restartPolicy"] = "Never"
-            spec: Json = {
-                "parallelism": count,
-                "completions": count,
-                "completionMode": "Indexed",
-                "backoffLimit": 1000,
-                "template": template,
-            }
-            if self._random.random() < 0.7:
-                spec["podFailurePolicy"] = _IGNORE_DISRUPTION
-            else:
-                self._spare(name, "its Job would count that as a failure")
-        else:
-            spec = {"replicas": count, "selector": {"matchLabels": {"app": name}}, "template": template}
-        if kind == "StatefulSet":
-            spec |= {"podManagementPolicy": "Parallel", "serviceName": name}
-        return {"kind": kind, "metadata": {"name": name}, "spec": spec}
 
     def _spare(self, name: str, why: str) -> None:
         if name not in self._restarting:
@@ -339,7 +329,7 @@ class World:
 
     def add_budget(self) -> bool:
         """A PodDisruptionBudget that forbids every eviction from a group."""
-        name = self._any(sorted(self._workloads))
+        name = self._any(sorted((*self._workloads, *self._latecomers.groups)))
         if name is None:
             return False
         selector = {"matchLabels": {GROUP_LABEL: name}}
@@ -378,6 +368,9 @@ class World:
 
     def _room(self) -> bool:
         return self._wanted() < WANTED[1]
+
+    def _plenty(self) -> bool:
+        return self._wanted() >= WANTED[0]
 
     def _try(self, do: Callable[[], object]) -> None:
         """Do it unless the API server refuses or does not answer."""

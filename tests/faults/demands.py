@@ -1,0 +1,118 @@
+"""What a group asks for and what is held for it, by the contract's words: from its PodGroup, else from its pods.
+
+A PodGroup that gangsched has made for a Spark application is not read while the application's driver lives: what the
+driver says counts. After that it says how many there are to be, and its templates hold nothing any more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.faults.objects import (
+    MINIMUM_ANNOTATION,
+    SPARK_ROLE_LABEL,
+    Json,
+    condition,
+    degraded,
+    live,
+    phase_of,
+    role_of,
+)
+
+EXECUTORS_ANNOTATION = "spark-executor-count"
+_MADE_LABEL = ("gangsched.io/created-by", "gangsched")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """A group's minimum, its roles' minima that are not 0, and what members to come request, by role."""
+
+    minimum: int
+    roles: Mapping[str, int] = field(default_factory=dict)
+    templates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def met_by(self, roles: Counter[str]) -> bool:
+        """Whether so many members of each role are enough."""
+        return roles.total() >= self.minimum and all(roles[role] >= need for role, need in self.roles.items())
+
+    def to_come(self, there: Iterable[Json]) -> Counter[str]:
+        """How many members of each role with a template are missing beside those that exist.
+
+        Where one role alone has a template, what minMember asks for beyond the roles' minima is its too.
+        """
+        have = Counter(map(role_of, there))
+        lacks = Counter({role: max(0, self.roles.get(role, 0) - have[role]) for role in self.templates})
+        if len(self.templates) == 1:
+            (role,) = self.templates
+            lacks[role] += max(0, self.minimum - have.total() - lacks[role])
+        return +lacks
+
+
+def demand_of(group: Json | None, pods: Sequence[Json]) -> Demand | None:
+    """What is asked for by the PodGroup, or by these pods of the group; None where nobody says it, or they differ."""
+    driver = next((pod for pod in pods if live(pod) and _drives(pod)), None)
+    if driver is not None and (group is None or made(group)):
+        said = driver["metadata"]["annotations"]
+        executors = int(said[EXECUTORS_ANNOTATION])
+        requests = {"cpu": said["spark-executor-cpu"], "memory": said["spark-executor-mem"]}
+        return Demand(
+            minimum=1 + executors,
+            roles={"driver": 1} | ({"executor": executors} if executors else {}),
+            templates={"executor": requests} if executors else {},
+        )
+    if group is not None:
+        roles = group["spec"].get("roles", [])
+        minima = {role["name"]: role["minMember"] for role in roles if role.get("minMember", 0)}
+        templates = {role["name"]: role["template"].get("requests", {}) for role in roles if "template" in role}
+        return Demand(
+            minimum=max(int(group["spec"]["minMember"]), sum(minima.values())),
+            roles=minima,
+            templates={} if made(group) else templates,
+        )
+    said = {pod["metadata"].get("annotations", {}).get(MINIMUM_ANNOTATION) for pod in pods if live(pod)}
+    return Demand(minimum=int(next(iter(said)))) if len(said) == 1 and None not in said else None
+
+
+def made(group: Json) -> bool:
+    """Whether gangsched has made the PodGroup, to remember places in."""
+    label, value = _MADE_LABEL
+    return bool(group["metadata"].get("labels", {}).get(label) == value)
+
+
+def templated(group: Json | None) -> bool:
+    """Whether the PodGroup says what members to come will ask for."""
+    return group is not None and any("template" in role for role in group["spec"].get("roles", []))
+
+
+def reserved(group: Json | None, bound: Iterable[Json]) -> Counter[str]:
+    """How many places the status holds for each role, without those of pods that are bound by now."""
+    there = {pod["metadata"]["name"] for pod in bound}
+    found: Counter[str] = Counter()
+    for place in _placements(group):
+        found[place.get("role", "")] += place["count"] - len(there.intersection(place.get("pods", [])))
+    return found
+
+
+def vacant(group: Json | None) -> int:
+    """How many places the status holds for members that do not exist."""
+    return sum(place["count"] - len(place.get("pods", [])) for place in _placements(group))
+
+
+def ran_out(group: Json | None) -> bool:
+    """Whether the PodGroup shows that members did not come in time, so that those bound are left alone (rule 11)."""
+    if group is None or not templated(group) or group["status"].get("scheduledTime"):
+        return False
+    late = degraded(group) == "MembersMissing" and condition(group, "Scheduled").get("reason") == "MembersMissing"
+    return late or (phase_of(group) == "Failed" and group["spec"].get("timeoutPolicy") == "Fail")
+
+
+def _placements(group: Json | None) -> Sequence[Json]:
+    status = group.get("status", {}) if group is not None else {}
+    found: Sequence[Json] = (status.get("reservation") or {}).get("placements", [])
+    return found
+
+
+def _drives(pod: Json) -> bool:
+    return bool(pod["metadata"].get("labels", {}).get(SPARK_ROLE_LABEL) == "driver")
