@@ -102,7 +102,7 @@ def vacant(group: Json | None) -> int:
 
 def ran_out(group: Json | None) -> bool:
     """Whether the PodGroup shows that members did not come in time, so that those bound are left alone (rule 11)."""
-    if group is None or not templated(group) or group["status"].get("scheduledTime"):
+    if group is None or not templated(group) or group.get("status", {}).get("scheduledTime"):
         return False
     late = degraded(group) == "MembersMissing" and condition(group, "Scheduled").get("reason") == "MembersMissing"
     return late or (phase_of(group) == "Failed" and group["spec"].get("timeoutPolicy") == "Fail")

@@ -436,3 +436,11 @@ def test_they_are_not_once_released_or_gone_or_somebody_lives(watched: Watched, 
 
     (desertion,) = watched.history.deserted()
     assert (desertion.seconds, desertion.open) == (2.0, False)
+
+
+def test_a_group_with_a_template_that_has_no_status_yet_is_like_any_other(watched: Watched) -> None:
+    watched.group(spec=TEMPLATED)
+    watched.pod_seen(chief())
+    watched.wait(3)
+
+    assert watched.partial() == [3.0]
