@@ -1,0 +1,51 @@
+"""What the soak's random world showed, or might show, of places held for members to come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gangsched.core.model import Group, OnDegraded, Pod, Role
+from tests.builders import group, node, pod, shape
+from tests.harness import Harness
+
+TIME_S = 20.0
+
+
+def app(**spec: Any) -> Group:
+    """A chief and two workers to come, all of 1 CPU."""
+    roles = (Role("chief", 1), Role("worker", 2, template=shape(1)))
+    return group("a", min_member=3, roles=roles, max_schedule_time_s=TIME_S, **spec)
+
+
+def chief(**fields: Any) -> Pod:
+    return pod("chief", role="chief", **fields)
+
+
+def worker(number: int, **fields: Any) -> Pod:
+    return pod(f"worker-{number}", role="worker", **fields)
+
+
+def test_who_is_bound_stays_when_the_others_do_not_come_also_with_on_degraded_restart():
+    harness = Harness()
+    harness.add(node("n1", cpu=3), app(on_degraded=OnDegraded.RESTART), chief())
+    harness.wait(TIME_S + 30)
+    assert harness.bound() == ["default/chief"]
+    assert not harness.evicted
+    assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
+    harness.add(worker(1), worker(2))
+    harness.settle()
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_places_that_were_lost_are_held_again_beside_a_spared_member_once_there_is_room():
+    harness = Harness()
+    harness.add(node("n1", cpu=1), node("n2", cpu=2), app(), chief())
+    harness.settle()
+    on = harness.pod("default/chief").node
+    other = "n2" if on == "n1" else "n1"
+    harness.delete_node(other)
+    harness.wait(60)
+    assert harness.condition("default/a", "Degraded").reason == "PartlyBound"
+    harness.add(node("n3", cpu=2))
+    harness.wait(TIME_S / 2)
+    assert harness.status("default/a").reservation is not None
