@@ -6,7 +6,7 @@ A restart, and a failover to a standby, both begin here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gangsched.core import bindings, places, undo
 from gangsched.core.cluster import Cluster
@@ -14,7 +14,7 @@ from gangsched.core.declaration import MOST_PLACES, declared_spec, said_minimum
 from gangsched.core.demand import missing_of, role_minima
 from gangsched.core.foreign import Foreign
 from gangsched.core.gang import Gang, Run, Transaction, role_of
-from gangsched.core.model import GroupSpec, GroupStatus, Pod, PodPhase, Reservation
+from gangsched.core.model import Group, GroupSpec, GroupStatus, Pod, PodPhase, Reservation
 from gangsched.core.placement import classify
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
@@ -56,7 +56,7 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         scheduled_at=scheduled.since if late and scheduled is not None else status.scheduled_time,
         clock_start=status.schedule_start_time,
         minimum=group.spec.minimum if late and group.spec is not None else status.minimum,
-        role_minima=_satisfied(gang, group.spec) if group.spec is not None and asked_as_before else {},
+        role_minima=_satisfied(group, gang.phase, gang.pods.values()) if asked_as_before else {},
         timeouts=timeouts,
         level=timeouts if same_spec else 0,
         failed_for_good=gang.phase is Phase.FAILED and not status.scheduled_time and same_spec,
@@ -147,15 +147,18 @@ def _take_over(gang: Gang, spec: GroupSpec) -> None:
     gang.transaction = Transaction(spec.minimum, role_minima(spec), gang.inherited | gang.bindings.keys())
 
 
-def _satisfied(gang: Gang, spec: GroupSpec) -> dict[str, int]:
-    """Each role's minimum that was last satisfied, as far as it can be known.
+def _satisfied(group: Group, phase: Phase, pods: Iterable[Pod]) -> dict[str, int]:
+    """Each role's minimum that was last satisfied, as far as it can be known, of a group that asks for no more members.
 
-    The status has only the total. A group that was not degraded had what it needed, so what it has now is enough.
+    The status has only the total. What this very spec asks for was there if the group was told to be healthy or
+    degraded; if not, what it has now is enough.
     """
-    minima = role_minima(spec)
-    if gang.phase is Phase.DEGRADED:
+    minima = role_minima(group.spec) if group.spec is not None else {}
+    told = next((each for each in group.status.conditions if each.type == "Degraded"), None)
+    healthy = told is not None and told.reason == Reason.HEALTHY and told.generation == group.generation
+    if healthy or phase is Phase.DEGRADED:
         return minima
-    there = Counter(role_of(pod) for pod in gang.pods.values() if pod.node and pod.phase is not PodPhase.FAILED)
+    there = Counter(role_of(pod) for pod in pods if pod.node and pod.phase is not PodPhase.FAILED)
     return {role: min(number, there[role]) for role, number in minima.items()}
 
 

@@ -285,7 +285,7 @@ def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Ask]]:
 
 def _to_come(view: _View) -> Counter[str]:
     """Members of a group that was never whole for which places are to be held, by role."""
-    if view.demand is None or view.scheduled or view.late or not view.live:
+    if view.demand is None or view.scheduled or not view.live:
         return Counter()
     return view.demand.to_come(view.live)
 

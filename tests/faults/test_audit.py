@@ -31,6 +31,14 @@ def late(*, phase: str = "Degraded", spec: Json | None = None, **fields: Any) ->
     return a_group("a", min_member=3, spec={"roles": ROLES} | (spec or {}), **(said | fields))
 
 
+def made_for_driver() -> Json:
+    """The PodGroup of an application of which an executor waits."""
+    roles = [{"name": "driver", "minMember": 0}, {"name": "executor", "minMember": 2, "template": TEMPLATE}]
+    found = a_group("a", min_member=2, phase="Pending", members=1, spec={"roles": roles})
+    found["metadata"]["labels"] = {"gangsched.io/created-by": "gangsched"}
+    return found
+
+
 def chief(node: str = "n1") -> Json:
     return a_pod("a-0", "a", node=node, role="chief")
 
@@ -142,6 +150,15 @@ def queued(name: str, count: int, *, min_member: int, **fields: Any) -> Json:
         # A driver whose executors are too large, and one whose executors are here.
         {"pods": [a_driver("a", executors=4)]},
         {"pods": [a_driver("a", executors=1, node="n1"), an_executor("a", 1, node="n1")], "whole": ["a"]},
+        # A scheduled group is repaired member by member; a place held for one that is to come is none of the audit's.
+        {
+            "pods": [chief(), worker(1, "n1")],
+            "groups": [
+                late(scheduledTime=CREATED, members=2, bound=2, reason="Scheduled"),
+            ],
+        },
+        # The driver has ended, and with it what its group's templates say.
+        {"pods": [an_executor("a", 1)], "groups": [made_for_driver()]},
         # Executors without a driver: nobody says how many are enough.
         {"pods": [an_executor("a", 1)]},
     ],
@@ -271,6 +288,14 @@ def test_a_world_at_rest_that_keeps_the_rules_passes(world) -> None:
         ),
         ({"pods": [chief(), worker(1)], "groups": [late(members=2)]}, "its waiting member a-1 would fit"),
         ({"pods": [chief()], "groups": [late(reservation={"placements": []} | {"expires": CREATED})]}, "a reservation"),
+        # minMember beyond the roles' minima is of the one role with a template.
+        (
+            {
+                "pods": [chief("")],
+                "groups": [a_group("a", min_member=4, phase="Queued", members=1, spec={"roles": ROLES})],
+            },
+            "its quorum, 4 of 4 members that wait or are to come, would fit",
+        ),
         ({"pods": [a_driver("a", executors=3)]}, "its quorum, 4 of 4 members that wait or are to come, would fit"),
         (
             {"pods": [a_driver("a", executors=5, node="n1"), an_executor("a", 1, node="n1")]},

@@ -374,9 +374,12 @@ def test_a_spark_driver_says_its_groups_minimum_whatever_the_group_made_for_it_s
     watched.wait(3)
     assert watched.partial() == [3.0]
 
+    watched.history.pods_replaced([])
     made = spark_group(**places(1, role="executor"))
     made["spec"]["minMember"] = 6
     watched.history.group_seen(made)
+    watched.pod_seen(a_driver("a", executors=2, node="n1"))
+    watched.pod_seen(an_executor("a", 1, node="n1"))
     watched.wait(60)
     assert watched.partial() == [3.0]
 
@@ -440,6 +443,21 @@ def test_they_are_not_once_released_or_gone_or_somebody_lives(watched: Watched, 
 
 def test_a_group_with_a_template_that_has_no_status_yet_is_like_any_other(watched: Watched) -> None:
     watched.group(spec=TEMPLATED)
+    watched.pod_seen(chief())
+    watched.wait(3)
+
+    assert watched.partial() == [3.0]
+
+
+def test_a_podgroup_of_the_applications_own_counts_whatever_its_driver_says(watched: Watched) -> None:
+    watched.group(min_member=1)
+    watched.pod_seen(a_driver("a", executors=5, node="n1"))
+
+    assert watched.history.was_whole(Key("default", "a"))
+
+
+def test_a_group_with_a_template_that_lacks_members_for_another_reason_may_not_keep_its_part(watched: Watched) -> None:
+    watched.group(spec=TEMPLATED, phase="Degraded", degraded="MembersMissing", reason="BindingUndone")
     watched.pod_seen(chief())
     watched.wait(3)
 

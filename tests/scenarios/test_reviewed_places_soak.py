@@ -49,3 +49,20 @@ def test_places_that_were_lost_are_held_again_beside_a_spared_member_once_there_
     harness.add(node("n3", cpu=2))
     harness.wait(TIME_S / 2)
     assert harness.status("default/a").reservation is not None
+
+
+def test_a_role_that_is_lost_while_nobody_looks_is_degraded_and_holds_no_further_member_up():
+    roles = (Role("chief", 1), Role("worker", 1))
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=1, roles=roles), chief(), worker(1), worker(2))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(3)
+    assert harness.status("default/a").phase == "Running"
+    del harness.pods[harness.pod("default/chief").uid]
+    harness.add(worker(3))
+    harness.restart()
+    harness.wait(4)
+    assert "default/worker-3" in harness.bound()
+    assert harness.status("default/a").phase == "Degraded"
+    assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
