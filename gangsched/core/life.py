@@ -151,11 +151,14 @@ def note_ended(gang: Gang, pod: Pod, now: float) -> None:
 
 
 def _end_run(gang: Gang) -> None:
-    """End the run now that none of its members is left alive; who lives already begins the next one (rule 3)."""
+    """End the run now that none of its members is left alive; who lives already begins the next one (rule 3).
+
+    Pods with scheduling gates were no members of it, and are of the next one once they have none.
+    """
     run = gang.run
     if not run.began or run.ended:
         return
-    past = run.past | (gang.pods.keys() - {pod.uid for pod in gang.live()})
+    past = run.past | {pod.uid for pod in gang.pods.values() if not (pod.gated or gang.lives(pod))}
     if run.scheduled_at and not run.late:
         run.ended = True
         run.ended_well = run.led or len(run.succeeded) >= run.minimum

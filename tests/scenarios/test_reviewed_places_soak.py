@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gangsched.core.model import Group, OnDegraded, Pod, Role
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
@@ -66,3 +68,20 @@ def test_a_role_that_is_lost_while_nobody_looks_is_degraded_and_holds_no_further
     assert "default/worker-3" in harness.bound()
     assert harness.status("default/a").phase == "Degraded"
     assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_members_with_gates_are_of_the_next_run_when_the_last_member_without_goes(restarted):
+    harness = Harness()
+    gated = [pod(f"worker-{number}", gated=True) for number in (1, 2)]
+    harness.add(node("n1", cpu=8), group("a", min_member=2), pod("first"), *gated)
+    harness.wait(2)
+    harness.delete("default/first")
+    harness.wait(2)
+    if restarted:
+        harness.restart()
+        harness.wait(2)
+    for each in gated:
+        harness.change(f"default/{each.name}", gated=False)
+    harness.settle()
+    assert harness.bound() == ["default/worker-1", "default/worker-2"]
