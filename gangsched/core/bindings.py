@@ -39,7 +39,7 @@ def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], 
             cluster.set_pod(pod)
             gang.vacancies += 1
         cluster.assume(pod.uid, node)
-        binding = gang.bindings[pod.uid] = Binding(pod, node)
+        binding = gang.bindings[pod.uid] = Binding(pod, node, vacant=not pod.name)
         begun.append(binding)
     return [] if held or gang.vacant() else list(map(_send, begun))
 

@@ -37,25 +37,26 @@ class OwnerGuard(StrEnum):
     OFF = "Off"
 
 
-def guard(gang: Gang, what: OwnerGuard) -> None:
+def guard(gang: Gang, what: OwnerGuard) -> list[Pod]:
     """Note on the gang who claims it, and under Refuse which waiting members it therefore does without.
 
-    In each role the owners of members that have a node or a place keep the name; where there are none, that of the
-    first member does.
+    Returns the live members that are left to it. In each role the owners of members that have a node or a place keep
+    the name; where there are none, that of the first member does.
     """
     if gang.disowned and gang.run.began and not gang.run.ended and gang.deserted():
         # Its owner's last member has gone: who was refused until now begins another run.
         gang.emptied = True
     gang.disowned = frozenset()
     gang.claims = {}
-    if what is OwnerGuard.OFF or gang.plain:
-        return
     members = gang.live()
+    if what is OwnerGuard.OFF or gang.plain:
+        return members
     if len({pod.owner for pod in members}) > 1:
         rivals = _rivals(gang, members)
         gang.claims = Counter(claim for claims in rivals for claim, pods in claims.items() for _ in pods)
         if what is OwnerGuard.REFUSE:
             gang.disowned = frozenset(pod.uid for claims in rivals for pod in _latecomers(gang, claims))
+    return gang.live() if gang.disowned else members
 
 
 def described(gang: Gang) -> str:

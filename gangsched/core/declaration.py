@@ -156,6 +156,8 @@ def declared_spec(gang: Gang, foreign: Foreign) -> GroupSpec | None:
 
 def _objects(gang: Gang, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
     """The other systems' objects of the gang's name that its pods speak of."""
+    if not any(say.objects for say in says):
+        return []
     dialects = dict.fromkeys(dialect for say in says for dialect in say.objects)
     found = (foreign.find(dialect, gang.key) for dialect in dialects)
     return [group for group in found if group is not None]
@@ -202,20 +204,20 @@ def _declared(
         plain_roles = tuple(replace(role, template=None) for role in own.roles)
         own = None if said_elsewhere else replace(own, roles=plain_roles)
     specs = {} if own is None else {"PodGroup": own}
-    specs |= {OBJECT.format(group.dialect): group.spec for group in found if group.spec is not None}
+    if found:
+        specs |= {OBJECT.format(group.dialect): group.spec for group in found if group.spec is not None}
     what, spec = next(iter(specs.items()), ("", None))
     keys = says[0].keys if says else OWN_KEYS
     hindrance = unreadable(gang, says, found, members=members)
     if hindrance is None and max(len(says), len(minima)) > 1:
         hindrance = differently_named(says) or disagreement(says, lists, minima=minima, times=times)
     if hindrance is None and spec is not None:
-        hindrance = objects_differ(specs) or differs(
-            what, spec, keys, minima=minima, times=times, roles=lists[0] if lists else ()
-        )
+        hindrance = objects_differ(specs) if len(specs) > 1 else None
+        hindrance = hindrance or differs(what, spec, keys, minima=minima, times=times, roles=lists[0] if lists else ())
     elif hindrance is None and not minima:
         hindrance = _missing(gang, says, foreign)
     if spec is not None:
-        spec = _completed(spec, list(specs.values()))
+        spec = _completed(spec, list(specs.values())) if len(specs) > 1 else spec
     else:
         roles = _shaped(lists[0], members) if len(lists) == 1 else ()
         placing = says[0].placement if says else PACKED

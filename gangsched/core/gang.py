@@ -34,8 +34,8 @@ class BindState(StrEnum):
 class Binding:
     """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was.
 
-    `withdrawn`: it was asked not to be sent; the answer is still to come. Where the member does not exist yet, `pod`
-    stands for it (it has no name) and the place is only ever held; see `core.places`.
+    `withdrawn`: it was asked not to be sent; the answer is still to come. `vacant`: the member does not exist yet,
+    `pod` stands for it (it has no name) and the place is only ever held; see `core.places`.
     """
 
     pod: Pod
@@ -45,11 +45,7 @@ class Binding:
     retry_at: float = 0.0
     complaint: str = ""
     withdrawn: bool = False
-
-    @property
-    def vacant(self) -> bool:
-        """Whether the place is held for a member that does not exist yet."""
-        return not self.pod.name
+    vacant: bool = False
 
 
 @dataclass(slots=True)

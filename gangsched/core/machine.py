@@ -219,10 +219,9 @@ class Machine:
         if len(gang.pods) > LARGE:
             gang.look_at = now + len(gang.pods) * self._look_s_per_pod
         bindings.reconcile(gang, self.cluster)
-        claims.guard(gang, self._policy.owner_guard)
         terms, hindrance = resolve(
             gang,
-            gang.live(),
+            claims.guard(gang, self._policy.owner_guard),
             policy=self._policy,
             priority_classes=self._surroundings.priority_classes,
             foreign=self._members.foreign,

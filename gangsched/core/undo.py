@@ -55,7 +55,8 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
     gang.inherited = gang.inherited & gang.pods.keys() if open_ else set()
     gang.leaving &= gang.pods.keys()
     begun = gang.begun()
-    lacks = missing_after(need, Counter(role_of(binding.pod) for binding in gang.vacant()))
+    vacant = gang.vacant()
+    lacks = missing_after(need, Counter(role_of(binding.pod) for binding in vacant)) if vacant else need
     partial = open_ and bool(lacks) and any(pod.uid in begun for pod in census.bound)
     if known and not need:
         gang.inherited = set()
