@@ -22,9 +22,10 @@ from gangsched.core.duration import parse_duration
 from gangsched.core.events import Synced
 from gangsched.core.machine import Machine
 from gangsched.core.model import Group
+from gangsched.kube.demands import DEMANDS
 from gangsched.kube.dialects.table import Dialects, chosen
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, CrdMissing, Garbled, KubeError, NoCredentials
-from gangsched.kube.foreign import ForeignWatch, settle
+from gangsched.kube.foreign import ForeignWatch, groups, settle
 from gangsched.kube.lease import LeaseClient, own_namespace
 from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import NAMESPACES, NODES, PRIORITY_CLASSES, check_discovery, list_groups, pods
@@ -153,8 +154,14 @@ class _Shell:
             for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(dialects))
         )
         self._foreign = tuple(
-            ForeignWatch(session, dialect, kind, self._inbox.post, observer=self._metrics)
+            ForeignWatch(session, groups(dialect, kind), self._inbox.post, observer=self._metrics)
             for dialect, kind in dialects.kinds.items()
+        )
+        # What an autoscaler is asked for keeps nobody waiting at the start.
+        self._demands = (
+            [ForeignWatch(session, DEMANDS, self._inbox.post, observer=self._metrics)]
+            if DEMANDS.dialect in settings.dialects
+            else []
         )
         self._health = Health(self._metrics, alive=self._why_not_alive, ready=self._why_not_ready, role=self._role)
         self._crd_there = False
@@ -216,7 +223,7 @@ class _Shell:
         await self._wait_for_crd()
         for reflector in self._reflectors:
             self._spawn(tasks, f"reflector of {reflector.resource.name}", reflector.run())
-        for watch in self._foreign:
+        for watch in (*self._foreign, *self._demands):
             self._spawn(tasks, f"watch of {watch.name}", watch.run())
         self._spawn(tasks, "podgroups", self._feed.run())
         self._kopf = tasks.create_task(self._run_kopf(), name="kopf")

@@ -15,8 +15,10 @@ from random import Random
 from msgspec.structs import replace
 
 from gangsched.api.conversion import group_from_object, made_group
+from gangsched.core.demand_objects import DemandKey, DemandObject, SeenDemand
 from gangsched.core.effects import (
     BindPod,
+    DropDemand,
     Effect,
     EmitEvent,
     EvictPod,
@@ -24,10 +26,14 @@ from gangsched.core.effects import (
     MakeGroup,
     PatchPodCondition,
     PatchStatus,
+    PutDemand,
     WithdrawBinding,
 )
 from gangsched.core.events import (
     BindRefused,
+    DemandGone,
+    DemandSeen,
+    DemandsReplaced,
     Event,
     EvictionRefused,
     ForeignGroupGone,
@@ -69,7 +75,8 @@ class Harness:
     `inbox` is what has happened and has not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
     write; a binding for which `lose_answer` holds is made, but answered as if it had not been. One that `withhold`
     holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `foreign`
-    are other systems' objects; a list of those of `hidden` dialects is refused, for the reason given. `history` is all
+    are other systems' objects; a list of those of `hidden` dialects is refused, for the reason given. `demands` are
+    the Demand objects of ours, None while they are not served. `history` is all
     that the machine was given and what it decided, since the last restart. What is to happen `after` some seconds
     happens while a test lets time pass with `wait`.
     """
@@ -83,6 +90,8 @@ class Harness:
         self.groups: dict[GroupKey, Group] = {}
         self.foreign: dict[tuple[str, GroupKey], ForeignGroup] = {}
         self.hidden: dict[str, str] = {}
+        self.demands: dict[DemandKey, SeenDemand] | None = None
+        self.refuse_demand: Callable[[PutDemand | DropDemand], bool] = lambda _: False
         self.emitted: list[EmitEvent] = []
         self.effects: list[Effect] = []
         self.bound_log: list[tuple[str, str]] = []
@@ -152,6 +161,24 @@ class Harness:
         key = GroupKey(*name.split("/"))
         del self.foreign[dialect, key]
         self.report(ForeignGroupGone(dialect, key))
+
+    def serve_demands(self) -> None:
+        """Have the API server serve Demand objects from now on."""
+        self.demands = {}
+        self.report(DemandsReplaced(()))
+
+    def add_demand(self, demand: DemandObject, uid: str = "") -> None:
+        """A Demand object of ours is there, whoever made it."""
+        assert self.demands is not None
+        self._planned += 1
+        self.demands[demand.key] = SeenDemand(uid or f"uid-demand-{self._planned}", demand)
+        self.report(DemandSeen(self.demands[demand.key]))
+
+    def delete_demand(self, name: str) -> None:
+        assert self.demands is not None
+        key = DemandKey(*name.split("/"))
+        del self.demands[key]
+        self.report(DemandGone(key))
 
     def run_pods(self, phase: PodPhase = PodPhase.RUNNING, *, prefix: str = "") -> None:
         """Let bound pods reach the phase, as a kubelet would."""
@@ -248,6 +275,7 @@ class Harness:
                 for dialect in sorted({dialect for dialect, _ in self.foreign})
             ],
             PodsReplaced(tuple(self.pods.values())),
+            *([] if self.demands is None else [DemandsReplaced(tuple(self.demands.values()))]),
         ]
 
     # What can be seen
@@ -316,6 +344,8 @@ class Harness:
                     self.add(replace(self.pods[uid], told_reason=reason, told_message=message))
             case EmitEvent():
                 self.emitted.append(effect)
+            case PutDemand() | DropDemand():
+                self._write_demand(effect)
 
     def _bind(self, effect: BindPod) -> None:
         answer = self.refuse_bind(effect) or self._answer_bind(effect)
@@ -377,6 +407,16 @@ class Harness:
             group = group_from_object(made)
             self.add(replace(group, uid=f"uid-made-{self._planned}", created=self.now, generation=1))
 
+    def _write_demand(self, effect: PutDemand | DropDemand) -> None:
+        assert self.demands is not None
+        there = self.demands.get(effect.key)
+        if self.refuse_demand(effect) or effect.uid != (there.uid if there is not None else ""):
+            return
+        if isinstance(effect, PutDemand):
+            self.add_demand(effect.demand, effect.uid)
+        else:
+            self.delete_demand(str(effect.key))
+
     def _patch_status(self, effect: PatchStatus) -> None:
         self.inbox.append(self.refuse_status(effect) or self._answer_status(effect))
 
@@ -421,14 +461,12 @@ def _stream_of(event: Event) -> object:
             return ("binding", uid)
         case PodEvicted(uid) | EvictionRefused(uid):
             return ("eviction", uid)
-        case NodeSeen(node):
-            return ("node", node.name)
-        case NodeGone(name):
+        case NodeSeen(Node(name=name)) | NodeGone(name):
             return ("node", name)
-        case GroupSeen(group):
-            return ("group", group.key)
-        case GroupGone(key):
+        case GroupSeen(Group(key=key)) | GroupGone(key):
             return ("group", key)
+        case DemandSeen(SeenDemand(demand=DemandObject(key=name))) | DemandGone(name):
+            return ("demand", name)
         case StatusWritten(key) | StatusRefused(key):
             return ("status", key)
         case _:

@@ -17,7 +17,7 @@ from gangsched.kube import wire
 from gangsched.kube.dialects.kind import Kind
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.errors import AccessDenied, ApiError, CrdMissing, Garbled
-from gangsched.kube.foreign import resource, served_version
+from gangsched.kube.foreign import groups, served_version
 from gangsched.kube.resources import (
     API_VERSION,
     LIST_TIMEOUT_S,
@@ -109,10 +109,11 @@ async def _list(session: ApiSession, resource: Resource[Value]) -> Event:
 async def _list_foreign(session: ApiSession, dialect: str, kind: Kind[Any]) -> Event:
     """The groups of another system; why the caller cannot see them, where that is so."""
     try:
-        version = await served_version(session, kind)
+        subject = groups(dialect, kind)
+        version = await served_version(session, subject)
         if not version:
             return ForeignGroupsReplaced(dialect, ())
-        return await _list(session, resource(dialect, kind, version))
+        return await _list(session, subject.resource(version))
     except (AccessDenied, ApiError) as error:
         if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND:
             return ForeignGroupsReplaced(dialect, ())

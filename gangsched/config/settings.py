@@ -145,7 +145,8 @@ class Settings(Part):
         default=NAMES,
         description="Whose labels, annotations and PodGroups say a pod's group; docs/dialects.md has them. Those of a "
         "dialect that is left out mean nothing, and its pods are scheduled one by one; that goes for `gangsched` too. "
-        "The chart's value `dialects` sets this and grants the rights to read their PodGroups.",
+        "With `palantir` Demand objects are written where the API server serves them. The chart's value `dialects` "
+        "sets this and grants the rights to read their PodGroups and to write Demand objects.",
     )
     pfnet: Pfnet = Field(default_factory=Pfnet, description="What the dialect pfnet needs to be told.")
     spark: Spark = Field(default_factory=Spark, description="Where Spark applications of the dialect palantir go.")

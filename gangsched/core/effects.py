@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from gangsched.core.demand_objects import DemandKey, DemandObject
 from gangsched.core.model import GroupKey, GroupSpec, GroupStatus
 
 
@@ -96,4 +97,34 @@ class EmitEvent(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     note: str
 
 
-Effect = BindPod | WithdrawBinding | EvictPod | LookUpOwner | PatchStatus | MakeGroup | PatchPodCondition | EmitEvent
+class PutDemand(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Create this Demand object, or with `uid` change the very one of its name that has it."""
+
+    demand: DemandObject
+    uid: str = ""
+
+    @property
+    def key(self) -> DemandKey:
+        """Which object is written."""
+        return self.demand.key
+
+
+class DropDemand(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Delete this very Demand object (by UID)."""
+
+    key: DemandKey
+    uid: str
+
+
+Effect = (
+    BindPod
+    | WithdrawBinding
+    | EvictPod
+    | LookUpOwner
+    | PatchStatus
+    | MakeGroup
+    | PatchPodCondition
+    | EmitEvent
+    | PutDemand
+    | DropDemand
+)

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from gangsched.core.demand_objects import DemandKey, SeenDemand
 from gangsched.core.model import ForeignGroup, Group, GroupKey, Labels, Node, Pod
 
 
@@ -99,6 +100,32 @@ class ForeignGroupsHidden(ForeignFact, frozen=True, gc=False, tag=True):
 
     dialect: str
     why: str
+
+
+class DemandFact(Struct, frozen=True, gc=False):
+    """Something about the Demand objects that we have made for palantir's autoscaler."""
+
+
+class DemandSeen(DemandFact, frozen=True, gc=False, tag=True):
+    """A Demand object of ours exists in this form."""
+
+    demand: SeenDemand
+
+
+class DemandGone(DemandFact, frozen=True, gc=False, tag=True):
+    """A Demand object exists no longer, or is ours no longer."""
+
+    key: DemandKey
+
+
+class DemandsReplaced(DemandFact, frozen=True, gc=False, tag=True):
+    """These are all the Demand objects of ours (after a list)."""
+
+    demands: tuple[SeenDemand, ...]
+
+
+class DemandsHidden(DemandFact, frozen=True, gc=False, tag=True):
+    """Demand objects are not served, or may not be read: none is written until they are replaced."""
 
 
 class NamespaceSeen(Struct, frozen=True, gc=False, tag=True):
@@ -254,6 +281,10 @@ Event = (
     | ForeignGroupGone
     | ForeignGroupsReplaced
     | ForeignGroupsHidden
+    | DemandSeen
+    | DemandGone
+    | DemandsReplaced
+    | DemandsHidden
     | NamespaceSeen
     | NamespaceGone
     | NamespacesReplaced

@@ -19,6 +19,7 @@ from gangsched.core.declaration import WITHOUT_OBJECT, resolve
 from gangsched.core.effects import BindPod, Effect
 from gangsched.core.events import (
     Answer,
+    DemandFact,
     Event,
     ForeignFact,
     GroupGone,
@@ -38,6 +39,7 @@ from gangsched.core.passing import run_pass
 from gangsched.core.policy import Policy
 from gangsched.core.queue import Queue
 from gangsched.core.reasons import Reason
+from gangsched.core.scaling import Scaling
 from gangsched.core.surroundings import Surroundings
 from gangsched.core.telling import Teller
 
@@ -76,6 +78,7 @@ class Machine:
         self._answers = Answers(self.cluster, self._members, policy)
         self._surroundings = Surroundings(self.cluster, self._members, self.assessments)
         self._deadlines = Deadlines()
+        self._scaling = Scaling(self.cluster, policy, self._deadlines)
         self._synced = False
         self._alone_from = float("inf")
         self._holders = explain.Holders(self.cluster)
@@ -114,6 +117,7 @@ class Machine:
         touched.update(self._advance_dirty(effects, now))
         for key in touched:
             effects += self._tell(key, now)
+        effects += self._scaling.decide(touched, self.gangs, self.assessments, now)
         for effect in effects:
             if isinstance(effect, BindPod):
                 self._members.sent.setdefault(effect.uid, set()).add(effect.node)
@@ -175,6 +179,8 @@ class Machine:
                 self._members.groups_replaced(groups, now=now, synced=self._synced)
             case ForeignFact():
                 self._members.foreign_changed(event, now)
+            case DemandFact():
+                self._scaling.note(event)
             case Synced():
                 self._synced = True
                 self._members.adopt_all(now)

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from gangsched.core import expansion
 from gangsched.core.declaration import asked_for
+from gangsched.core.demand_objects import DemandUnit, PoolDemand
 from gangsched.core.domains import names_of
-from gangsched.core.model import Demand
+from gangsched.core.model import Amounts, Pod, Shape
 from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import MemberClass
 
 _ZONE = names_of("topology.kubernetes.io/zone")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolDemand:
-    """What one instance group must add, by equal requests: all in one zone if `single_zone`, in `zone` if not empty."""
-
-    instance_group: str
-    units: tuple[Demand, ...]
-    single_zone: bool = False
-    zone: str = ""
-
-
-def pool_demands(refusal: Refusal, label: str) -> tuple[PoolDemand, ...]:
+def pool_demands(refusal: Refusal, label: str, *, members: Sequence[Pod]) -> tuple[PoolDemand, ...]:
     """What the instance groups of this node label must add, by name; nothing where that would not make the group fit.
 
     It would not if a member asks for none of them, if no new node helps, or if all members must be on one node, which
-    this form cannot say.
+    this form cannot say. `members` are those that were refused, in the order of trying, some of which the units name.
     """
     key, value = refusal.domain or ("", None)
     by_group: dict[str, dict[MemberClass, int]] = {}
@@ -40,9 +32,35 @@ def pool_demands(refusal: Refusal, label: str) -> tuple[PoolDemand, ...]:
     return tuple(
         PoolDemand(
             instance_group=name,
-            units=expansion.demand(missing, None),
+            units=_units(missing, members),
             single_zone=zonal,
             zone=(value or "") if zonal else "",
         )
         for name, missing in sorted(by_group.items())
     )
+
+
+def _units(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> tuple[DemandUnit, ...]:
+    """The members by equal requests; the last unit has the names of those that no other one stands for."""
+    names = _names(missing, members)
+    wanted = expansion.demand(missing, None)
+    units = [DemandUnit(each.count, each.requests, tuple(sorted(names.pop(each.requests, ())))) for each in wanted]
+    if names and units:
+        last = units[-1]
+        rest = (name for some in names.values() for name in some)
+        units[-1] = DemandUnit(last.count, last.requests, tuple(sorted((*last.pods, *rest))))
+    return tuple(units)
+
+
+def _names(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> dict[Amounts, list[str]]:
+    """Which pods are missing, by their requests: of equal ones the last tried; who does not exist comes last."""
+    counts: Counter[Shape] = Counter()
+    for member, count in missing.items():
+        counts[member.shape] += count
+    found: dict[Amounts, list[str]] = {}
+    for shape, count in counts.items():
+        alike = sorted((pod for pod in members if pod.shape == shape), key=lambda pod: not pod.name)
+        names = [pod.name for pod in alike[-count:] if pod.name]
+        if names:
+            found.setdefault(shape.requests, []).extend(names)
+    return found

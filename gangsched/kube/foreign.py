@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -53,24 +54,62 @@ class _Resources(Struct, gc=False):
 _RESOURCES = msgspec.json.Decoder(_Resources)
 
 
-def resource(dialect: str, kind: Kind[Any], version: str) -> Resource[ForeignGroup]:
-    """The dialect's objects as they are listed and watched in this version."""
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A kind of another system, served in one of `versions`, the first that is there, and what the core is told of it.
+
+    `resource` is how its objects are listed and watched in a version; `absent` says that it is not served, `hidden`,
+    for a reason in a sentence, that it cannot be read. `dialect` is whose configuration grants the right to read it,
+    and `without` says for the log what follows where it may not be read.
+    """
+
+    dialect: str
+    group: str
+    versions: tuple[str, ...]
+    plural: str
+    resource: Callable[[str], Resource[Any]]
+    absent: Event
+    hidden: Callable[[str], Event]
+    without: str
+
+    @property
+    def name(self) -> str:
+        """What people call it, such as `podgroups.scheduling.volcano.sh`."""
+        return f"{self.plural}.{self.group}"
+
+
+def groups(dialect: str, kind: Kind[Any]) -> Subject:
+    """The PodGroups of the dialect."""
 
     def read(raw: Raw) -> tuple[str | None, ForeignGroup]:
         return kind.read(dialect, raw)
 
-    return Resource[ForeignGroup](
-        name=kind.name,
-        path=f"/apis/{kind.group}/{version}/{PLURAL}",
-        read=read,
-        seen=lambda group: ForeignGroupSeen(group=group),
-        gone=lambda meta: ForeignGroupGone(dialect=dialect, key=GroupKey(meta.namespace or "default", meta.name or "")),
-        replaced=lambda groups: ForeignGroupsReplaced(dialect=dialect, groups=groups),
-        optional=True,
+    def resource(version: str) -> Resource[ForeignGroup]:
+        return Resource[ForeignGroup](
+            name=kind.name,
+            path=f"/apis/{kind.group}/{version}/{PLURAL}",
+            read=read,
+            seen=lambda group: ForeignGroupSeen(group=group),
+            gone=lambda meta: ForeignGroupGone(
+                dialect=dialect, key=GroupKey(meta.namespace or "default", meta.name or "")
+            ),
+            replaced=lambda groups: ForeignGroupsReplaced(dialect=dialect, groups=groups),
+            optional=True,
+        )
+
+    return Subject(
+        dialect=dialect,
+        group=kind.group,
+        versions=kind.versions,
+        plural=PLURAL,
+        resource=resource,
+        absent=ForeignGroupsReplaced(dialect=dialect, groups=()),
+        hidden=lambda why: ForeignGroupsHidden(dialect=dialect, why=why),
+        without="their pods wait",
     )
 
 
-async def served_version(session: ApiSession, kind: Kind[Any]) -> str:
+async def served_version(session: ApiSession, kind: Subject) -> str:
     """The version in which the API server serves the kind; empty if in none that we know.
 
     Raises:
@@ -87,7 +126,7 @@ async def served_version(session: ApiSession, kind: Kind[Any]) -> str:
             found = _RESOURCES.decode(answer.checked().body)
         except msgspec.DecodeError as error:
             raise Garbled(f"The resources of {kind.group}/{version} cannot be read: {error}") from error
-        if PLURAL in {each.name for each in found.resources or ()}:
+        if kind.plural in {each.name for each in found.resources or ()}:
             return version
     return ""
 
@@ -98,8 +137,7 @@ class ForeignWatch:
     def __init__(
         self,
         session: ApiSession,
-        dialect: str,
-        kind: Kind[Any],
+        subject: Subject,
         post: Callable[[Sequence[Event]], None],
         *,
         observer: Observer,
@@ -107,10 +145,9 @@ class ForeignWatch:
         retry_s: float = RETRY_S,
     ) -> None:
         self.settled = asyncio.Event()
-        self.name = kind.name
+        self.name = subject.name
         self._session = session
-        self._dialect = dialect
-        self._kind = kind
+        self._subject = subject
         self._post = post
         self._observer = observer
         self._look_s = look_s
@@ -123,7 +160,7 @@ class ForeignWatch:
         """Look for the kind and watch it while it is there."""
         while True:
             try:
-                version = await served_version(self._session, self._kind)
+                version = await served_version(self._session, self._subject)
                 if version:
                     await self._watch(version)
                 self._absent()
@@ -154,15 +191,14 @@ class ForeignWatch:
             )
 
     async def _watch(self, version: str) -> None:
-        reflector = Reflector(
-            self._session, resource(self._dialect, self._kind, version), self._take, observer=self._observer
-        )
+        resource = self._subject.resource(version)
+        reflector = Reflector(self._session, resource, self._take, observer=self._observer)
         await reflector.run()
 
     def _take(self, events: Sequence[Event]) -> None:
         """Hand on what the reflector has found; it begins with a list, so that all is known from then on."""
         if self._why:
-            _log.info("another system's groups can be read again", extra=self._told)
+            _log.info("another system's objects can be read again", extra=self._told)
         self._why = self._failure = ""
         self._failures = 0
         self._post(events)
@@ -170,35 +206,40 @@ class ForeignWatch:
 
     def _absent(self) -> None:
         self._why = self._failure = ""
-        self._post([ForeignGroupsReplaced(dialect=self._dialect, groups=())])
+        self._post([self._subject.absent])
         self.settled.set()
 
     def _denied(self, error: AccessDenied) -> None:
         why = (
-            f"gangsched may not read {self.name}: name {self._dialect} in the chart's value `dialects`, or give its "
-            "account the verbs list and watch on them in a ClusterRole."
+            f"gangsched may not read {self.name}: name {self._subject.dialect} in the chart's value `dialects`, or "
+            "give its account the verbs list and watch on them in a ClusterRole."
         )
         if self._why != why:
             _log.warning(
-                "another system's groups may not be read; their pods wait",
-                extra={**self._told, "error": str(error), "retry_in_s": f"{self._look_s:g}"},
+                "another system's objects may not be read",
+                extra={
+                    **self._told,
+                    "so": self._subject.without,
+                    "error": str(error),
+                    "retry_in_s": f"{self._look_s:g}",
+                },
             )
         self._hide(why)
 
     def _hide(self, why: str) -> None:
         if self._why != why:
             self._why = why
-            self._post([ForeignGroupsHidden(dialect=self._dialect, why=why)])
+            self._post([self._subject.hidden(why)])
         self.settled.set()
 
     def _failed(self, error: KubeError) -> None:
         if self._failure != str(error):
             self._failure = str(error)
-            _log.warning("cannot look for another system's groups", extra={**self._told, "error": self._failure})
+            _log.warning("cannot look for another system's objects", extra={**self._told, "error": self._failure})
 
     @property
     def _told(self) -> dict[str, str]:
-        return {"dialect": self._dialect, "resource": self.name}
+        return {"dialect": self._subject.dialect, "resource": self.name}
 
 
 async def settle(watches: Sequence[ForeignWatch], within_s: float) -> None:

@@ -153,7 +153,7 @@ class Reflector(Generic[Value]):
 
     async def _list(self) -> None:
         values: list[Value] = []
-        params = {"limit": str(PAGE)}
+        params = {"limit": str(PAGE), **self._chosen()}
         while True:
             answer = await self._session.request("GET", self.resource.path, params=params, timeout_s=LIST_TIMEOUT_S)
             self.last_heard = time.monotonic()
@@ -174,6 +174,9 @@ class Reflector(Generic[Value]):
         self._version = page.metadata.resource_version or ""
         self.synced.set()
 
+    def _chosen(self) -> dict[str, str]:
+        return {"labelSelector": self.resource.selector} if self.resource.selector else {}
+
     async def _watch(self) -> None:
         opened, version = math.inf, self._version
         shortest, longest = self._timing.watch_s
@@ -182,6 +185,7 @@ class Reflector(Generic[Value]):
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
             "timeoutSeconds": str(shortest + int(self._jitter() * (longest - shortest))),
+            **self._chosen(),
         }
         splitter = LineSplitter()
         try:

@@ -46,7 +46,8 @@ class Resource(Generic[Value]):
     """A kind of object, where it is found and how it becomes events.
 
     `read` gives the object's resourceVersion and its value for the core, and raises `msgspec.DecodeError` where it
-    cannot be read at all. `optional`: the kind may cease to be served, as that of another system.
+    cannot be read at all. `selector` chooses objects by their labels, empty for all. `optional`: the kind may cease to
+    be served, as that of another system.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Resource(Generic[Value]):
     seen: Callable[[Value], Event]
     gone: Callable[[wire.Meta], Event]
     replaced: Callable[[tuple[Value, ...]], Event]
+    selector: str = ""
     optional: bool = False
 
 

@@ -18,7 +18,17 @@ from gangsched.api.conversion import group_from_object, made_group
 from gangsched.api.crd import PLURAL
 from gangsched.api.status import status_to_object
 from gangsched.api.times import format_time
-from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, MakeGroup, PatchPodCondition, PatchStatus
+from gangsched.core.effects import (
+    BindPod,
+    DropDemand,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    MakeGroup,
+    PatchPodCondition,
+    PatchStatus,
+    PutDemand,
+)
 from gangsched.core.events import (
     BindRefused,
     EvictionRefused,
@@ -29,6 +39,7 @@ from gangsched.core.events import (
     PodEvicted,
 )
 from gangsched.kube.binding import bind
+from gangsched.kube.demands import demand_to_object, demands_path
 from gangsched.kube.errors import ApiError, KubeError
 from gangsched.kube.evictions import evict
 from gangsched.kube.objects import pod_path, quoted, write
@@ -43,12 +54,12 @@ _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
 class Outcome(StrEnum):
-    """How the API server answered a status patch, pod condition or Event."""
+    """How the API server answered a status patch, pod condition, Event or Demand object."""
 
     WRITTEN = "Written"
     """It stands."""
     STALE = "Stale"
-    """It was conditional on a resourceVersion that is no longer current."""
+    """It was conditional on what is no longer so: a resourceVersion, or that the name is free."""
     GONE = "Gone"
     """The object does not exist any more, or another one has its name."""
     UNAVAILABLE = "Unavailable"
@@ -101,6 +112,14 @@ class ApiWrites:
     async def emit(self, effect: EmitEvent) -> Answer:
         """See `emit_event`."""
         return await emit_event(self.session, effect, now=self.now(), reporting_instance=self.instance)
+
+    async def put_demand(self, effect: PutDemand) -> Answer:
+        """See `put_demand`."""
+        return await put_demand(self.session, effect)
+
+    async def drop_demand(self, effect: DropDemand) -> Answer:
+        """See `drop_demand`."""
+        return await drop_demand(self.session, effect)
 
 
 async def make_group(session: ApiSession, effect: MakeGroup) -> GroupSeen | GroupNotMade | None:
@@ -164,6 +183,38 @@ async def emit_event(session: ApiSession, effect: EmitEvent, *, now: float, repo
     path = f"/apis/events.k8s.io/v1/namespaces/{quoted(effect.namespace)}/events"
     sent = await _send(session, "POST", path, body)
     return Answer(Outcome.WRITTEN) if isinstance(sent, Response) else _failed(sent)
+
+
+async def put_demand(session: ApiSession, effect: PutDemand) -> Answer:
+    """Create the Demand object, or change the one that has the effect's UID; `STALE` if its name is taken already."""
+    body = demand_to_object(effect.demand)
+    path = demands_path(effect.key.namespace)
+    if not effect.uid:
+        sent = await _send(session, "POST", path, body)
+        if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+            return Answer(Outcome.STALE, message=str(sent))
+        return Answer(Outcome.WRITTEN) if isinstance(sent, Response) else _failed(sent)
+    body["metadata"]["uid"] = effect.uid
+    # In a merge patch a null takes away a zone that was said before.
+    body["spec"].setdefault("zone", None)
+    sent = await _send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH)
+    if isinstance(sent, Response):
+        return Answer(Outcome.WRITTEN)
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.UNPROCESSABLE_ENTITY and "metadata.uid" in sent.message:
+        return Answer(Outcome.GONE, message="another Demand has its name now")
+    return _failed(sent)
+
+
+async def drop_demand(session: ApiSession, effect: DropDemand) -> Answer:
+    """Delete the Demand object if it still has the effect's UID."""
+    path = f"{demands_path(effect.key.namespace)}/{quoted(effect.key.name)}"
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": effect.uid}}
+    sent = await _send(session, "DELETE", path, options)
+    if isinstance(sent, Response):
+        return Answer(Outcome.WRITTEN)
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+        return Answer(Outcome.GONE, message="another Demand has its name now")
+    return _failed(sent)
 
 
 async def _send(

@@ -4,16 +4,16 @@ Who goes first
     A binding takes any free slot, and so does a conditional status write: it is a reservation, and bindings wait for
     it. Next are evictions and the look-ups of owners before them, which undo gangs and have a deadline, and PodGroups
     to be made, for which bindings wait: they take at most a quarter of the slots. The other status patches, pod
-    conditions and Events only tell people: they take at most half, so that a burst of bindings always finds slots, and,
-    before they have waited for `telling_patience_s`, two while a binding is in flight, so that a gang's bindings have
-    the API server to themselves. Neither takes any while a binding waits. So that they never starve under an endless
-    stream of bindings, one that has waited for `patience_s`, or `telling_patience_s`, may even then take one of two
-    slots of its sort.
+    conditions, Demand objects and Events only tell people and autoscalers: they take at most half, so that a burst of
+    bindings always finds slots, and, before they have waited for `telling_patience_s`, two while a binding is in
+    flight, so that a gang's bindings have the API server to themselves. Neither takes any while a binding waits. So
+    that they never starve under an endless stream of bindings, one that has waited for `patience_s`, or
+    `telling_patience_s`, may even then take one of two slots of its sort.
 
 What is never sent
-    Of several status patches of one group, or conditions of one pod, only the newest waits, and at most one is in
-    flight. A binding drops the condition that waits for its pod, and waits for one in flight, which is not tried again:
-    written later it would call a bound pod unscheduled.
+    Of several status patches of one group, conditions of one pod or writes of one Demand, only the newest waits, and at
+    most one is in flight. A binding drops the condition that waits for its pod, and waits for one in flight, which is
+    not tried again: written later it would call a bound pod unscheduled.
     A binding that still waits can be withdrawn. An eviction of a pod, a look-up of an owner or a PodGroup to be made
     that waits or is in flight already is not added again: its answer serves both.
     Events wait in a bounded queue that drops its oldest.
@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from gangsched.core.effects import (
     BindPod,
+    DropDemand,
     Effect,
     EmitEvent,
     EvictPod,
@@ -34,6 +35,7 @@ from gangsched.core.effects import (
     MakeGroup,
     PatchPodCondition,
     PatchStatus,
+    PutDemand,
     WithdrawBinding,
 )
 from gangsched.core.model import GroupKey
@@ -103,6 +105,10 @@ class _Newest:
         self.ready.pop(key, None)
         self._behind.pop(key, None)
 
+    def waiting(self, kind: type[Effect]) -> int:
+        jobs = (*self.ready.values(), *self._behind.values())
+        return sum(isinstance(job.effect, kind) for job in jobs)
+
     def clear(self) -> None:
         self.ready.clear()
         self._behind.clear()
@@ -134,6 +140,7 @@ class Backlog:
         self._reservations: dict[GroupKey, None] = {}
         self._statuses = _Newest()
         self._conditions = _Newest()
+        self._demands = _Newest()
         self._events: deque[Job] = deque()
         self._telling = 0
         self._binding = 0
@@ -152,6 +159,8 @@ class Backlog:
             return sum(isinstance(effect, kind) for effect in self._undoing)
         if kind is PatchStatus:
             return len(self._statuses)
+        if kind in (PutDemand, DropDemand):
+            return self._demands.waiting(kind)
         return len(self._conditions) if kind is PatchPodCondition else len(self._events)
 
     @property
@@ -163,6 +172,7 @@ class Backlog:
             or self._undoing
             or len(self._statuses)
             or len(self._conditions)
+            or len(self._demands)
             or self._events
         )
 
@@ -186,6 +196,8 @@ class Backlog:
                     self._reservations.pop(key, None)
             case PatchPodCondition(uid=uid):
                 self._conditions.add(uid, Job(effect, now))
+            case PutDemand(key=key) | DropDemand(key=key):
+                self._demands.add(key, Job(effect, now))
             case EmitEvent():
                 self._append_event(Job(effect, now))
 
@@ -204,6 +216,8 @@ class Backlog:
                 return key in self._statuses
             case PatchPodCondition(uid=uid):
                 return uid in self._conditions or uid in self._bindings_behind
+            case PutDemand(key=key) | DropDemand(key=key):
+                return key in self._demands
             case _:
                 return False
 
@@ -219,6 +233,8 @@ class Backlog:
                     self._reservations[key] = None
             case PatchPodCondition(uid=uid):
                 self._conditions.add(uid, again)
+            case PutDemand(key=key) | DropDemand(key=key):
+                self._demands.add(key, again)
             case _:
                 self._append_event(again)
 
@@ -248,15 +264,18 @@ class Backlog:
                 match self._bindings_behind.pop(uid, None):
                     case Job(effect=BindPod(node=node)) as behind:
                         self._bindings[uid, node] = behind
+            case PutDemand(key=key) | DropDemand(key=key):
+                self._demands.done(key)
         self._telling -= 1
 
     def close(self) -> Dropped:
-        """Forget all bindings, evictions, look-ups and conditions that wait, and all but the newest Events."""
+        """Forget all bindings, evictions, look-ups, conditions and Demands that wait, and all but the newest Events."""
         dropped = Dropped(bindings=self.waiting(BindPod), evictions=self.waiting(EvictPod))
         self._bindings.clear()
         self._bindings_behind.clear()
         self._undoing.clear()
         self._conditions.clear()
+        self._demands.clear()
         while len(self._events) > EVENTS_AT_END:
             self._events.popleft()
             self._on_event_dropped()
@@ -312,7 +331,8 @@ class Backlog:
         return self._take_telling(oldest)
 
     def _oldest_telling(self) -> Job | None:
-        heads = [next(iter(waiting.ready.values())) for waiting in (self._statuses, self._conditions) if waiting.ready]
+        kept = (self._statuses, self._conditions, self._demands)
+        heads = [next(iter(waiting.ready.values())) for waiting in kept if waiting.ready]
         if self._events:
             heads.append(self._events[0])
         return min(heads, key=_turn, default=None)
@@ -324,5 +344,7 @@ class Backlog:
                 return self._statuses.take(key)
             case PatchPodCondition(uid=uid):
                 return self._conditions.take(uid)
+            case PutDemand(key=key) | DropDemand(key=key):
+                return self._demands.take(key)
             case _:
                 return self._events.popleft()

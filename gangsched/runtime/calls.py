@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, MakeGroup, PatchPodCondition, PatchStatus
+from gangsched.core.effects import (
+    BindPod,
+    DropDemand,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    MakeGroup,
+    PatchPodCondition,
+    PatchStatus,
+    PutDemand,
+)
 from gangsched.core.events import (
     BindRefused,
     EvictionRefused,
@@ -47,6 +57,14 @@ class Writes(Protocol):
 
     async def emit(self, effect: EmitEvent) -> Answer:
         """Create an Event."""
+        ...
+
+    async def put_demand(self, effect: PutDemand) -> Answer:
+        """Create or change a Demand object."""
+        ...
+
+    async def drop_demand(self, effect: DropDemand) -> Answer:
+        """Delete a Demand object."""
         ...
 
 

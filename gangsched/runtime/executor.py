@@ -12,6 +12,7 @@ from functools import partial
 
 from gangsched.core.effects import (
     BindPod,
+    DropDemand,
     Effect,
     EmitEvent,
     EvictPod,
@@ -19,6 +20,7 @@ from gangsched.core.effects import (
     MakeGroup,
     PatchPodCondition,
     PatchStatus,
+    PutDemand,
     WithdrawBinding,
 )
 from gangsched.core.events import (
@@ -48,8 +50,11 @@ _KINDS: tuple[type[Effect], ...] = (
     MakeGroup,
     PatchStatus,
     PatchPodCondition,
+    PutDemand,
+    DropDemand,
     EmitEvent,
 )
+Told = PatchStatus | PatchPodCondition | EmitEvent | PutDemand | DropDemand
 _OUTCOMES = {GroupSeen: Outcome.WRITTEN, GroupNotMade: Outcome.REFUSED, type(None): Outcome.STALE}
 # More than any back-off needs; without a limit the factor would in the end be too large for a float.
 _MOST_DOUBLINGS = 16
@@ -99,6 +104,7 @@ class Executor:
         self._backoff_max_s = backoff_max_s
         self._allowed = allowed
         self._withheld = False
+        self._demands_refused = False
         self._monotonic = monotonic
         self._jitter = jitter
         self._later = later
@@ -221,6 +227,10 @@ class Executor:
                 self._answered(job, effect, await self._writes.patch_condition(effect))
             case EmitEvent() as effect:
                 self._answered(job, effect, await self._writes.emit(effect))
+            case PutDemand() as effect:
+                self._answered(job, effect, await self._writes.put_demand(effect))
+            case DropDemand() as effect:
+                self._answered(job, effect, await self._writes.drop_demand(effect))
 
     async def _bind(self, effect: BindPod) -> None:
         sent = self._monotonic()
@@ -282,7 +292,7 @@ class Executor:
         if not self._answered(job, effect, answer) and answer.outcome is not Outcome.WRITTEN:
             self._post((StatusRefused(key=effect.key, stale=answer.outcome is Outcome.STALE),))
 
-    def _answered(self, job: Job, effect: PatchStatus | PatchPodCondition | EmitEvent, answer: Answer) -> bool:
+    def _answered(self, job: Job, effect: Told, answer: Answer) -> bool:
         """Count the answer; True if the write, or a newer one in its place, will be tried again."""
         kind = type(effect).__name__
         self._metrics.written(kind, answer.outcome.value)
@@ -292,7 +302,11 @@ class Executor:
             if job.attempt + 1 < self._attempts:
                 self._retry_later(job, answer.retry_after_s)
                 return True
-        if answer.outcome not in (Outcome.WRITTEN, Outcome.GONE, Outcome.STALE):
+        given_up = answer.outcome not in (Outcome.WRITTEN, Outcome.GONE, Outcome.STALE)
+        if isinstance(effect, PutDemand | DropDemand):
+            # The machine goes on asking; what keeps them from being written is most often the same for all.
+            given_up, self._demands_refused = given_up and not self._demands_refused, given_up
+        if given_up:
             _log.warning(
                 "write given up",
                 extra={
@@ -324,7 +338,7 @@ def _subject(effect: Effect) -> Hashable:
     A binding supersedes what was to be said of its pod as unscheduled.
     """
     match effect:
-        case PatchStatus(key=key):
+        case PatchStatus(key=key) | PutDemand(key=key) | DropDemand(key=key):
             return key
         case PatchPodCondition(uid=uid) | BindPod(uid=uid) | LookUpOwner(uid=uid):
             return uid
@@ -332,5 +346,5 @@ def _subject(effect: Effect) -> Hashable:
             return object()
 
 
-def _object_of(effect: PatchStatus | PatchPodCondition | EmitEvent) -> str:
-    return str(effect.key) if isinstance(effect, PatchStatus) else f"{effect.namespace}/{effect.name}"
+def _object_of(effect: Told) -> str:
+    return f"{effect.namespace}/{effect.name}" if isinstance(effect, PatchPodCondition | EmitEvent) else str(effect.key)

@@ -153,7 +153,7 @@ class Metrics:
         )
         self._writes = Counter(
             "gangsched_writes",
-            "Status patches, pod conditions, Events, look-ups of owners and PodGroups made, by kind and result.",
+            "Status patches, conditions, Events, Demands, look-ups of owners and PodGroups made, by kind and result.",
             ["kind", "result"],
             registry=registry,
         )

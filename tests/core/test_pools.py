@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from gangsched.core.demand_objects import DemandUnit, PoolDemand
 from gangsched.core.expansion import HOSTNAME
-from gangsched.core.model import Demand, Topology
+from gangsched.core.model import MOST_DEMANDS, Topology
 from gangsched.core.placement import Ask, place
-from gangsched.core.pools import PoolDemand, pool_demands
+from gangsched.core.pools import pool_demands
 from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import Snapshot
 from tests.builders import amounts, node, pod, pods
@@ -20,11 +22,12 @@ ZONE = "topology.kubernetes.io/zone"
 def demanded(cluster, members, *, topology=None) -> tuple[PoolDemand, ...]:
     found = place(Snapshot(cluster), Ask(members=members, need=len(members), topology=topology))
     assert isinstance(found, Refusal)
-    return pool_demands(found, LABEL)
+    return pool_demands(found, LABEL, members=members)
 
 
-def each(count: int, **requests: str) -> Demand:
-    return Demand(count=count, requests=amounts(requests))
+def each(*names: str, others: int = 0, **requests: str) -> DemandUnit:
+    """A unit of these pods and so many others that do not exist."""
+    return DemandUnit(len(names) + others, amounts(requests), names)
 
 
 def test_each_instance_group_gets_what_has_no_place_yet(cluster_of):
@@ -34,8 +37,8 @@ def test_each_instance_group_gets_what_has_no_place_yet(cluster_of):
         pod("b-3", node_selector=BATCH),
     ]
     assert demanded(cluster_of(node(cpu=1, labels=BATCH)), members) == (
-        PoolDemand(instance_group="batch", units=(each(3, cpu="1"),)),
-        PoolDemand(instance_group="gpu", units=(each(1, cpu="8"),)),
+        PoolDemand(instance_group="batch", units=(each("b-1", "b-2", "b-3", cpu="1"),)),
+        PoolDemand(instance_group="gpu", units=(each("g-0", cpu="8"),)),
     )
 
 
@@ -57,10 +60,10 @@ def test_a_zone_that_all_must_share_is_said(cluster_of):
     cluster = cluster_of(node("n1", cpu=1, labels=BATCH | {ZONE: "a"}), node("n2", cpu=2, labels=BATCH | {ZONE: "b"}))
     members = pods("a", 3, node_selector=BATCH)
     assert demanded(cluster, members, topology=Topology(key=ZONE)) == (
-        PoolDemand(instance_group="batch", units=(each(1, cpu="1"),), single_zone=True, zone="b"),
+        PoolDemand(instance_group="batch", units=(each("a-2", cpu="1"),), single_zone=True, zone="b"),
     )
     assert demanded(cluster_of(), members, topology=Topology(key=ZONE)) == (
-        PoolDemand(instance_group="batch", units=(each(3, cpu="1"),), single_zone=True),
+        PoolDemand(instance_group="batch", units=(each("a-0", "a-1", "a-2", cpu="1"),), single_zone=True),
     )
 
 
@@ -73,3 +76,24 @@ def test_another_domain_cannot_be_said_and_one_node_for_all_is_not_demanded(clus
 
 def test_nothing_is_demanded_where_no_new_node_helps(cluster_of):
     assert demanded(cluster_of(), pods("a", 2, node_selector=BATCH | {HOSTNAME: "n9"})) == ()
+
+
+def test_members_that_do_not_exist_yet_count_without_a_name_and_come_last(cluster_of):
+    to_come = [replace(pod("x-0", node_selector=BATCH), uid=f"to-come-{at}", name="") for at in range(3)]
+    members = [*to_come, pod("d-0", node_selector=BATCH)]
+    assert demanded(cluster_of(), members)[0].units == (each("d-0", others=3, cpu="1"),)
+    assert demanded(cluster_of(node(cpu=1, labels=BATCH)), members)[0].units == (each(others=3, cpu="1"),)
+
+
+def test_a_group_of_one_is_one_unit_that_names_it(cluster_of):
+    assert demanded(cluster_of(), [pod("d-0", node_selector=BATCH)]) == (
+        PoolDemand(instance_group="batch", units=(each("d-0", cpu="1"),)),
+    )
+
+
+def test_all_members_are_named_although_the_last_unit_stands_for_many_requests(cluster_of):
+    members = [pod(f"b-{cpu}", cpu=cpu, node_selector=BATCH) for cpu in range(1, MOST_DEMANDS + 3)]
+    (demand,) = demanded(cluster_of(), members)
+    assert len(demand.units) == MOST_DEMANDS
+    assert {name for unit in demand.units for name in unit.pods} == {pod.name for pod in members}
+    assert all(len(unit.pods) == unit.count for unit in demand.units)

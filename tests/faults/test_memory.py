@@ -16,7 +16,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import gangsched
-from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, MakeGroup, PatchPodCondition, PatchStatus
+from gangsched.core.effects import (
+    BindPod,
+    DropDemand,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    MakeGroup,
+    PatchPodCondition,
+    PatchStatus,
+    PutDemand,
+)
 from gangsched.core.events import (
     BindRefused,
     Event,
@@ -139,6 +149,12 @@ class Rig:
         return Answer(Outcome.WRITTEN)
 
     async def emit(self, _: EmitEvent) -> Answer:
+        return Answer(Outcome.WRITTEN)
+
+    async def put_demand(self, _: PutDemand) -> Answer:
+        return Answer(Outcome.WRITTEN)
+
+    async def drop_demand(self, _: DropDemand) -> Answer:
         return Answer(Outcome.WRITTEN)
 
     async def evict(self, effect: EvictPod) -> PodEvicted:

@@ -15,8 +15,6 @@ from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 
 CRDS = Path(__file__).resolve().parent / "crds"
-DIALECTS = tuple(sorted(file.stem for file in CRDS.glob("*.yaml")))
-"""Those whose kind a CRD defines; the native one is the API server's own."""
 _WITHIN_S = 30
 
 Json = dict[str, Any]
@@ -77,6 +75,11 @@ WORDS: dict[str, Words] = {
     ),
 }
 
+DIALECTS = tuple(sorted(dialect for dialect in WORDS if (CRDS / f"{dialect}.yaml").exists()))
+"""Those whose kind a CRD defines; the native one is the API server's own."""
+DEMANDS = "palantir-demand"
+"""Not a group's: what an autoscaler is asked for."""
+
 
 def crd(dialect: str) -> Json:
     """The CRD's manifest."""
@@ -109,8 +112,9 @@ def remove(control_plane: ControlPlane, dialect: str) -> None:
 
 
 def _listed(control_plane: ControlPlane, dialect: str) -> bool:
+    version = WORDS[dialect].path + "/podgroups" if dialect in WORDS else "scaler.palantir.com/v1alpha2/demands"
     try:
-        control_plane.api.get(f"/apis/{WORDS[dialect].path}/podgroups")
+        control_plane.api.get(f"/apis/{version}")
     except ApiError:
         return False
     return True

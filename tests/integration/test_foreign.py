@@ -14,7 +14,7 @@ import pytest
 from gangsched.cli import main
 from gangsched.core.events import Event, ForeignGroupSeen, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.foreign import ForeignWatch
+from gangsched.kube.foreign import ForeignWatch, groups
 from gangsched.kube.session import connect
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
@@ -222,7 +222,7 @@ def test_nothing_is_decided_before_what_is_served_is_listed(
         cluster.until(lambda: len(cluster.bound()) == 2)
         log = running.log
 
-    assert "cannot look for another system's groups" in log
+    assert "cannot look for another system's objects" in log
     assert log.index("cannot look for") < log.index("scheduling begins")
     assert [event["reason"] for event in cluster.events("one")] in ([], ["Scheduled"])
 
@@ -273,7 +273,9 @@ async def watching(dialect: str, kubeconfig: Path) -> AsyncIterator[tuple[list[s
                 await news.wait()
 
     session = await connect(kubeconfig=str(kubeconfig))
-    watch = ForeignWatch(session, dialect, DEFAULT.kinds[dialect], post, observer=Uncounted(), look_s=0.2, retry_s=0.2)
+    watch = ForeignWatch(
+        session, groups(dialect, DEFAULT.kinds[dialect]), post, observer=Uncounted(), look_s=0.2, retry_s=0.2
+    )
     task = asyncio.create_task(watch.run())
     try:
         yield said, until

@@ -122,6 +122,7 @@ def test_the_dialects_that_are_named_are_configured_and_their_podgroups_may_be_r
     assert yaml.safe_load(config)["dialects"] == chosen.split(",")
     assert {group for rule in read for group in rule["apiGroups"]} == groups
     assert all(rule["verbs"] == ["list", "watch"] for rule in read)
+    assert any(rule["resources"] == ["demands"] for rule in rules) == ("palantir" in chosen.split(","))
 
 
 def test_the_deployment_is_admitted_and_locked_down(installed):

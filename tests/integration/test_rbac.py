@@ -11,7 +11,7 @@ import yaml
 
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
-from tests.integration.foreign import DIALECTS, served
+from tests.integration.foreign import DEMANDS, DIALECTS, served
 
 CHART = Path(__file__).resolve().parent.parent.parent / "charts" / "gangsched"
 NAMESPACE = "gangsched-rights"
@@ -34,8 +34,8 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture(scope="module", autouse=True)
 def _other_systems(with_crd) -> Iterator[None]:
-    """Those whose PodGroups the role may read."""
-    with served(with_crd, *DIALECTS):
+    """Those whose PodGroups the role may read, and the Demand objects that it may write."""
+    with served(with_crd, *DIALECTS, DEMANDS):
         yield
 
 
@@ -107,7 +107,7 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
     rights, cluster, refuse_bindings, tmp_path
 ):
     """A gang is bound, one waits, one is undone against a budget, one consists of a Job's pods,
-    one is made for a Spark driver: every kind of call.
+    one is made for a Spark driver, two are demanded of an autoscaler: every kind of call.
     """
     config = tmp_path / "config.yaml"
     config.write_text(CONFIG)
@@ -121,6 +121,7 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
         cluster.add_pods("large", 1)
         cluster.until_bound("whole", 2)
         cluster.add_pod("app-0", labels={"spark-app-id": "app", "spark-role": "driver"}, annotations=ONE_EXECUTOR)
+        demanded_and_fulfilled(cluster)
         undo_against_a_budget(cluster)
         undo_of_a_job(cluster)
         cluster.until(lambda: cluster.told("large-0").get("reason") == "GangIncomplete")
@@ -130,6 +131,25 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
     assert permitted(operators_rules(rights)) > NATIVE
     assert asked(cluster) == needed
     assert refusals(cluster) == []
+
+
+def demanded_and_fulfilled(cluster: Cluster) -> None:
+    """A Demand object is made and one is put right; both are deleted once there is room."""
+    demands = f"/apis/scaler.palantir.com/v1alpha2/namespaces/{cluster.namespace}/demands"
+    wrong = {"instance-group": "other", "units": []}
+    metadata = {"name": "demand-two", "labels": {"gangsched.io/created-by": "gangsched"}}
+    cluster.api.post(
+        demands,
+        {"apiVersion": "scaler.palantir.com/v1alpha2", "kind": "Demand", "metadata": metadata, "spec": wrong},
+    )
+    for app in ("one", "two"):
+        labels = {"spark-app-id": app, "spark-role": "driver"}
+        cluster.add_pod(app, labels=labels, annotations=ONE_EXECUTOR, nodeSelector={"resource_channel": "batch"})
+    cluster.until(
+        lambda: [each["spec"]["instance-group"] for each in cluster.api.get(demands)["items"]] == ["batch", "batch"]
+    )
+    cluster.add_node("n2", cpu="4", labels={"resource_channel": "batch"})
+    cluster.until(lambda: not cluster.api.get(demands)["items"])
 
 
 def undo_against_a_budget(cluster: Cluster) -> None:

@@ -18,7 +18,7 @@ from gangsched.core.events import (
     ForeignGroupsReplaced,
 )
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.foreign import ForeignWatch, settle
+from gangsched.kube.foreign import ForeignWatch, groups, settle
 from tests.kube.fake_api import FakeApi, body, page, serving, status, stream
 
 DISCOVERY = "/apis/scheduling.volcano.sh/v1beta1"
@@ -73,8 +73,7 @@ async def watching(api: FakeApi, look_s: float = 0.01) -> AsyncIterator[tuple[Fo
     async with serving(api) as session:
         watch = ForeignWatch(
             session,
-            "volcano",
-            DEFAULT.kinds["volcano"],
+            groups("volcano", DEFAULT.kinds["volcano"]),
             inbox.post,
             observer=inbox,
             look_s=look_s,
@@ -143,8 +142,8 @@ async def test_what_may_not_be_read_is_hidden_and_said_once_until_it_may(caplog,
         ),
         "all: a",
     ]
-    assert warnings(caplog) == ["another system's groups may not be read; their pods wait"]
-    assert "another system's groups can be read again" in [record.message for record in caplog.records]
+    assert warnings(caplog) == ["another system's objects may not be read"]
+    assert "another system's objects can be read again" in [record.message for record in caplog.records]
 
 
 async def test_a_kind_that_vanishes_has_no_groups_any_more_and_may_come_again(caplog):
@@ -201,7 +200,7 @@ async def test_the_first_version_that_is_served_is_watched():
     api.answer("WATCH", "/apis/scheduling.k8s.io/v1alpha2/podgroups", HANG)
     async with serving(api) as session:
         inbox = Inbox()
-        watch = ForeignWatch(session, "native", native, inbox.post, observer=inbox)
+        watch = ForeignWatch(session, groups("native", native), inbox.post, observer=inbox)
         task = asyncio.create_task(watch.run())
         await inbox.until(lambda: inbox.said == ["all: "])
         task.cancel()

@@ -4,14 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gangsched.core.demand_objects import DemandKey, DemandObject, PoolDemand
 from gangsched.core.effects import (
     BindPod,
+    DropDemand,
     Effect,
     EmitEvent,
     EvictPod,
     LookUpOwner,
     PatchPodCondition,
     PatchStatus,
+    PutDemand,
     WithdrawBinding,
 )
 from gangsched.core.model import GroupKey, GroupStatus
@@ -47,6 +50,14 @@ def status(name: str, members: int = 0, resource_version: str = "") -> PatchStat
 
 def condition(uid: str, reason: str = "Unschedulable") -> PatchPodCondition:
     return PatchPodCondition(uid=uid, namespace="ns", name=uid, reason=reason, message="")
+
+
+def put(name: str, group: str = "batch") -> PutDemand:
+    return PutDemand(DemandObject(DemandKey("ns", name), "p", "u", PoolDemand(instance_group=group, units=())))
+
+
+def drop(name: str) -> DropDemand:
+    return DropDemand(DemandKey("ns", name), "u")
 
 
 def event(note: str) -> EmitEvent:
@@ -250,12 +261,22 @@ class TestOnce:
         for effect in (evict("p"), evict("q"), look_up("j")):
             queue.add(effect, 0.0)
         assert (queue.waiting(EvictPod), queue.waiting(LookUpOwner), queue.waiting(EmitEvent)) == (2, 1, 0)
+        queue.add(put("d"), 0.0)
+        queue.add(put("e"), 0.0)
+        queue.add(drop("e"), 0.0)
+        assert (queue.waiting(PutDemand), queue.waiting(DropDemand)) == (1, 1)
         assert not queue.empty
 
 
 class TestNewestWins:
     @pytest.mark.parametrize(
-        ("older", "newer"), [(status("g", 1), status("g", 2)), (condition("p", "Old"), condition("p", "New"))]
+        ("older", "newer"),
+        [
+            (status("g", 1), status("g", 2)),
+            (condition("p", "Old"), condition("p", "New")),
+            (put("d", "old"), put("d", "new")),
+            (put("d"), drop("d")),
+        ],
     )
     def test_of_several_decisions_about_one_thing_only_the_newest_is_sent(self, older, newer):
         queue = backlog()
@@ -264,7 +285,13 @@ class TestNewestWins:
         assert taken(queue) == [newer]
 
     @pytest.mark.parametrize(
-        ("older", "newer"), [(status("g", 1), status("g", 2)), (condition("p", "Old"), condition("p", "New"))]
+        ("older", "newer"),
+        [
+            (status("g", 1), status("g", 2)),
+            (condition("p", "Old"), condition("p", "New")),
+            (put("d", "old"), put("d", "new")),
+            (put("d"), drop("d")),
+        ],
     )
     def test_one_is_in_flight_at_a_time_and_the_newest_follows_it(self, older, newer):
         queue = backlog()
@@ -327,7 +354,7 @@ class TestAgain:
 
 def test_closing_keeps_statuses_and_events_and_forgets_everything_else():
     queue = backlog()
-    for effect in (bind("b"), evict("x"), evict("y"), look_up("j"), condition("p"), status("g"), event("e")):
+    for effect in (bind("b"), evict("x"), evict("y"), look_up("j"), condition("p"), put("d"), status("g"), event("e")):
         queue.add(effect, 0.0)
     assert queue.close() == Dropped(bindings=1, evictions=2)
     assert taken(queue) == [status("g"), event("e")]
@@ -340,6 +367,8 @@ EFFECTS = st.one_of(
     st.builds(look_up, st.sampled_from("jk")),
     st.builds(status, st.sampled_from("gh"), st.integers(0, 9), st.sampled_from(["", "7"])),
     st.builds(condition, st.sampled_from("pq"), st.sampled_from(["X", "Y"])),
+    st.builds(put, st.sampled_from("vw"), st.sampled_from("12")),
+    st.builds(drop, st.sampled_from("vw")),
     st.builds(event, st.sampled_from("mn")),
 )
 
@@ -347,12 +376,15 @@ EFFECTS = st.one_of(
 def subject(effect: Effect) -> object:
     """What at most one write may be in flight about; None for bindings and Events."""
     match effect:
-        case PatchStatus(key=key):
+        case PatchStatus(key=key) | PutDemand(key=key) | DropDemand(key=key):
             return key
         case PatchPodCondition(uid=uid) | EvictPod(uid=uid) | LookUpOwner(uid=uid):
             return uid
         case _:
             return None
+
+
+TELLING = EmitEvent | PatchPodCondition | PutDemand | DropDemand
 
 
 class Sender:
@@ -371,7 +403,7 @@ class Sender:
         assert about is None or about not in [subject(other.effect) for other in self.in_flight]
         self.last[about] = job.effect
         self.in_flight.append(job)
-        telling = [other for other in self.in_flight if isinstance(other.effect, EmitEvent | PatchPodCondition)]
+        telling = [other for other in self.in_flight if isinstance(other.effect, TELLING)]
         assert len(telling) <= SLOTS // 2
         undoing = [other for other in self.in_flight if isinstance(other.effect, EvictPod | LookUpOwner)]
         assert len(undoing) <= SLOTS // 4

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from gangsched.core.demand_objects import DemandKey, DemandObject, PoolDemand
 from gangsched.core.effects import (
     BindPod,
+    DropDemand,
     Effect,
     EmitEvent,
     EvictPod,
@@ -17,6 +19,7 @@ from gangsched.core.effects import (
     MakeGroup,
     PatchPodCondition,
     PatchStatus,
+    PutDemand,
     WithdrawBinding,
 )
 from gangsched.core.events import (
@@ -59,6 +62,11 @@ def status(members: int, resource_version: str = "") -> PatchStatus:
 
 def condition(reason: str) -> PatchPodCondition:
     return PatchPodCondition(uid="p", namespace="ns", name="p", reason=reason, message="")
+
+
+def put(name: str, *, zone: str = "") -> PutDemand:
+    pool = PoolDemand(instance_group="batch", units=(), zone=zone)
+    return PutDemand(DemandObject(DemandKey("ns", name), "p", "u", pool))
 
 
 LOOK_UP = LookUpOwner(uid="j", namespace="ns", name="job")
@@ -139,7 +147,7 @@ class Rig:
         self.calls.put_nowait(call)
         return await call.answer
 
-    bind = evict = look_up_owner = make_group = patch_status = patch_condition = emit = _call
+    bind = evict = look_up_owner = make_group = patch_status = patch_condition = emit = put_demand = drop_demand = _call
 
     async def sent(self) -> Call:
         return await asyncio.wait_for(self.calls.get(), 10)
@@ -169,6 +177,40 @@ async def running(*, slots: int = SLOTS) -> AsyncIterator[Rig]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+class TestDemands:
+    async def test_they_are_retried_and_a_deletion_is_sent_instead_of_a_retry(self):
+        async with running() as rig:
+            rig.executor.submit([put("d")])
+            assert await rig.sent_and_answered(UNAVAILABLE) == put("d")
+            await rig.settle()
+            drop = DropDemand(DemandKey("ns", "d"), "u1")
+            rig.executor.submit([drop])
+            assert await rig.sent_and_answered(WRITTEN) == drop
+            await rig.time_passes()
+            assert rig.calls.empty()
+            assert rig.posted == []
+            assert 'gangsched_writes_total{kind="PutDemand",result="Unavailable"} 1.0' in rig.metrics.render().decode()
+            assert 'gangsched_writes_total{kind="DropDemand",result="Written"} 1.0' in rig.metrics.render().decode()
+
+    async def test_that_they_may_not_be_written_is_logged_once_until_one_is(self, caplog):
+        refused = Answer(Outcome.REFUSED, message="403")
+        async with running() as rig:
+            for answer, logged in ((refused, 1), (refused, 1), (WRITTEN, 1), (refused, 2)):
+                rig.executor.submit([put("d")])
+                await rig.sent_and_answered(answer)
+                await rig.settle()
+                assert [record.message for record in caplog.records] == ["write given up"] * logged
+            assert vars(caplog.records[0])["object"] == "ns/d"
+
+    async def test_nothing_is_sent_by_one_who_may_not_write(self):
+        async with running() as rig:
+            rig.may_write = False
+            rig.executor.submit([put("d"), DropDemand(DemandKey("ns", "e"), "u1")])
+            await rig.settle()
+            assert rig.calls.empty()
+            assert 'gangsched_writes_withheld_total{kind="PutDemand"} 1.0' in rig.metrics.render().decode()
 
 
 class TestGroupsToBeMade:

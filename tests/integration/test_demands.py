@@ -1,0 +1,187 @@
+"""palantir's Demand objects on the real API server: made for what does not fit, gone when it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gangsched.core.demand_objects import DemandKey, DemandObject, DemandUnit, PoolDemand
+from gangsched.core.effects import DropDemand, PutDemand
+from gangsched.kube.session import connect
+from gangsched.kube.writes import ApiWrites
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from tests.integration.cluster import Cluster
+from tests.integration.foreign import DEMANDS, served
+from tests.integration.test_spark import EXECUTORS, add_driver
+
+POOL = {"resource_channel": "batch"}
+Json = dict[str, Any]
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def kind(with_crd: ControlPlane) -> Iterator[None]:
+    with served(with_crd, DEMANDS):
+        yield
+
+
+@pytest.fixture
+def operator(with_crd: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Operator]:
+    """One for each test: two at once would both decide."""
+    request.getfixturevalue("kind")
+    with Operator(with_crd) as running:
+        yield running
+
+
+def path(cluster: Cluster, name: str = "") -> str:
+    return f"/apis/scaler.palantir.com/v1alpha2/namespaces/{cluster.namespace}/demands{name and '/'}{name}"
+
+
+def demands(cluster: Cluster) -> dict[str, Json]:
+    return {each["metadata"]["name"]: each for each in cluster.api.get(path(cluster))["items"]}
+
+
+def until_demanded(cluster: Cluster, *names: str) -> None:
+    cluster.until(lambda: sorted(demands(cluster)) == sorted(names), what=f"the Demand objects are {names}")
+
+
+def writes(cluster: Cluster, namespace: str) -> list[str]:
+    """The verbs with which gangsched has written Demand objects of the namespace."""
+    entries = [json.loads(line) for line in cluster.control_plane.audit_log.read_text().splitlines()]
+    return [
+        entry["verb"]
+        for entry in entries
+        if entry.get("userAgent") == "gangsched"
+        and entry.get("objectRef", {}).get("resource") == "demands"
+        and entry["objectRef"].get("namespace") == namespace
+    ]
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_driver_that_does_not_fit_is_demanded_and_the_demand_is_gone_once_nodes_are_there(cluster: Cluster) -> None:
+    cluster.add_node("small", cpu="2", labels=POOL)
+    add_driver(cluster, "pi", nodeSelector=POOL)
+    until_demanded(cluster, "demand-pi-driver")
+    found = demands(cluster)["demand-pi-driver"]
+    assert found["metadata"]["labels"] == {"gangsched.io/created-by": "gangsched"}
+    (owner,) = found["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("Pod", cluster.pod("pi-driver")["metadata"]["uid"])
+    executor = {"count": EXECUTORS, "resources": {"cpu": "2000m", "memory": str(2**30)}}
+    assert found["spec"] == {
+        "instance-group": "batch",
+        "is-long-lived": False,
+        "enforce-single-zone-scheduling": False,
+        "units": [executor],
+    }
+    cluster.add_node("large", cpu="8", labels=POOL)
+    cluster.until(lambda: set(cluster.bound()) == {"pi-driver"})
+    until_demanded(cluster)
+    assert writes(cluster, cluster.namespace) == ["create", "delete"]
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_demand_names_the_driver_and_is_gone_with_it(cluster: Cluster) -> None:
+    add_driver(cluster, "pi", nodeSelector=POOL)
+    until_demanded(cluster, "demand-pi-driver")
+    units = demands(cluster)["demand-pi-driver"]["spec"]["units"]
+    assert [unit["count"] for unit in units] == [EXECUTORS, 1]
+    assert units[1]["pod-names-by-namespace"] == {cluster.namespace: ["pi-driver"]}
+    # What the autoscaler writes is its own and changes nothing for us.
+    cluster.api.merge(f"{path(cluster, 'demand-pi-driver')}/status", {"status": {"phase": "cannot-fulfill"}})
+    cluster.delete_pod("pi-driver")
+    until_demanded(cluster)
+
+
+@pytest.mark.usefixtures("operator")
+def test_somebody_elses_demand_of_the_name_is_left_alone(cluster: Cluster) -> None:
+    spec = {"instance-group": "batch", "units": []}
+    theirs = {
+        "apiVersion": "scaler.palantir.com/v1alpha2",
+        "kind": "Demand",
+        "metadata": {"name": "demand-pi-driver"},
+        "spec": spec,
+    }
+    cluster.api.post(path(cluster), theirs)
+    add_driver(cluster, "pi", nodeSelector=POOL)
+    cluster.until(lambda: writes(cluster, cluster.namespace) == ["create"])
+    cluster.add_node("large", cpu="9", labels=POOL)
+    cluster.until(lambda: set(cluster.bound()) == {"pi-driver"})
+    assert demands(cluster)["demand-pi-driver"]["spec"] == spec
+    assert writes(cluster, cluster.namespace) == ["create"]
+
+
+@pytest.mark.usefixtures("kind")
+def test_the_next_operator_goes_on_with_what_it_finds(cluster: Cluster) -> None:
+    with Operator(cluster.control_plane):
+        for app in ("kept", "over"):
+            add_driver(cluster, app, nodeSelector=POOL)
+        until_demanded(cluster, "demand-kept-driver", "demand-over-driver")
+    uid = demands(cluster)["demand-kept-driver"]["metadata"]["uid"]
+    # A selector cannot be changed, so that the pod's group goes, and it waits as a plain pod.
+    labels = {"labels": {"spark-app-id": None, "spark-role": None}}
+    cluster.api.merge(f"/api/v1/namespaces/{cluster.namespace}/pods/over-driver", {"metadata": labels})
+    with Operator(cluster.control_plane):
+        until_demanded(cluster, "demand-kept-driver")
+        cluster.add_node("large", cpu="10", labels=POOL)
+        until_demanded(cluster)
+    assert uid
+    assert sorted(writes(cluster, cluster.namespace)) == ["create", "create", "delete", "delete"]
+
+
+@pytest.mark.usefixtures("kind")
+@pytest.mark.parametrize("how", ["a dry run", "without the dialect"])
+def test_nothing_is_written_in(cluster: Cluster, tmp_path: Path, how: str) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("dialects: [gangsched]\n" if how == "without the dialect" else "{}")
+    options = ["--config", str(config), *(["--dry-run"] if how == "a dry run" else [])]
+    with Operator(cluster.control_plane, *options) as operator:
+        cluster.add_group("a", min_member=2)
+        cluster.add_pods("a", 2, nodeSelector=POOL)
+        cluster.until(lambda: operator.metric("gangsched_effects_total", kind="PatchPodCondition") == 2)
+        decided = operator.metric("gangsched_effects_total", kind="PutDemand")
+    assert decided == (how == "a dry run")
+    assert demands(cluster) == {}
+    assert writes(cluster, cluster.namespace) == []
+
+
+def test_a_kind_that_is_installed_later_is_not_missed_in_the_log(cluster: Cluster, with_crd: ControlPlane) -> None:
+    with pytest.raises(ApiError):
+        demands(cluster)
+    with Operator(with_crd) as operator:
+        add_driver(cluster, "pi", nodeSelector=POOL)
+        cluster.until(lambda: cluster.told("pi-driver").get("reason") == "Unschedulable")
+        log = operator.log
+    assert "demands" not in log
+    assert writes(cluster, cluster.namespace) == []
+
+
+@pytest.mark.usefixtures("kind")
+async def test_another_object_of_the_name_is_neither_changed_nor_deleted(cluster: Cluster) -> None:
+    pool = PoolDemand(instance_group="batch", units=(DemandUnit(1, (("cpu", 1000),)),))
+    wanted = DemandObject(DemandKey(cluster.namespace, "demand-pi-driver"), "pi-driver", "d1", pool)
+    session = await connect(kubeconfig=str(cluster.control_plane.kubeconfig))
+    writes = ApiWrites(session=session, instance="test")
+    answers = [
+        await writes.put_demand(PutDemand(wanted)),
+        await writes.put_demand(PutDemand(wanted)),
+        await writes.put_demand(PutDemand(wanted, "another")),
+        await writes.drop_demand(DropDemand(wanted.key, "another")),
+    ]
+    uid = demands(cluster)["demand-pi-driver"]["metadata"]["uid"]
+    answers += [
+        await writes.put_demand(PutDemand(wanted, uid)),
+        await writes.drop_demand(DropDemand(wanted.key, uid)),
+        await writes.put_demand(PutDemand(wanted, uid)),
+    ]
+    await session.close()
+    assert [answer.outcome.value for answer in answers] == [
+        *("Written", "Stale", "Gone", "Gone"),
+        *("Written", "Written", "Gone"),
+    ]
