@@ -178,7 +178,9 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
     begun_at = min((pod.bound_at for pod in bound), default=0.0)
     if now > begun_at + OUTAGE_S + policy.repair_deadline_s:
         return set()
-    return {pod.uid for pod in bound} if any(not pod.node and pod.created <= begun_at for pod in live) else set()
+    # One that is leaving waited as well when the others were bound.
+    waited = (pod for pod in gang.pods.values() if not (pod.node or pod.terminal or pod.uid in gang.run.past))
+    return {pod.uid for pod in bound} if any(pod.created <= begun_at for pod in waited) else set()
 
 
 def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gangsched.core.effects import BindPod, MakeGroup, PatchPodCondition, PatchStatus
 from gangsched.core.events import BindRefused, GroupNotMade, Refused
-from gangsched.core.model import Declaration, Pod, PodPhase
+from gangsched.core.model import Declaration, Owner, Pod, PodPhase
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
@@ -259,3 +259,18 @@ def test_the_made_podgroup_goes_with_its_pod_and_the_group_stays_bound():
     harness.add(*annotated(3)[2:])
     harness.wait(2)
     assert harness.bound() == ["default/x-1", "default/x-2"]
+
+
+def test_a_restart_knows_a_part_bound_beside_a_member_that_is_leaving():
+    """Somebody else binds one of two members of three, the other is being deleted, and the operator starts anew."""
+    harness = Harness()
+    says = Declaration(group="x", min_member=3)
+    owner = Owner("StatefulSet", "x", "s1", "apps")
+    first, second = (pod(f"x-{number}", declaration=says, owner=owner, created=harness.now) for number in range(2))
+    harness.add(node(), first, second)
+    harness.settle()
+    harness.change("default/x-0", terminating=True)
+    harness.change("default/x-1", node="n1", bound_at=harness.now)
+    harness.restart()
+    harness.wait(31)
+    assert harness.evicted == ["default/x-1"]
