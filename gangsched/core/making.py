@@ -1,8 +1,8 @@
 """PodGroups that the operator makes: for groups without one of whose places a restart must know (contract rule 14).
 
 These are groups that hold places for members to come, and quorums of which a part is bound while the rest is tried
-again. All others have none: what they need is planned anew from their pods. Nor has a group whose terms nobody says any
-more, because its PodGroup was deleted.
+again. All others have none: what they need is planned anew from their pods. Nor is one made while nobody can say the
+group's minimum: it would go on saying a wrong one.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 
 from gangsched.core.agreement import Hindrance
-from gangsched.core.declaration import WITHOUT_OBJECT, Terms
+from gangsched.core.declaration import Terms
 from gangsched.core.effects import Effect, MakeGroup
 from gangsched.core.gang import BindState, Gang, member_order
+from gangsched.core.life import UNKNOWN_MINIMUM
 
 AGAIN_S = 5.0
 """The making of a PodGroup that has not been seen is asked for again after this."""
@@ -25,7 +26,7 @@ def wanted(gang: Gang, hindrance: Hindrance | None) -> bool:
 
     Where none could be made, a quorum's bindings are tried again without; places for members to come are not relied on.
     """
-    if gang.group is not None or gang.plain or (hindrance is not None and hindrance.reason in WITHOUT_OBJECT):
+    if gang.group is not None or gang.plain or (hindrance is not None and hindrance.reason in UNKNOWN_MINIMUM):
         return False
     if gang.vacant():
         return True

@@ -233,7 +233,8 @@ class Members:
         if gang is None:
             return
         if old is None:
-            forget_what_was_told(gang)
+            if _rests_on_others(gang):
+                forget_what_was_told(gang)
         elif old.uid != group.uid:
             self._over(gang)
         elif (old.spec, old.error) != (group.spec, group.error):
@@ -247,7 +248,7 @@ class Members:
 
     def _over(self, gang: Gang) -> None:
         """The object that declared the gang exists no longer, and its run neither; bound members stay (rule 10)."""
-        if gang.group is None:
+        if _rests_on_others(gang):
             gang.run = Run(past=gang.run.past)
             forget_what_was_told(gang)
 
@@ -298,3 +299,8 @@ class Members:
         if gang is not None:
             for uid in (*gang.pods, *gang.strangers):
                 self._key_of.pop(uid, None)
+
+
+def _rests_on_others(gang: Gang) -> bool:
+    """Whether no user's PodGroup says the gang's terms beside other systems' objects; one that we made only repeats."""
+    return gang.group is None or gang.group.made

@@ -18,6 +18,10 @@ MOST_MEMBERS = 2**31 - 1
 MOST_ROLES = 64
 """As many as a PodGroup may have."""
 PLURAL = "podgroups"
+_LONGEST_TEXT = 253
+"""As long as any name in Kubernetes."""
+_LONGEST_ERROR = 500
+"""A name may have a quarter of a megabyte, and what is wrong with it is written to every member."""
 
 Spec = TypeVar("Spec", bound=Struct)
 
@@ -58,11 +62,13 @@ class Kind(Generic[Spec]):
         meta = found.metadata
         spec, error = None, ""
         try:
-            spec = self.terms(msgspec.json.decode(found.spec, type=self.spec), meta)
+            terms = self.terms(msgspec.json.decode(found.spec, type=self.spec), meta)
+            _check_texts(terms)
+            spec = terms
         except (msgspec.DecodeError, RecursionError) as fault:
             error = f"spec cannot be read ({printable(str(fault), limit=200)}): correct it"
         except ValueError as fault:
-            error = str(fault)
+            error = printable(str(fault), limit=_LONGEST_ERROR)
         return meta.resource_version, ForeignGroup(
             dialect=dialect,
             key=GroupKey(meta.namespace or "default", meta.name or ""),
@@ -71,6 +77,26 @@ class Kind(Generic[Spec]):
             spec=spec,
             error=f"{self.name} {meta.name}: {error}." if error else "",
         )
+
+
+def _check_texts(terms: GroupSpec) -> None:
+    """See that what people are told of these terms is short, and can be shown on a terminal.
+
+    Raises:
+        ValueError: a name in them is too long, or has characters that cannot be shown.
+    """
+    topology = terms.topology.key if terms.topology is not None else ""
+    for what, texts in (
+        ("role", [role.name for role in terms.roles]),
+        ("PriorityClass", [terms.priority_class]),
+        ("topology level", [topology]),
+    ):
+        for text in texts:
+            if len(text) > _LONGEST_TEXT or not text.isprintable():
+                raise ValueError(
+                    f"spec names a {what} {printable(text, limit=40)!r}: write at most {_LONGEST_TEXT} characters, and "
+                    "only such as can be shown"
+                )
 
 
 def at_least_one(field: str, number: int) -> int:
@@ -117,5 +143,7 @@ def wait_s(field: str, seconds: float | None) -> float | None:
     if not seconds:
         return None
     if not SHORTEST_S <= seconds <= LONGEST_S:
-        raise ValueError(f"{field} is {seconds:g} s: write {SHORTEST_S:g} s to {LONGEST_S:g} s, or leave it out")
+        # As a float a whole number may be too large to be shown.
+        shown = seconds if isinstance(seconds, int) else f"{seconds:g}"
+        raise ValueError(f"{field} is {shown} s: write {SHORTEST_S:g} s to {LONGEST_S:g} s, or leave it out")
     return float(seconds)

@@ -1,0 +1,148 @@
+"""Defects that a review of other systems' PodGroups and of PodGroups that are made has found, each by its steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.effects import BindPod, MakeGroup
+from gangsched.core.events import BindRefused, Refused
+from gangsched.core.model import Declaration, ForeignGroup
+from gangsched.kube.dialects.table import DEFAULT
+from tests.builders import foreign_group, group, node, pod, pods
+from tests.harness import Harness
+
+SAYS = Declaration(group="x", min_member=3)
+NAMED = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "a"})
+
+
+def unavailable(effect: BindPod) -> BindRefused:
+    return BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "overloaded")
+
+
+def of_volcano(count: int) -> Iterator:
+    return (replace(each, declaration=NAMED) for each in pods("a", count))
+
+
+@pytest.mark.parametrize(
+    "unclear", [Declaration(group="x", error="The minimum is no number."), Declaration(group="x", contradiction="No.")]
+)
+def test_no_podgroup_is_made_while_nobody_can_say_the_minimum(unclear):
+    """A wrong minimum must not be written down.
+
+    1. Of a group of three, declared by annotations, one member is bound; the other bindings wait to be sent.
+    2. The annotations become unreadable or contradict themselves, and the two bindings fail.
+    3. The annotations are removed. A PodGroup made at 2 said minMember 1, and the group counted as scheduled.
+    """
+    harness = Harness()
+    harness.withhold = lambda effect: effect.name != "x-0"
+    harness.add(*(pod(f"x-{number}", declaration=SAYS) for number in range(3)), node())
+    harness.settle()
+    assert harness.bound() == ["default/x-0"]
+    for number in range(3):
+        harness.change(f"default/x-{number}", declaration=unclear)
+    harness.refuse_bind = unavailable
+    harness.send_withheld()
+    harness.wait(1)
+    assert not any(isinstance(effect, MakeGroup) for effect in harness.effects)
+    for number in range(3):
+        harness.change(f"default/x-{number}", declaration=Declaration(group="x"))
+    harness.wait(5)
+    assert not harness.gang("default/x").run.scheduled_at
+
+
+def test_one_is_made_once_the_minimum_can_be_said_again():
+    """As before; the annotations are put right instead of removed."""
+    harness = Harness()
+    harness.withhold = lambda effect: effect.name != "x-0"
+    harness.add(*(pod(f"x-{number}", declaration=SAYS) for number in range(3)), node())
+    harness.settle()
+    for number in range(3):
+        harness.change(f"default/x-{number}", declaration=Declaration(group="x", error="The minimum is no number."))
+    harness.refuse_bind = unavailable
+    harness.withhold = lambda _: False
+    harness.send_withheld()
+    harness.settle()
+    for number in range(3):
+        harness.change(f"default/x-{number}", declaration=SAYS)
+    harness.wait(2)
+    [made] = [effect for effect in harness.effects if isinstance(effect, MakeGroup)]
+    assert made.spec.min_member == 3
+    harness.refuse_bind = lambda _: None
+    harness.wait(30)
+    assert len(harness.bound()) == 3
+
+
+def test_another_systems_object_that_comes_again_changes_nothing_that_our_podgroup_was_told():
+    """A PodGroup of ours and one of Volcano declare a scheduled group; Volcano's is deleted and made again.
+
+    The Event Scheduled came a second time, and the condition's transition time moved.
+    """
+    harness = Harness()
+    harness.add(node(), group("a", min_member=2), foreign_group("volcano"), *of_volcano(2))
+    harness.wait(40)
+    since = harness.condition("default/a").since
+    harness.delete_foreign("volcano", "default/a")
+    harness.wait(60)
+    harness.add(foreign_group("volcano"))
+    harness.wait(60)
+    assert harness.condition("default/a").since == since
+    assert len(harness.events("Scheduled")) == 1
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_another_object_of_the_name_begins_another_run_whether_or_not_a_podgroup_was_made(made):
+    """A group of Volcano's is bound, in one case after retries for which a PodGroup was made.
+
+    Its object is replaced by another of the name: a made PodGroup, which only repeats, kept the former run going.
+    """
+    failures = [5] if made else []
+
+    def refuse(effect: BindPod) -> BindRefused | None:
+        if effect.name != "a-1" or not failures or not failures[0]:
+            return None
+        failures[0] -= 1
+        return unavailable(effect)
+
+    harness = Harness()
+    harness.refuse_bind = refuse
+    harness.add(node(), foreign_group("volcano"), *of_volcano(2))
+    harness.wait(60)
+    assert len(harness.bound()) == 2
+    assert bool(harness.groups) is made
+    since = harness.gang("default/a").run.scheduled_at
+    harness.add(foreign_group("volcano", uid="another"))
+    harness.wait(20)
+    assert harness.gang("default/a").run.scheduled_at > since
+    assert harness.evicted == []
+
+
+LONG = "x" * 300_000
+HOSTILE = {
+    "a time beyond any number": ("scheduler-plugins", {"minMember": 1, "scheduleTimeoutSeconds": 10**400}),
+    "a long name twice": ("kai", {"subGroups": [{"name": LONG}, {"name": LONG}]}),
+    "a long name": ("kai", {"subGroups": [{"name": LONG}]}),
+    "a long parent": ("kai", {"subGroups": [{"name": "a", "parent": LONG}]}),
+    "a long task": ("volcano", {"minTaskMember": {LONG: 1}}),
+    "a task that would write to a terminal": ("volcano", {"minTaskMember": {"\x1b[2J": 1}}),
+    "a long priority class": ("volcano", {"minMember": 1, "priorityClassName": LONG}),
+    "a priority class that would write to a terminal": ("tenstack", {"minMember": 1, "priorityClassName": "\x1b[2J"}),
+    "a long topology level": ("kai", {"minMember": 1, "topologyConstraint": {"requiredTopologyLevel": LONG}}),
+}
+
+
+def read(dialect: str, spec: object) -> ForeignGroup:
+    manifest = {"metadata": {"name": "a", "namespace": "default"}, "spec": spec}
+    return DEFAULT.kinds[dialect].read(dialect, json.dumps(manifest).encode())[1]
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_text_in_an_object_is_an_error_that_is_short_and_can_be_shown(what):
+    """Such texts ended the watch, or went whole into the condition of every member and raw to a terminal."""
+    found = read(*HOSTILE[what])
+    assert found.spec is None
+    assert 0 < len(found.error) < 600
+    assert found.error.isprintable()
