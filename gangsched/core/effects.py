@@ -2,8 +2,8 @@
 
 The result of a `BindPod` comes back as `PodBound` or `BindRefused`, that of a `PatchStatus` as `StatusWritten` or
 `StatusRefused`, that of an `EvictPod` as `PodEvicted` or `EvictionRefused`, that of a `LookUpOwner` as `OwnerSeen`,
-that of a `MakeGroup` as `GroupSeen` or `GroupNotMade`. The others report nothing back: they are repeated when a later
-event shows that they are still owed.
+the failure of a `MakeGroup` as `GroupNotMade` (what was made is shown by the watch). The others report nothing back:
+they are repeated when a later event shows that they are still owed.
 """
 
 from __future__ import annotations

@@ -44,13 +44,15 @@ from gangsched.kube.errors import ApiError, KubeError
 from gangsched.kube.evictions import evict
 from gangsched.kube.objects import pod_path, quoted, write
 from gangsched.kube.owners import Unanswered, look_up_owner
-from gangsched.kube.recorder import event_object
+from gangsched.kube.recorder import event_object, shortened
 from gangsched.kube.resources import API_VERSION
 from gangsched.kube.session import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiSession, Response
 from gangsched.kube.wire import Versioned
 
 _VERSIONED = msgspec.json.Decoder(Versioned)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
+_MESSAGE_BYTES = 4096
+"""Room for any sentence of ours; one that quotes somebody else's text must not burden every member of a group."""
 
 
 class Outcome(StrEnum):
@@ -164,7 +166,8 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
 
 async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Answer:
     """Set `PodScheduled=False` with the effect's reason and message on the pod if it still has the effect's UID."""
-    condition = {"type": "PodScheduled", "status": "False", "reason": effect.reason, "message": effect.message}
+    message = shortened(effect.message, limit_bytes=_MESSAGE_BYTES)
+    condition = {"type": "PodScheduled", "status": "False", "reason": effect.reason, "message": message}
     if effect.since:
         condition["lastTransitionTime"] = format_time(effect.since, to_the_second=True)
     body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}

@@ -261,13 +261,13 @@ class Executor:
         self._post((answer,))
 
     async def _make(self, effect: MakeGroup) -> None:
+        """Create it. Only the watch shows it: an answer that comes after the PodGroup's end would revive it."""
         answer = await self._writes.make_group(effect)
         self._metrics.written(type(effect).__name__, _OUTCOMES[type(answer)].value)
         if isinstance(answer, GroupSeen):
             _log.info("made a PodGroup, in which places of a group stand", extra={"podgroup": str(effect.key)})
         elif answer is not None:
             _log.warning("a PodGroup was not made", extra={"podgroup": str(effect.key), "answer": answer.message})
-        if answer is not None:
             self._post((answer,))
 
     def _answered_owner(self, job: Job, effect: LookUpOwner, answer: OwnerSeen | Unanswered) -> None:

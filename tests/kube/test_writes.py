@@ -168,6 +168,16 @@ async def test_a_condition_that_becomes_false_says_since_when() -> None:
     assert condition["lastTransitionTime"] == "1970-01-12T13:46:40Z"
 
 
+async def test_a_message_that_quotes_something_long_is_cut() -> None:
+    api = FakeApi()
+    api.answer("PATCH", f"{POD_PATH}/status", body({}))
+    async with serving(api) as session:
+        await patch_condition(session, replace(CONDITION, message="x" * 300_000))
+    [condition] = api.asked[0].body["status"]["conditions"]
+    assert len(condition["message"].encode()) <= 4096
+    assert condition["message"].endswith("…")
+
+
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
