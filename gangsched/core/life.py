@@ -301,8 +301,9 @@ def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy)
     due = [places.expires(gang, terms) if run.scheduled_at or census.bound else NEVER]
     if gang.undo is not None and not facts.degraded:
         due.append(gang.undo.since + policy.degraded_after_s)
+    # Members stay barred though the run in which they were refused is over, as when the group's PodGroup was replaced.
+    due += [barred.until for barred in gang.barred.values() if barred.until]
     if run.scheduled_at:
-        due += [barred.until for barred in gang.barred.values() if barred.until]
         if gang.short_since and not facts.degraded:
             due.append(gang.short_since + policy.degraded_after_s)
         return min(due)
