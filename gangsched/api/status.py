@@ -27,6 +27,10 @@ ConditionReason = Annotated[
 
 
 _LONGEST_MESSAGE = 32_768
+_MOST_RESOURCES = 1024
+"""Of one pod, or of several taken together: a status that is refused for them tells nothing at all."""
+_LONGEST_ROLE = 253
+"""As long as a role that pods name in another system's annotation may be; our own are shorter."""
 
 
 class StatusPart(Part):
@@ -54,7 +58,7 @@ class PlacementStatus(StatusPart):
     """Places held on one node for one role."""
 
     node: Annotated[str, Field(min_length=1, max_length=253)] = Field(description="Node that has the places.")
-    role: Annotated[str, Field(max_length=63)] = Field(
+    role: Annotated[str, Field(max_length=_LONGEST_ROLE)] = Field(
         default="", description="Role whose members they are for; empty for members without a role."
     )
     count: Count = Field(description="Number of places.")
@@ -62,7 +66,9 @@ class PlacementStatus(StatusPart):
         default_factory=list, max_length=10_000, description="Names of the pods that the places are for, if they exist."
     )
     requests: dict[str, Annotated[str, Field(max_length=64, pattern=QUANTITY)]] = Field(
-        default_factory=dict, max_length=64, description="What one place holds, by resource, as quantities."
+        default_factory=dict,
+        max_length=_MOST_RESOURCES,
+        description="What one place holds, by resource, as quantities.",
     )
 
 
@@ -80,7 +86,9 @@ class DemandStatus(StatusPart):
 
     count: Annotated[Count, Field(ge=1)] = Field(description="Number of members; each may have a node of its own.")
     requests: dict[str, Annotated[str, Field(max_length=64, pattern=QUANTITY)]] = Field(
-        default_factory=dict, max_length=64, description="What each of them asks for, by resource, as quantities."
+        default_factory=dict,
+        max_length=_MOST_RESOURCES,
+        description="What each of them asks for, by resource, as quantities.",
     )
     domain: Annotated[str, Field(max_length=63)] | None = Field(
         default=None,

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
+from pydantic import ValidationError
 
-from gangsched.core.effects import BindPod, MakeGroup
-from gangsched.core.events import BindRefused, Refused
+from gangsched.api.status import PodGroupStatus, status_to_object
+from gangsched.core.effects import BindPod, MakeGroup, PatchStatus
+from gangsched.core.events import BindRefused, Refused, StatusRefused
 from gangsched.core.model import Declaration, ForeignGroup
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, node, pod, pods
@@ -118,6 +120,80 @@ def test_another_object_of_the_name_begins_another_run_whether_or_not_a_podgroup
     harness.wait(20)
     assert harness.gang("default/a").run.scheduled_at > since
     assert harness.evicted == []
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+def test_a_member_that_was_refused_before_the_podgroup_was_replaced_is_tried_again(theirs):
+    """A refused member must not be forgotten with the run.
+
+    1. A group of two is bound; a third member is refused by a webhook and barred for a while.
+    2. Its object is replaced by another of the name, which asks for three. The webhook lets the member pass.
+    3. When the bar ended nothing looked at the group again: it stayed GangIncomplete for ever.
+    """
+    harness = Harness()
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "the webhook says no") if effect.name == "a-2" else None
+    )
+    declared = foreign_group("volcano") if theirs else group("a", min_member=2)
+    harness.add(node(), declared)
+    harness.add(*(of_volcano(2) if theirs else pods("a", 2)))
+    harness.wait(5)
+    harness.add(*list(of_volcano(3) if theirs else pods("a", 3))[2:])
+    harness.wait(2)
+    assert len(harness.bound()) == 2
+    if theirs:
+        harness.add(foreign_group("volcano", uid="another", min_member=3))
+    else:
+        harness.add(group("a", uid="another", min_member=3))
+    harness.settle()
+    harness.refuse_bind = lambda _: None
+    harness.wait(30)
+    assert len(harness.bound()) == 3
+
+
+def storable(effect: PatchStatus) -> StatusRefused | None:
+    """What an API server with our schema answers."""
+    body = status_to_object(effect.status)["status"]
+    try:
+        PodGroupStatus.model_validate({name: value for name, value in body.items() if value is not None})
+    except ValidationError:
+        return StatusRefused(effect.key, stale=False)
+    return None
+
+
+def test_a_group_with_a_role_longer_than_a_labels_value_is_whole_as_soon_as_the_server_lets_it():
+    """Volcano's task stands in an annotation, and a binding fails once.
+
+    The status with the place held for the retry was refused for the role's length, and the rest waited for two minutes.
+    """
+    said = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "a", "volcano.sh/task-spec": "r" * 100})
+    failures = [3]
+
+    def refuse(effect: BindPod) -> BindRefused | None:
+        if effect.name != "a-1" or not failures[0]:
+            return None
+        failures[0] -= 1
+        return unavailable(effect)
+
+    harness = Harness()
+    harness.refuse_bind = refuse
+    harness.refuse_status = storable
+    harness.add(node(), foreign_group("volcano"), *(replace(each, declaration=said) for each in pods("a", 2)))
+    harness.wait(10)
+    assert len(harness.bound()) == 2
+
+
+def test_a_demand_of_many_resources_can_be_written():
+    """Two members ask for a hundred resources each, of which the node has enough for one of them.
+
+    The status was refused for its demand, so that the group was never told anything.
+    """
+    many = {f"r{number}.example.com/x": 1 for number in range(100)}
+    harness = Harness()
+    harness.refuse_status = storable
+    harness.add(node(extra=many), group("a", min_member=2), *pods("a", 2, requests=many))
+    harness.wait(10)
+    assert [len(each.requests) for each in harness.status("default/a").demand] == [100]
 
 
 LONG = "x" * 300_000
