@@ -153,12 +153,14 @@ def note_ended(gang: Gang, pod: Pod, now: float) -> None:
 def _end_run(gang: Gang) -> None:
     """End the run now that none of its members is left alive; who lives already begins the next one (rule 3).
 
-    Pods with scheduling gates were no members of it, and are of the next one once they have none.
+    Pods with scheduling gates were no members of it, and are of the next one once they have none. Nor were those whose
+    owner may not have the group's name: their turn is still to come.
     """
     run = gang.run
     if not run.began or run.ended:
         return
-    past = run.past | {pod.uid for pod in gang.pods.values() if not (pod.gated or gang.lives(pod))}
+    outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.disowned
+    past = run.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
     if run.scheduled_at and not run.late:
         run.ended = True
         run.ended_well = run.led or len(run.succeeded) >= run.minimum

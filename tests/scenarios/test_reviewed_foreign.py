@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from gangsched.api.status import PodGroupStatus, status_to_object
+from gangsched.core.claims import OwnerGuard
 from gangsched.core.effects import BindPod, MakeGroup, PatchStatus
 from gangsched.core.events import BindRefused, Refused, StatusRefused
-from gangsched.core.model import Declaration, ForeignGroup
+from gangsched.core.model import Declaration, ForeignGroup, Owner, PodPhase
+from gangsched.core.policy import Policy
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, node, pod, pods
 from tests.harness import Harness
@@ -149,6 +151,29 @@ def test_a_member_that_was_refused_before_the_podgroup_was_replaced_is_tried_aga
     harness.refuse_bind = lambda _: None
     harness.wait(30)
     assert len(harness.bound()) == 3
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_under_refuse_each_of_several_owners_has_its_turn(deleted):
+    """Three Jobs name one group, each with a quorum of its own; `ownerGuard` is Refuse.
+
+    When the first had ended, the third's pods were taken for members of its run, and never scheduled.
+    """
+    harness = Harness(Policy(owner_guard=OwnerGuard.REFUSE))
+    harness.add(node(), group("a", min_member=2))
+    for number, name in enumerate(["blue", "green", "red"]):
+        owner = Owner(kind="Job", name=name, uid=name, api_group="batch")
+        harness.add(*pods("a", 2, first=2 * number, owner=owner, created=float(number)))
+    for number in range(3):
+        harness.wait(5)
+        harness.run_pods()
+        assert harness.bound() == [f"default/a-{2 * number}", f"default/a-{2 * number + 1}"]
+        harness.run_pods(PodPhase.SUCCEEDED)
+        harness.settle()
+        if deleted:
+            harness.delete(*(f"{pod.namespace}/{pod.name}" for pod in list(harness.pods.values()) if pod.terminal))
+    harness.wait(5)
+    assert harness.status("default/a").phase == "Succeeded"
 
 
 def storable(effect: PatchStatus) -> StatusRefused | None:
