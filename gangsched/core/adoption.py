@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from gangsched.core import bindings, places, undo
+from gangsched.core import bindings, claims, places, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.declaration import MOST_PLACES, declared_spec, said_minimum
 from gangsched.core.demand import missing_of, role_minima
@@ -79,6 +79,8 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
 
 def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> None:
     """Find out whether a former leader has begun a quorum that was not completed; one that has failed is not."""
+    # Pods that the group does without say nothing of its quorum, however long they have waited.
+    claims.guard(gang, policy.owner_guard)
     if not (gang.run.scheduled_at or gang.run.failed_for_good):
         gang.inherited = _half_done(gang, now, policy)
         _count_on(gang, policy, now)

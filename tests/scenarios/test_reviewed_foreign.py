@@ -176,6 +176,29 @@ def test_under_refuse_each_of_several_owners_has_its_turn(deleted):
     assert harness.status("default/a").phase == "Succeeded"
 
 
+def test_after_a_restart_a_refused_owners_pods_do_not_make_a_scheduled_group_look_half_bound():
+    """Two Jobs name one group of Volcano's; `ownerGuard` is Refuse.
+
+    1. The first Job's two pods are bound; the second's wait, refused, and are as old.
+    2. One of the bound pods is lost, and the operator is started anew.
+    3. The waiting pods were taken for the rest of a quorum that had been begun, and the pod that was left was evicted.
+    """
+    harness = Harness(Policy(owner_guard=OwnerGuard.REFUSE))
+    harness.add(node(), foreign_group("volcano"))
+    for each in of_volcano(4):
+        name = "blue" if each.name in ("a-0", "a-1") else "green"
+        owner = Owner(kind="Job", name=name, uid=name, api_group="batch")
+        harness.add(replace(each, owner=owner, created=1.0 if name == "blue" else 2.0))
+    harness.wait(5)
+    assert harness.bound() == ["default/a-0", "default/a-1"]
+    harness.delete("default/a-0")
+    harness.restart()
+    harness.wait(600)
+    assert harness.evicted == []
+    assert harness.bound() == ["default/a-1"]
+    assert harness.gang("default/a").phase == "Degraded"
+
+
 def storable(effect: PatchStatus) -> StatusRefused | None:
     """What an API server with our schema answers."""
     body = status_to_object(effect.status)["status"]
