@@ -181,7 +181,8 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
     if now > begun_at + OUTAGE_S + policy.repair_deadline_s:
         return set()
     # One that is leaving waited as well when the others were bound.
-    waited = (pod for pod in gang.pods.values() if not (pod.node or pod.terminal or pod.uid in gang.run.past))
+    not_ours = gang.run.past | gang.disowned
+    waited = (pod for pod in gang.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     return {pod.uid for pod in bound} if any(pod.created <= begun_at for pod in waited) else set()
 
 
