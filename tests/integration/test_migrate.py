@@ -169,3 +169,32 @@ def test_three_pods_of_two_roles(cluster: Cluster, page: str, reason: str) -> No
     cluster.until(lambda: len(cluster.bound()) == 3)
 
     assert before == {}
+
+
+def short_and_enough(cluster: Cluster, page: str, *, short: str, more: str, pods: list[str]) -> None:
+    """Nothing is bound on a node with too few CPUs, all of the pods once there is another one."""
+    cluster.add_node("n1", cpu=short)
+    apply(cluster, manifest(page))
+    cluster.until(lambda: len(cluster.pods()) >= len(pods))
+    names = [pod["metadata"]["name"] for pod in cluster.pods()]
+    cluster.until(lambda: all(cluster.told(name).get("reason") == "Unschedulable" for name in names))
+    assert cluster.bound() == {}
+    cluster.add_node("n2", cpu=more)
+    cluster.until(lambda: len(cluster.bound()) == len(pods))
+    assert all(any(name.startswith(pod) for pod in pods) for name in cluster.bound())
+
+
+def test_kueue(cluster: Cluster) -> None:
+    short_and_enough(cluster, "kueue.md", short="2", more="1", pods=["sample-leader", "sample-worker"])
+
+
+def test_koordinator(cluster: Cluster) -> None:
+    short_and_enough(cluster, "koordinator.md", short="1", more="1", pods=["gang-a-"] * 2)
+    waiting = [pod["metadata"]["name"] for pod in cluster.pods() if "nodeName" not in pod["spec"]]
+    assert len(waiting) == 1
+    cluster.add_node("n3", cpu="1")
+    cluster.until(lambda: len(cluster.bound()) == 3)
+
+
+def test_yunikorn(cluster: Cluster) -> None:
+    short_and_enough(cluster, "yunikorn.md", short="2", more="1", pods=["gang-job-"] * 3)
