@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.effects import PatchStatus
+from gangsched.core.events import PodsReplaced
 from gangsched.core.model import Group, OnDegraded, Owner, Pod, PodPhase, Role, TimeoutPolicy
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
@@ -108,6 +109,16 @@ def test_executors_take_their_places_although_others_wait_for_the_room():
     assert {name: on.count(name) for name in held} == held
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.status("default/a").reservation is None
+
+
+def test_a_new_list_of_all_pods_takes_no_place_away():
+    harness = holding()
+    harness.add(*plain(20, priority=1000))
+    harness.settle()
+    harness.report(PodsReplaced(tuple(harness.pods.values())))
+    harness.wait(2)
+    assert sum(places(harness).values()) == 4
+    assert not harness.bound("default/plain-")
 
 
 def test_executors_that_exist_already_are_bound_with_the_driver_and_the_rest_is_held():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.effects import BindPod, MakeGroup, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, GroupNotMade, Refused
+from gangsched.core.events import BindRefused, GroupNotMade, Refused, StatusRefused
 from gangsched.core.model import Declaration, Owner, Pod, PodPhase
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -274,3 +275,22 @@ def test_a_restart_knows_a_part_bound_beside_a_member_that_is_leaving():
     harness.restart()
     harness.wait(31)
     assert harness.evicted == ["default/x-1"]
+
+
+def test_a_restart_before_the_made_podgroup_has_a_status_knows_that_a_part_was_bound_before_it_was_made():
+    """One member is bound, the other refused again and again; a PodGroup is made, and its status is never written."""
+    harness = Harness()
+    owner = Owner("StatefulSet", "x", "s1", "apps")
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "overloaded") if effect.name == "x-1" else None
+    )
+    harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False)
+    harness.add(*annotated(2, owner=owner), node(cpu=2))
+    harness.settle()
+    assert harness.bound() == ["default/x-0"]
+    (made,) = harness.groups.values()
+    harness.groups[made.key] = replace(made, created=harness.now + 1)
+    harness.wait(2)
+    harness.restart()
+    harness.wait(31)
+    assert harness.evicted == ["default/x-0"]
