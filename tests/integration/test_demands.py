@@ -164,8 +164,11 @@ def test_a_kind_that_is_installed_later_is_not_missed_in_the_log(cluster: Cluste
 
 @pytest.mark.usefixtures("kind")
 async def test_another_object_of_the_name_is_neither_changed_nor_deleted(cluster: Cluster) -> None:
+    # What belongs to no pod that exists is collected as garbage.
+    cluster.add_pod("pi-driver", scheduler="somebody-else")
+    driver = cluster.pod("pi-driver")["metadata"]["uid"]
     pool = PoolDemand(instance_group="batch", units=(DemandUnit(1, (("cpu", 1000),)),))
-    wanted = DemandObject(DemandKey(cluster.namespace, "demand-pi-driver"), "pi-driver", "d1", pool)
+    wanted = DemandObject(DemandKey(cluster.namespace, "demand-pi-driver"), "pi-driver", driver, pool)
     session = await connect(kubeconfig=str(cluster.control_plane.kubeconfig))
     writes = ApiWrites(session=session, instance="test")
     answers = [

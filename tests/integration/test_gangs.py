@@ -170,7 +170,7 @@ def test_what_must_be_added_is_in_the_status_and_such_nodes_let_the_group_be_bou
     cluster.add_pods("wide", 4, requests={"cpu": "1", "memory": "1Gi"})
     cluster.until(lambda: cluster.status("wide").get("demand"))
     seen = cluster.control_plane.kubectl(
-        *("get", "podgroup", "wide", "-n", cluster.namespace, "-o", "jsonpath={.status.demand}")
+        *("get", "podgroups.gangsched.io", "wide", "-n", cluster.namespace, "-o", "jsonpath={.status.demand}")
     )
     [entry] = json.loads(seen)
     assert entry == {"count": 2, "requests": {"cpu": "1000m", "memory": "1073741824"}, "domain": "b"}

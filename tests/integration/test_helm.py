@@ -249,10 +249,10 @@ def test_a_user_with_edit_creates_a_podgroup_and_a_viewer_only_reads_it(installe
         return "created" in answer
 
     until(created)
-    assert "mine" in installed.kubectl("get", "podgroups", kubeconfig=viewer)
+    assert "mine" in installed.kubectl("get", "podgroups.gangsched.io", kubeconfig=viewer)
     with pytest.raises(ControlPlaneError, match="cannot delete"):
-        installed.kubectl("delete", "podgroup", "mine", kubeconfig=viewer)
-    installed.kubectl("delete", "podgroup", "mine", kubeconfig=editor)
+        installed.kubectl("delete", "podgroups.gangsched.io", "mine", kubeconfig=viewer)
+    installed.kubectl("delete", "podgroups.gangsched.io", "mine", kubeconfig=editor)
 
 
 def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(installed, tmp_path):
