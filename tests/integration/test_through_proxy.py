@@ -20,6 +20,8 @@ GROUPS, MEMBERS, NODES, ROOM = 4, 3, 3, 2
 
 STORM_WITHIN_S = 6.0
 RATE, RATE_OF_WATCHES = 0.5, 0.9
+OF_EVENTS = {Fault.WATCH_DUPLICATES, Fault.WATCH_REORDERS, Fault.WATCH_LAGS}
+"""They end no watch, and only that of pods has events enough: it must not be one of the few that are spared."""
 PROVOKED_BY = {Fault.STALE_LIST: Fault.EXPIRED_LATER}
 """Lists are rare: something else has to ask for them."""
 FATAL = {Fault.EXPIRED}
@@ -94,7 +96,8 @@ def of_groups(cluster: Cluster) -> Counter[str]:
 
 
 def rates(fault: Fault) -> Rates:
-    faults = only(fault, rate=RATE if fault in OF_WRITES | OF_LISTS else RATE_OF_WATCHES)
+    rate = 1.0 if fault in OF_EVENTS else RATE if fault in OF_WRITES | OF_LISTS else RATE_OF_WATCHES
+    faults = only(fault, rate=rate)
     if fault in PROVOKED_BY:
         faults |= only(PROVOKED_BY[fault], rate=RATE_OF_WATCHES)
     return Rates(of=faults, delay_s=(0.1, 1.0), watch_s=(0.0, 0.5), watch_events=5)
