@@ -14,6 +14,7 @@ from gangsched.core.cluster import Cluster
 from gangsched.core.gang import Gang
 from gangsched.core.life import Assessment
 from gangsched.core.model import GroupKey
+from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import MemberClass, Snapshot
 from gangsched.core.turns import OrderKey, Turns
 
@@ -117,7 +118,7 @@ class Queue:
             for member in _refused_classes(gang):
                 if member not in fits:
                     fits[member] = any(snapshot.fits(member, row) for row in relief.rows)
-                moved = relief.domains and _is_bound_to_a_domain(gang)
+                moved = relief.domains and _looked_at_a_domain(gang)
                 if fits[member] or moved or (relief.everywhere and member.forbidden):
                     gang.parked = False
                     gang.refused_members = {}
@@ -126,12 +127,17 @@ class Queue:
                     break
 
 
-def _is_bound_to_a_domain(gang: Gang) -> bool:
-    return gang.group is not None and gang.group.spec is not None and gang.group.spec.topology is not None
+def _looked_at_a_domain(gang: Gang) -> bool:
+    """Whether the gang was refused because its members must be in one topology domain, whoever asks for that."""
+    return any(refusal.domain is not None for refusal in _refusals(gang))
 
 
 def _refused_classes(gang: Gang) -> Iterable[MemberClass]:
-    if gang.refusal is not None:
-        yield from gang.refusal.classes
-    for refusal in gang.refused_members.values():
+    for refusal in _refusals(gang):
         yield from refusal.classes
+
+
+def _refusals(gang: Gang) -> Iterable[Refusal]:
+    if gang.refusal is not None:
+        yield gang.refusal
+    yield from gang.refused_members.values()

@@ -449,3 +449,20 @@ def test_a_gpu_of_the_driver_is_not_one_of_its_executors():
     harness.add(node("n1", cpu=9, gpu=1), driver(requests={"cpu": "1", "memory": "1Gi", GPU: 1}))
     harness.settle()
     assert harness.bound() == ["default/app-driver"]
+
+
+def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is_woken():
+    """No PodGroup says the topology: it is the configured packer's. The node that moves is full itself."""
+    zone = "topology.kubernetes.io/zone"
+    harness = Harness()
+    harness.add(node("n1", cpu=3, labels={zone: "a"}))
+    harness.add(driver(executors=1, most=3, dialects=chosen(spark=Spark(binpack="single-az-tightly-pack"))))
+    harness.settle()
+    harness.add(*executors(count=1))
+    harness.settle()
+    harness.add(node("n2", cpu=8, labels={zone: "b"}), *executors(count=1, first=1))
+    harness.wait(2)
+    assert "default/app-exec-1" not in harness.bound()
+    harness.add(node("n1", cpu=3, labels={zone: "b"}))
+    harness.settle()
+    assert harness.pod("default/app-exec-1").node == "n2"
