@@ -24,7 +24,7 @@ def keep_clock(
         return False
     if not complete:
         # Places that are held meanwhile expire all the same.
-        run.clock_start = run.clock_start if gang.vacancies and gang.vacant() else 0.0
+        run.clock_start = run.clock_start if gang.vacant() else 0.0
         gang.complete_since = 0.0
         if not gang.undone or now >= run.backoff_until:
             run.backoff_until = 0.0

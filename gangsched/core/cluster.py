@@ -253,10 +253,7 @@ class Cluster:
     def inside(self, domain: Domain) -> npt.NDArray[np.bool_]:
         """The rows of this domain."""
         key, value = domain
-        found = self.domains(key)
-        position = found.positions.get(value, len(found.values)) if value is not None else len(found.values)
-        inside: npt.NDArray[np.bool_] = found.of_row == position
-        return inside
+        return self.domains(key).inside(value)
 
     def take_worsened(self) -> set[str]:
         """The nodes that may have less room, or other demands, than when places on them were decided."""

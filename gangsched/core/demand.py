@@ -81,13 +81,17 @@ def quorum_need(gang: Gang, census: Census, terms: Terms, *, known: bool = True)
 
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What a scheduled gang needs placed: what it had while it is short, else what a raised minimum adds (rule 9)."""
-    run = gang.run
-    minimum, roles = terms.spec.minimum, role_minima(terms.spec)
-    if gang.short_since:
-        minimum = min(minimum, run.minimum)
-        roles = {role: min(number, run.role_minima.get(role, 0)) for role, number in roles.items()}
+    spec = terms.spec
+    minimum, roles = kept_minima(gang, spec) if gang.short_since else (spec.minimum, role_minima(spec))
     flying = Counter(role_of(binding.pod) for binding in gang.flying())
     return missing_of(minimum, roles, census.bound_roles + census.done_roles + flying)
+
+
+def kept_minima(gang: Gang, spec: GroupSpec) -> tuple[int, dict[str, int]]:
+    """What a scheduled gang was scheduled with, in all and by role, as far as its spec still asks for it."""
+    run = gang.run
+    roles = {role: min(number, run.role_minima.get(role, 0)) for role, number in role_minima(spec).items()}
+    return min(spec.minimum, run.minimum), roles
 
 
 def raised(gang: Gang, spec: GroupSpec) -> bool:

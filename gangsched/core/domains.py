@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gangsched.core.capacity import IntArray
 
@@ -29,6 +30,12 @@ class Domains(NamedTuple):
     values: tuple[str, ...]
     positions: Mapping[str, int]
     of_row: IntArray
+
+    def inside(self, value: str | None) -> npt.NDArray[np.bool_]:
+        """The rows of the domain of this value; none of them for a value that no node has, and for None."""
+        position = self.positions.get(value, len(self.values)) if value is not None else len(self.values)
+        inside: npt.NDArray[np.bool_] = self.of_row == position
+        return inside
 
 
 def names_of(key: str) -> tuple[str, ...]:

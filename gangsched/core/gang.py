@@ -235,6 +235,10 @@ class Gang:
         gone = pod.uid in self.run.past or pod.uid in self.leaving or pod.uid in self.disowned
         return not (pod.terminating or pod.gated or pod.phase in ENDED or gone)
 
+    def may_try(self, pod: Pod) -> bool:
+        """Whether the member's binding may be tried: the server has not refused it lately."""
+        return pod.uid not in self.barred or not self.barred[pod.uid].until
+
     def deserted(self) -> bool:
         """Whether nobody of the gang is alive."""
         return not any(map(self.lives, self.pods.values()))

@@ -252,7 +252,7 @@ def _not_barred(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
         if 0 < barred.until <= now:
             gang.barred[uid] = replace(barred, until=0.0)
             gang.parked = False
-    return [pod for pod in members if pod.uid not in gang.barred or not gang.barred[pod.uid].until]
+    return list(filter(gang.may_try, members))
 
 
 def _unpark_if_changed(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None) -> None:

@@ -18,7 +18,7 @@ from gangsched.core import bindings, clock
 from gangsched.core.agreement import Hindrance
 from gangsched.core.cluster import Cluster
 from gangsched.core.declaration import Terms
-from gangsched.core.demand import Need, missing_of, quorum_need, role_minima
+from gangsched.core.demand import Need, kept_minima, missing_of, quorum_need, role_minima
 from gangsched.core.effects import EmitEvent
 from gangsched.core.gang import Binding, Census, Gang, member_order, role_of, take_census
 from gangsched.core.model import Declaration, GroupSpec, OnDegraded, Place, Pod, Shape, TimeoutPolicy
@@ -170,7 +170,7 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
     by_role: dict[str, list[Binding]] = {}
     for binding in vacant:
         by_role.setdefault(role_of(binding.pod), []).append(binding)
-    waiting = [pod for pod in gang.live() if not pod.node and pod.uid not in gang.bindings and _may_be_tried(gang, pod)]
+    waiting = [pod for pod in gang.live() if not pod.node and pod.uid not in gang.bindings and gang.may_try(pod)]
     effects: list[EmitEvent] = []
     snapshot = Snapshot(cluster) if waiting else None
     for pod in sorted(waiting, key=member_order):
@@ -186,10 +186,6 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
             gang.parked = False
             effects.append(_mismatch(gang, pod))
     return effects
-
-
-def _may_be_tried(gang: Gang, pod: Pod) -> bool:
-    return pod.uid not in gang.barred or not gang.barred[pod.uid].until
 
 
 def _fitting(snapshot: Snapshot, pod: Pod, places: Sequence[Binding]) -> Binding | None:
@@ -237,11 +233,9 @@ def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
 
 
 def _owed(gang: Gang, census: Census, terms: Terms) -> Need:
-    run = gang.run
-    if not run.scheduled_at:
+    if not gang.run.scheduled_at:
         return quorum_need(gang, census, terms)
-    roles = {role: min(number, run.role_minima.get(role, 0)) for role, number in role_minima(terms.spec).items()}
-    return missing_of(min(terms.spec.minimum, run.minimum), roles, census.bound_roles + census.done_roles)
+    return missing_of(*kept_minima(gang, terms.spec), census.bound_roles + census.done_roles)
 
 
 def _mismatch(gang: Gang, pod: Pod) -> EmitEvent:

@@ -7,6 +7,7 @@ itself asks for. The success of the driver is that of the application.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -44,7 +45,7 @@ _STRATEGIES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparkDialect(Dialect):
+class SparkDialect(Dialect, ABC):
     """What both have in common. `placing` is where members go, the preferences those of drivers and executors."""
 
     placing: Placing = PACKED
@@ -76,21 +77,21 @@ class SparkDialect(Dialect):
             in_turn=self.in_turn,
         )
 
+    @abstractmethod
     def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
         """The least and the largest number of executors that the driver says.
 
         Raises:
             ValueError: it does not say, or cannot be read.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def requests(self, said: Mapping[Key, str]) -> Amounts:
         """What one executor takes, as the driver says.
 
         Raises:
             ValueError: it does not say, or cannot be read.
         """
-        raise NotImplementedError
 
 
 _COUNT = Key("spark-executor-count")
