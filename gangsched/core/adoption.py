@@ -189,13 +189,18 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
 def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
     """Take a group without a PodGroup of ours, of which members are bound and no quorum is half done, for scheduled.
 
-    Nothing else remembers it: a quorum is bound together, so whoever waits beside bound members came later.
+    Nothing else remembers it: a quorum is bound together, so whoever waits beside bound members came later. Where some
+    come later by their template, those missing may never have been there, and it is only said what is bound (rule 11).
     """
     bound = [pod for pod in gang.pods.values() if pod.node]
     says = [pod.declaration for pod in bound if pod.declaration is not None]
     minimum = said_minimum(says) if spec is None else spec.minimum
-    if minimum is not None and any(not pod.terminal for pod in bound):
-        gang.run = Run(began=True, scheduled_at=min(pod.bound_at for pod in bound) or 1.0, minimum=minimum)
+    if minimum is None or all(pod.terminal for pod in bound):
+        return
+    gang.run = Run(began=True, scheduled_at=min(pod.bound_at for pod in bound) or 1.0, minimum=minimum)
+    if any(role.template for say in says for role in say.roles):
+        there = sum(pod.phase is not PodPhase.FAILED for pod in bound)
+        gang.run.late = there < minimum
 
 
 def _count_those_gone(gang: Gang, status: GroupStatus) -> None:

@@ -106,7 +106,8 @@ class Run:
     undone bindings, `level` is the back-off's exponent, which a change of the spec resets; `succeeded` has each
     success' role by UID; `past` are pods that belong to earlier runs. `vacated`: the time of places that were
     held for members to come is over, and none is held again before the gang is whole. `late`: so it was before the gang
-    was ever whole; it counts as scheduled with what was bound. `led`: the member whose success is the gang's succeeded.
+    was ever whole, as far as is known; it counts as scheduled with what was bound. `led`: the member whose success is
+    the gang's succeeded.
     """
 
     began: bool = False

@@ -201,9 +201,13 @@ def _held(gang: Gang, assessment: Assessment) -> str:
 
 
 def _late(gang: Gang, assessment: Assessment) -> str:
-    there = len(assessment.census.bound) + assessment.census.done
+    if gang.vacant():
+        return _held(gang, assessment)
+    there = f"{len(assessment.census.bound) + assessment.census.done} of {gang.run.minimum} members are bound"
+    if not gang.run.vacated:
+        return f"{there}; the others are bound first of all as soon as they exist and fit."
     return (
-        f"{there} of {gang.run.minimum} members are bound; the others had not come within "
+        f"{there}; the others had not come within "
         f"{assessment.terms.max_schedule_time_s:g}s, and their places were released: create them, and they are bound "
         "first of all as soon as there is room."
     )

@@ -466,3 +466,63 @@ def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is
     harness.add(node("n1", cpu=3, labels={zone: "b"}))
     harness.settle()
     assert harness.pod("default/app-exec-1").node == "n2"
+
+
+def taken_over_without_its_group() -> Harness:
+    """A driver whose PodGroup somebody deletes while nobody leads, when one of its three executors has come."""
+    harness = Harness()
+    harness.add(node("n1", cpu=7), driver(executors=3))
+    harness.settle()
+    assert harness.bound() == ["default/app-driver"]
+    harness.now += 1
+    (first,) = executors(count=1, created=harness.now)
+    harness.pods[first.uid] = first
+    del harness.groups[harness.group("default/app").key]
+    harness.restart()
+    harness.settle()
+    return harness
+
+
+def test_an_application_whose_group_is_gone_after_a_restart_waits_again_for_the_executors_that_it_never_had():
+    harness = taken_over_without_its_group()
+    assert harness.bound() == ["default/app-driver", "default/app-exec-0"]
+    harness.wait(3)
+    reservation = harness.status("default/app").reservation
+    assert reservation is not None
+    assert [place.count for place in reservation.placements] == [2]
+    condition = harness.condition("default/app")
+    assert (condition.status, condition.reason) == (False, "MembersMissing")
+    assert condition.message == "2 of 4 members are bound and 2 places are held for those to come, for up to 60s."
+    assert harness.condition("default/app", "Degraded").status
+    assert not harness.events("Scheduled")
+    harness.wait(60)
+    assert harness.status("default/app").reservation is None
+    assert "the others had not come within 60s" in harness.condition("default/app").message
+    harness.add(*executors(count=2, first=1))
+    harness.wait(3)
+    assert harness.condition("default/app").status
+    assert harness.status("default/app").phase == "Scheduled"
+    assert not harness.evicted
+
+
+def test_an_application_whose_group_is_gone_after_a_restart_is_scheduled_if_all_of_it_is_bound():
+    harness = running(least=3)
+    del harness.groups[harness.group("default/app").key]
+    harness.restart()
+    harness.change("default/app-exec-0", phase=PodPhase.FAILED)
+    harness.wait(3)
+    assert harness.condition("default/app").status
+    assert harness.status("default/app").phase == "Degraded"
+
+
+def test_executors_for_which_there_is_no_room_after_a_restart_without_the_group_leave_the_others_alone():
+    harness = taken_over_without_its_group()
+    bound = harness.bound()
+    harness.add(node("n1", cpu=3))
+    harness.wait(40)
+    condition = harness.condition("default/app")
+    assert (condition.status, condition.reason) == (False, "MembersMissing")
+    assert "the others are bound first of all as soon as they exist and fit" in condition.message
+    harness.wait(120)
+    assert harness.bound() == bound
+    assert not harness.evicted
