@@ -48,8 +48,9 @@ NODES = 8
 REPAIR_DEADLINE_S = 10.0
 SLACK_S = 5.0
 """Beyond the repair deadline, for requests that fail and are sent again, and for the watch that tells us."""
-HELD_FOR_NOBODY_S = 8.0
-"""Places go at once with the last member; this is for a status that fails to be written and is written again."""
+HELD_FOR_NOBODY_S = 15.0
+"""Places go at once with the last member; this is for a new leader's lists and for a status that fails to be written:
+after the fourth failure it waits for up to 4 s, after the fifth for up to 8 s."""
 RENEW_S = 5.0
 CONFIG = {
     "repairDeadline": f"{REPAIR_DEADLINE_S:g}s",
