@@ -238,12 +238,16 @@ def _missing(gang: Gang, says: Sequence[Declaration], foreign: Foreign) -> Hindr
     hidden = next((why for say in says for dialect in say.objects if (why := foreign.why_hidden(dialect))), "")
     if hidden:
         return Hindrance(Reason.POD_GROUP_UNREADABLE, hidden)
+    name, namespace = gang.key.name, gang.key.namespace
     keys = says[0].keys if says else OWN_KEYS
     instead = f", or give the pods {keys.minimum}" if keys.minimum else ""
-    return Hindrance(
-        Reason.POD_GROUP_NOT_FOUND,
-        f"There is no {keys.kind} {gang.key.name} in namespace {gang.key.namespace}: create it{instead}.",
-    )
+    message = f"There is no {keys.kind} {name} in namespace {namespace}: create it{instead}."
+    if says and says[0].leading:
+        message = (
+            f"No pod of the role {says[0].leading}, which says how many members {name} has, is there in namespace "
+            f"{namespace}: start it with a schedulerName that gangsched serves, or create a {keys.kind} {name}."
+        )
+    return Hindrance(Reason.POD_GROUP_NOT_FOUND, message)
 
 
 def _completed(spec: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:

@@ -46,7 +46,7 @@ def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason,
     """The sentence for a member's reason, which begins with its group's name."""
     message = group_message
     if reason is Reason.SURPLUS:
-        message = "As many members as maxMember allows are there already: raise maxMember to have this pod scheduled."
+        message = _above_maximum(gang, pod)
     elif reason is Reason.SEVERAL_OWNERS:
         return claims.described(gang)
     elif pod.uid in gang.refused_members:
@@ -60,6 +60,14 @@ def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason,
     elif gang.run.scheduled_at:
         message = degraded_message(gang, assessment)
     return message if gang.plain else f"Group {gang.key.name}: {message}"
+
+
+def _above_maximum(gang: Gang, pod: Pod) -> str:
+    if gang.group is not None and not gang.group.made:
+        return "As many members as maxMember allows are there already: raise maxMember to have this pod scheduled."
+    leading = pod.declaration.leading if pod.declaration is not None else ""
+    who = f"its {leading}" if leading else "the group"
+    return f"As many members as {who} asks for are there already: this pod is bound once another one has ended."
 
 
 def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:

@@ -382,3 +382,29 @@ def test_a_gang_of_many_sizes_on_many_nodes_is_placed(cluster_of):
         used[name] = used.get(name, 0) + dict(member.shape.requests)["cpu"]
     assert max(used.values()) <= 8000
     assert len(found.assignments) == 200
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "fits"),
+    [
+        pytest.param("alpha.kubernetes.io/nvidia-gpu", 1, True, id="as large as the one that is there"),
+        pytest.param("alpha.kubernetes.io/nvidia-gpu", 101, False, id="too many GPUs"),
+        pytest.param("tencent.cr/tencentip", 101, False, id="too many addresses"),
+    ],
+)
+def test_any_resource_counts_as_in_tenstacks_table(cluster_of, resource, amount, fits):
+    gpu, address = "alpha.kubernetes.io/nvidia-gpu", "tencent.cr/tencentip"
+    one = {"cpu": 1, gpu: 1, address: 1}
+    cluster = cluster_of(
+        node("n1", cpu=10, pods=100, extra={gpu: 10, address: 20}), pod("there", group="", requests=one, node="n1")
+    )
+    found = run(cluster, [pod("m0", requests=one | {resource: amount})])
+    assert isinstance(found, Placement) == fits
+
+
+@pytest.mark.parametrize("idle", [True, False])
+def test_a_resource_that_nobody_uses_yet_is_there_for_a_gang(cluster_of, idle):
+    """Unlike tenstack's scheduler, which takes one that no pod has asked for as missing."""
+    used = [] if idle else [pod("there", group="", gpu=1, node="n1")]
+    cluster = cluster_of(node("n1", gpu=4), node("n2", gpu=4), *used)
+    assert isinstance(run(cluster, gang(6, gpu=1)), Placement)

@@ -5,6 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gangsched.core.cluster import Cluster
+from gangsched.core.placement import Ask, Placement, place
+from gangsched.core.snapshot import Snapshot
 from gangsched.core.strategies import (
     STRATEGIES,
     BestFit,
@@ -15,6 +18,7 @@ from gangsched.core.strategies import (
     Scarce,
     Spread,
 )
+from tests.builders import GPU, node, pod
 
 
 def room(caps, *, fullness=None, own=None, rank=None, rows=None, preference=None, left=None, used=None):
@@ -180,7 +184,7 @@ def beside_a_driver(strategy, driver, executor, count, nodes):
 PACK, SPREAD, MINIMAL = Pack(), Spread(), MinimalFragmentation()
 
 
-@pytest.mark.parametrize(
+PACKERS = pytest.mark.parametrize(
     ("strategies", "driver", "executor", "count", "nodes", "expected"),
     [
         ([PACK, MINIMAL], (1, 3, 1), (2, 5, 1), 2, {"n1": (5, 10, 2), "n2": (4, 5, 1)}, ("n1", {"n1": 1, "n2": 1})),
@@ -237,12 +241,31 @@ PACK, SPREAD, MINIMAL = Pack(), Spread(), MinimalFragmentation()
         ([MINIMAL], (2, 3, 1), (1, 1, 0), 1, {"n1": (2, 3, 1)}, None),
     ],
 )
+"""The tables of k8s-spark-scheduler for tightly-pack, distribute-evenly and minimal-fragmentation."""
+
+
+@PACKERS
 def test_executors_go_where_the_packers_of_k8s_spark_scheduler_put_them(
     strategies, driver, executor, count, nodes, expected
 ):
-    """Its tables for tightly-pack, distribute-evenly and minimal-fragmentation."""
     for strategy in strategies:
         assert beside_a_driver(strategy, driver, executor, count, nodes) == expected
+
+
+@PACKERS
+def test_a_gang_fits_exactly_where_the_packers_of_k8s_spark_scheduler_say_so(
+    strategies, driver, executor, count, nodes, expected
+):
+    cluster = Cluster()
+    for name, (cpu, memory, gpu) in nodes.items():
+        cluster.set_node(node(name, cpu=cpu, memory=memory, gpu=gpu))
+    members = [
+        pod(f"m{at}", requests={"cpu": cpu, "memory": memory, GPU: gpu}, created=float(at))
+        for at, (cpu, memory, gpu) in enumerate([driver, *[executor] * count])
+    ]
+    for strategy in strategies:
+        found = place(Snapshot(cluster), Ask(members=members, need=len(members), strategy=strategy))
+        assert isinstance(found, Placement) == (expected is not None)
 
 
 def test_three_equal_nodes_take_a_driver_and_its_executors_in_any_way():

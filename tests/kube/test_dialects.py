@@ -221,6 +221,7 @@ class TestPalantir:
 
     def test_a_role_that_is_none_of_sparks_is_an_error(self):
         assert self.of({}, role="helper").error == "The label spark-role is 'helper': write driver or executor."
+        assert self.of({}, role="").error == "The label spark-role is missing: write driver or executor."
 
     @pytest.mark.parametrize("app", ["App", "a_b", "a" * 64, "-a"])
     def test_a_name_that_no_object_can_have_is_an_error(self, app):

@@ -69,6 +69,29 @@ def test_a_replacement_gets_the_first_place_in_the_order():
     assert harness.bound() == ["default/a-1", "default/a-2"]
 
 
+def test_members_that_ran_on_a_node_that_is_lost_are_replaced_on_others_first_of_all():
+    harness = Harness()
+    harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4), *pods("a", 4))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(2)
+    lost = [each for each in harness.pods.values() if each.node == "n2"]
+    harness.delete_node("n2")
+    for each in lost:
+        harness.change(f"default/{each.name}", phase=PodPhase.FAILED)
+    harness.wait(3)
+    assert harness.status("default/a").phase == "Degraded"
+    harness.add(group("vip", min_member=1, priority=100), *pods("vip", 1))
+    harness.add(*pods("a", 2, first=4))
+    harness.add(node("n3", cpu=2))
+    harness.settle()
+    assert [harness.pod(f"default/a-{number}").node for number in (4, 5)] == ["n3", "n3"]
+    assert not harness.bound("default/vip")
+    harness.run_pods()
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Running"
+
+
 def test_nothing_is_held_for_a_replacement_that_does_not_exist_yet():
     harness = scheduled(priority=0)
     harness.add(group("vip", min_member=1, priority=-5), *pods("vip", 1))

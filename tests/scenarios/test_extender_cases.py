@@ -118,21 +118,22 @@ def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is(
 
 
 def test_minimal_fragmentation_looks_at_the_room_for_this_size_of_executor():
+    """Node1 takes two more executors of 3 CPUs and a byte, node2 one, although it has more bytes left."""
     harness = Harness()
     harness.add(
         node("node1", cpu=8, memory=8, gpu=1, labels={ZONE: "zone1"} | POOL),
-        node("node2", cpu=8, memory=8, labels={ZONE: "zone1"} | POOL),
-        pod("other-1", group="", requests={"cpu": 1, "memory": 4}, node="node1"),
-        pod("other-2", group="", requests={"cpu": 4, "memory": 1}, node="node2"),
+        application("static", 0, dialects=MIN_FRAG, requests={"cpu": 1, "memory": 4, GPU: 1}),
     )
-    said = MIN_FRAG.declaration({"spark-role": "executor", "spark-app-id": "app"}, {})
-    driver = application(least=0, most=1, dialects=MIN_FRAG, requests={"cpu": 0, "memory": 0, GPU: 1})
-    harness.add(driver)
     harness.settle()
-    harness.add(pod("elsewhere", declaration=said, requests={"cpu": 3, "memory": 1}, node_selector=POOL))
+    harness.add(node("node2", cpu=8, memory=8, gpu=1, labels={ZONE: "zone1"} | POOL))
+    harness.add(
+        application(least=0, most=1, executor_cpu=3, dialects=MIN_FRAG, requests={"cpu": 4, "memory": 1, GPU: 1})
+    )
     harness.settle()
-    # As palantir's rule, a node that hosts the application comes first; the driver is on node1.
-    assert harness.pod("default/elsewhere").node == "node1"
+    assert [harness.pod(f"default/{app}-driver").node for app in ("static", "app")] == ["node1", "node2"]
+    harness.add(executor(0, cpu=3, dialects=MIN_FRAG))
+    harness.settle()
+    assert harness.pod("default/app-exec-0").node == "node2"
 
 
 def test_executors_above_the_minimum_fill_the_node_of_the_application_and_take_a_dead_ones_place():

@@ -135,11 +135,16 @@ def test_a_restart_between_the_making_and_the_binding_begins_where_it_was():
     assert len(harness.groups) == 1
 
 
-def test_executors_do_without_a_driver_wait_and_say_so():
+def test_executors_without_a_driver_wait_and_say_so():
     harness = Harness()
     harness.add(node("n1", cpu=9), *executors(count=1))
     harness.wait(2)
-    assert harness.pod("default/app-exec-0").told_reason == "PodGroupNotFound"
+    executor = harness.pod("default/app-exec-0")
+    assert executor.told_reason == "PodGroupNotFound"
+    assert executor.told_message == (
+        "Group app: No pod of the role driver, which says how many members app has, is there in namespace default: "
+        "start it with a schedulerName that gangsched serves, or create a PodGroup app."
+    )
 
 
 def test_the_slot_of_a_dead_executor_is_kept_for_the_next_one():
@@ -194,6 +199,18 @@ def test_executors_above_the_minimum_are_bound_when_there_is_room_up_to_the_maxi
     harness.wait(2)
     assert len(harness.bound("default/app-exec")) == 3
     assert harness.pod("default/app-exec-3").told_reason == "AboveMaxMember"
+
+
+def test_an_executor_above_the_maximum_is_told_who_says_how_many_there_are():
+    harness = running(cpu=20, most=5)
+    harness.add(*executors(count=2, first=4))
+    harness.wait(2)
+    executor = harness.pod("default/app-exec-5")
+    assert executor.told_reason == "AboveMaxMember"
+    assert executor.told_message == (
+        "Group app: As many members as its driver asks for are there already: this pod is bound once another one has "
+        "ended."
+    )
 
 
 def test_executors_above_the_minimum_have_nothing_held_for_them():

@@ -55,7 +55,8 @@ class SparkDialect(Dialect, ABC):
 
     def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
         if base.role not in (DRIVER, EXECUTOR):
-            raise ValueError(f"{sentence(_ROLE)} is {quoted(base.role)}: write {DRIVER} or {EXECUTOR}.")
+            found = quoted(base.role) if base.role else "missing"
+            raise ValueError(f"{sentence(_ROLE)} is {found}: write {DRIVER} or {EXECUTOR}.")
         if base.role == EXECUTOR:
             return replace(base, placement=self.placing, leading=DRIVER)
         least, most = self.executors(said)
