@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from gangsched.api.crd import crd_yaml
 from gangsched.cli import make_parser
+from gangsched.config.part import Part, part_of
 from gangsched.config.settings import Settings
 from gangsched.core import reasons, states
 from gangsched.runtime.metrics import describe
@@ -119,19 +120,22 @@ def _configuration() -> str:
     return "\n".join([*lines, ""])
 
 
-def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    for name, field in model.model_fields.items():
+def _fields(part: type[Part], prefix: str = "") -> Iterator[str]:
+    for name, field in part.model_fields.items():
         key = f"{prefix}{field.alias or name}"
-        if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
-            yield from _fields(field.annotation, f"{key}.")
-        else:
-            default = field.get_default(call_default_factory=True, validated_data={})
-            shown = ", ".join(default) if isinstance(default, tuple) else default
-            yield (
-                f"| `{key}` | `{shown}` | {field.description} |"
-                if shown != ""
-                else f"| `{key}` | | {field.description} |"
-            )
+        inner = part_of(field.annotation)
+        if inner is None or field.annotation is not inner:
+            yield f"| `{key}` |{_default(field)}| {field.description} |"
+        if inner is not None:
+            yield from _fields(inner, f"{key}.")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return " required "
+    default = field.get_default(call_default_factory=True, validated_data={})
+    shown = ", ".join(default) if isinstance(default, tuple) else default
+    return " " if shown in ("", None) else f" `{shown}` "
 
 
 def _cli() -> str:

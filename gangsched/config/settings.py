@@ -7,7 +7,7 @@ descriptions. A key that is not listed here is an error: a misspelt setting must
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gangsched.config.dialects import NAMES, DialectName, Pfnet
-from gangsched.config.part import Part
+from gangsched.config.part import Part, part_of
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
 from gangsched.core.claims import OwnerGuard
@@ -236,13 +236,8 @@ class Settings(Part):
         return host.strip("[]"), int(port)
 
 
-_PARTS: Mapping[str, type[Part]] = {
-    "backoff": Backoff,
-    "leaderElection": LeaderElection,
-    "pfnet": Pfnet,
-    "spark": Spark,
-    "fifo": Fifo,
-}
+_FORMS = {"missing": "is missing: write it", "tuple_type": "must be a list", "dict_type": "must be a mapping"}
+"""What pydantic says in the words of Python, in those of the file."""
 
 
 def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None) -> Settings:
@@ -282,8 +277,17 @@ def _fault(fault: ErrorDetails) -> str:
     """One fault with its key and remedy."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
     if fault["type"] == "extra_forbidden":
-        part = _PARTS[str(fault["loc"][0])] if len(fault["loc"]) > 1 else Settings
-        known = ", ".join(sorted(field.alias or name for name, field in part.model_fields.items()))
-        return f"{path} is not a known key: correct or remove it; known keys are {known}"
-    message = re.sub(r"^\w+ should ", "must ", fault["msg"])
-    return f"{path} {message}" if message.startswith("must ") else f"{path}: {message}"
+        return f"{path} is not a known key: correct or remove it; known keys are {_keys(fault['loc'][:-1])}"
+    if fault["type"] == "model_type":
+        return f"{path} must be a mapping with the keys {_keys(fault['loc'])}"
+    message = _FORMS.get(fault["type"]) or re.sub(r"^\w+ should ", "must ", fault["msg"])
+    return f"{path} {message}" if message.startswith(("must ", "is ")) else f"{path}: {message}"
+
+
+def _keys(path: Sequence[str | int]) -> str:
+    """The keys of the part at this path of keys; those of all settings for an empty one."""
+    part: type[Part] = Settings
+    for key in path:
+        held = (field.annotation for name, field in part.model_fields.items() if key == (field.alias or name))
+        part = part_of(next(held)) or part
+    return ", ".join(sorted(field.alias or name for name, field in part.model_fields.items()))

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from gangsched.config.dialects import Pfnet
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
+from gangsched.config.spark import Fifo, PrioritizedNodeLabel, Spark
 from gangsched.core.claims import OwnerGuard
 from gangsched.core.policy import Policy, TurnRules
+from testbed.docs import ROOT
 
 
 def written(folder: Path, text: str) -> Path:
@@ -95,6 +98,23 @@ def test_every_key_is_read(tmp_path):
     }
 
 
+def test_the_example_of_the_page_for_those_who_come_from_palantir_is_read(tmp_path):
+    page = (ROOT / "docs" / "migrate" / "palantir.md").read_text(encoding="utf-8")
+    example = page.split("```yaml\n")[2].partition("```\n")[0]
+    spark = load(written(tmp_path, example)).spark
+    assert spark.model_dump() == {
+        "binpack": "tightly-pack",
+        "driver_prioritized_node_label": {
+            "label_name": "capacity-type",
+            "label_values_descending_priority": ("on-demand", "spot"),
+        },
+        "executor_prioritized_node_label": {
+            "label_name": "capacity-type",
+            "label_values_descending_priority": ("spot", "on-demand"),
+        },
+    }
+
+
 def test_all_dialects_are_understood_unless_some_are_chosen():
     assert Settings().dialects == (
         "gangsched",
@@ -166,7 +186,18 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             ("leaderElection: retryPeriod must be below renewDeadline: raise renewDeadline or lower retryPeriod"),
         ),
         ("leaderElection: {resourceName: ''}", "leaderElection.resourceName must have at least 1 character"),
-        ("backoff: 10s", "backoff must be a valid dictionary or instance of Backoff"),
+        ("backoff: 10s", "backoff must be a mapping with the keys initial, max"),
+        (
+            "fifo: true",
+            (
+                "fifo must be a mapping with the keys enforceAfterPodAgeSeconds, "
+                "enforceAfterPodAgeSecondsByInstanceGroup, instanceGroupLabel, podGroups, sparkDrivers"
+            ),
+        ),
+        (
+            "fifo: {enforceAfterPodAgeSecondsByInstanceGroup: 5}",
+            "fifo.enforceAfterPodAgeSecondsByInstanceGroup must be a mapping",
+        ),
         (
             "defaultMaxScheduleTime: 60",
             "defaultMaxScheduleTime: '60' is not a duration: write hours, minutes and seconds",
@@ -180,7 +211,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         ("maxPriority: 1000000001", "maxPriority must be less than or equal to 1000000000"),
         ("bindConcurrency: 0", "bindConcurrency must be greater than or equal to 1"),
         ("schedulerNames: []", "schedulerNames must have at least 1 item"),
-        ("schedulerNames: gangsched", "schedulerNames must be a valid tuple"),
+        ("schedulerNames: gangsched", "schedulerNames must be a list"),
         ("schedulerNames: ['']", "schedulerNames[0] must have at least 1 character"),
         ("schedulerNames: [a, a]", "schedulerNames: a name occurs more than once: write every name once"),
         (
@@ -216,7 +247,26 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         ),
         (
             "spark: {driverPrioritizedNodeLabel: {labelName: tier}}",
-            "spark.driverPrioritizedNodeLabel.labelValuesDescendingPriority",
+            "spark.driverPrioritizedNodeLabel.labelValuesDescendingPriority is missing: write it",
+        ),
+        (
+            "spark: {executorPrioritizedNodeLabel: {label-name: tier, labelValuesDescendingPriority: [a]}}",
+            (
+                "spark.executorPrioritizedNodeLabel.labelName is missing: write it; "
+                "spark.executorPrioritizedNodeLabel.label-name is not a known key: correct or remove it; known keys "
+                "are labelName, labelValuesDescendingPriority"
+            ),
+        ),
+        (
+            "spark: {driverPrioritizedNodeLabel: tier}",
+            (
+                "spark.driverPrioritizedNodeLabel must be a mapping with the keys labelName, "
+                "labelValuesDescendingPriority"
+            ),
+        ),
+        (
+            "spark: {driverPrioritizedNodeLabel: {labelName: tier, labelValuesDescendingPriority: spot}}",
+            "spark.driverPrioritizedNodeLabel.labelValuesDescendingPriority must be a list",
         ),
         ("fifo: {enforceAfterPodAgeSeconds: -1}", "fifo.enforceAfterPodAgeSeconds must be greater than or equal to 0"),
         ("logFormat: xml", "logFormat must be 'text' or 'json'"),
@@ -267,7 +317,11 @@ def test_the_address_to_listen_on_is_split(listen, address):
 
 @pytest.mark.parametrize(
     "field",
-    [item for part in (Settings, Backoff, LeaderElection) for item in part.model_fields.items()],
+    [
+        item
+        for part in (Settings, Backoff, LeaderElection, Pfnet, Spark, PrioritizedNodeLabel, Fifo)
+        for item in part.model_fields.items()
+    ],
     ids=lambda field: field[0],
 )
 def test_every_setting_is_described(field):

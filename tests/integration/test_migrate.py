@@ -26,10 +26,9 @@ def operator(with_crd: ControlPlane) -> Iterator[Operator]:
 
 
 def manifest(page: str) -> str:
-    """The page's only YAML block."""
+    """The page's first YAML block."""
     text = (ROOT / "docs" / "migrate" / page).read_text(encoding="utf-8")
-    _, block = text.split("```yaml\n")
-    return block.partition("```\n")[0]
+    return text.split("```yaml\n")[1].partition("```\n")[0]
 
 
 def apply(cluster: Cluster, text: str) -> None:
