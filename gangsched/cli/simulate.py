@@ -31,7 +31,8 @@ def add_parser(commands: Commands) -> None:
         description="Read nodes, pods and PodGroups (namespaces, PriorityClasses, and StatefulSets, Deployments, "
         "ReplicaSets and Jobs, which are expanded into their pods) from YAML or JSON, let the scheduler decide on a "
         "simulated clock until the longest maxScheduleTime has passed, and print its decisions in order. Everything in "
-        "the files is there from the start; what stands earlier is older, unless creationTimestamps say otherwise.",
+        "the files is there from the start; what stands earlier is older, unless creationTimestamps say otherwise. "
+        "What has only a generateName is named by it and a number.",
         epilog="Exit status: 0, or 2 for wrong usage and for files that cannot be read or that the API server would "
         "refuse.",
     )

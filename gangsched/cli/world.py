@@ -7,9 +7,10 @@ younger the later it stands.
 from __future__ import annotations
 
 import functools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
@@ -42,6 +43,7 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 
 _NODE = msgspec.json.Decoder(wire.Node)
 Value = TypeVar("Value")
+Identity = tuple[tuple[str, str], str, str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,6 +88,7 @@ class _Builder:
                 )
             else:
                 self._world.ignored[manifest.kind] += 1
+        self._known = _named(self._known)
         self._check_names()
         self._stamps = self._date()
         self._existing = Existing(list(self._of(POD)), list(self._of(("apps/v1", "ReplicaSet"))))
@@ -118,13 +121,12 @@ class _Builder:
         return (manifest for manifest in self._known if _kind(manifest) == which)
 
     def _check_names(self) -> None:
-        seen: dict[tuple[tuple[str, str], str, str], Manifest] = {}
+        seen: dict[Identity, Manifest] = {}
         for manifest in self._known:
             if not manifest.name:
                 self._problems.append(f"{manifest.where}: {manifest.kind} has no metadata.name: give it one")
                 continue
-            namespace = "" if _kind(manifest) in _CLUSTER_WIDE else manifest.namespace
-            first = seen.setdefault((_kind(manifest), namespace, manifest.name), manifest)
+            first = seen.setdefault(_identity(manifest, manifest.name), manifest)
             if first is not manifest:
                 self._problems.append(f"{manifest}: is there already, in {first.where}: remove or rename one of them")
 
@@ -219,6 +221,30 @@ class _Builder:
 
 def _kind(manifest: Manifest) -> tuple[str, str]:
     return manifest.api_version, manifest.kind
+
+
+def _identity(manifest: Manifest, name: str) -> Identity:
+    """What no two objects may have in common, if this one had that name."""
+    return _kind(manifest), "" if _kind(manifest) in _CLUSTER_WIDE else manifest.namespace, name
+
+
+def _named(manifests: Sequence[Manifest]) -> list[Manifest]:
+    """The manifests; those with only a generateName have a name of it and five digits, the same in every run.
+
+    The digits begin with zeros, as the ordinals of a StatefulSet's pods never do.
+    """
+    taken = {_identity(manifest, manifest.name) for manifest in manifests}
+    numbers: defaultdict[Identity, Iterator[int]] = defaultdict(lambda: count(1))
+    named: list[Manifest] = []
+    for manifest in manifests:
+        prefix = manifest.metadata.get("generateName")
+        if manifest.name or not prefix:
+            named.append(manifest)
+            continue
+        names = (f"{prefix}{number:05}" for number in numbers[_identity(manifest, str(prefix))])
+        name = next(name for name in names if _identity(manifest, name) not in taken)
+        named.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "name": name}}))
+    return named
 
 
 def _namespace_labels(name: str, labels: object) -> Labels:

@@ -323,6 +323,24 @@ class TestForms:
         found = run(text.replace("'", ""))
         assert [name for _, name, _ in found.decisions()[:3]] == ["old", "young", "none"]
 
+    def test_what_has_only_a_prefix_gets_a_name_of_its_own_that_no_other_has(self, run):
+        made, named = pod("x", meta={"generateName": "w-"}), pod("w-00001")
+        del made["metadata"]["name"]
+        job = workload("Job", group_name="jobs", meta={"name": "", "generateName": "job-"})
+        ordered = workload("StatefulSet", replicas=1)
+        objects = (node(cpu="9"), group(), group("jobs"), made, made, named, job, job, ordered)
+        found = run(*objects)
+        assert set(found.group()["placements"]) == {"w-00001", "w-00002", "w-00003", "w-0"}
+        assert set(found.group("jobs")["placements"]) == {"job-00001-0", "job-00002-0"}
+        assert run(*objects).answer == found.answer
+
+    def test_equal_prefixes_of_other_kinds_and_namespaces_are_numbered_apart(self, run):
+        groups = [{**group(), "metadata": {"generateName": "g-", "namespace": namespace}} for namespace in "ab"]
+        assert [(each["namespace"], each["name"]) for each in run(node(), *groups).answer["groups"]] == [
+            ("a", "g-00001"),
+            ("b", "g-00001"),
+        ]
+
     def test_what_is_not_read_is_counted_on_standard_error(self, run):
         found = run(node(), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
         assert found.errors == ["gangsched simulate: not read, and no pods made for them: 1 Service"]
