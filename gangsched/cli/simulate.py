@@ -122,14 +122,15 @@ def _summary(outcome: Outcome) -> str:
         return "No group in the files."
     whole = [group for group in groups if group.placements and len(group.placements) >= group.minimum]
     waiting = [group for group in groups if group not in whole]
-    said = f"Bound whole in the end: {len(whole)} of {len(groups)} groups"
+    said = f"Bound whole in the end: {len(whole)} of {'1 group' if len(groups) == 1 else f'{len(groups)} groups'}"
     if waiting:
         said += f"; not bound: {', '.join(map(_waiting, waiting))}"
     return f"{said}."
 
 
 def _waiting(group: Finding) -> str:
-    return f"{group.key} ({len(group.placements)} of {group.minimum} members have a node)"
+    members = "1 member has" if group.minimum == 1 else f"{group.minimum} members have"
+    return f"{group.key} ({len(group.placements)} of {members} a node)"
 
 
 def _print_json(outcome: Outcome) -> None:

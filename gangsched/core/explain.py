@@ -45,7 +45,7 @@ def incomplete(assessment: Assessment) -> str:
         parts.append(f"missing by role: {roles}")
     if not parts:
         parts.append("its members are more than maxMember leaves room for")
-    return f"{there} of {minimum} members exist; {'; '.join(parts)}."
+    return f"{there} of {'1 member exists' if minimum == 1 else f'{minimum} members exist'}; {'; '.join(parts)}."
 
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:

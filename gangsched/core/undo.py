@@ -93,7 +93,7 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
         held = bindings.complaint(gang)
         why = f" ({held})" if held else ""
         gang.undone = (
-            f"{len(census.bound)} members were bound and {need.number} more could not be within "
+            f"{_were(len(census.bound))} bound and {need.number} more could not be within "
             f"{now - gang.partial_since:.0f}s{why}"
         )
         _begin(gang, note=gang.undone, now=now)
@@ -277,3 +277,7 @@ def _begin(gang: Gang, *, note: str, now: float, restart: bool = False) -> None:
     since = gang.undo.since if gang.undo is not None else now
     members = frozenset(pod.uid for pod in gang.live()) if restart else None
     gang.undo = Undo(since, note, members, review_at=now + REVIEW_S)
+
+
+def _were(members: int) -> str:
+    return "1 member was" if members == 1 else f"{members} members were"

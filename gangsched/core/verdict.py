@@ -166,9 +166,10 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.NEVER_FITS: refusal,
         Reason.TIMED_OUT: f"No room within {time_s:g}s; tried again after a back-off, or as soon as something helps. "
         f"{refusal}",
-        Reason.SUCCEEDED: f"The run ended with {succeeded} members succeeded.",
-        Reason.SCHEDULED: f"{len(census.bound) + census.done} members are bound or done, of {gang.run.minimum} needed.",
-        Reason.BINDING: f"{len(gang.flying()) - len(gang.vacant())} bindings are on their way.",
+        Reason.SUCCEEDED: f"The run ended with {_counted(succeeded, 'member')} succeeded.",
+        Reason.SCHEDULED: f"{_number(len(census.bound) + census.done, 'member')} bound or done, of {gang.run.minimum} "
+        "needed.",
+        Reason.BINDING: f"{_number(len(gang.flying()) - len(gang.vacant()), 'binding')} under way.",
         Reason.NOT_ITS_TURN: _in_line(gang, assessment),
         Reason.PLACES_HELD: _held(gang, assessment),
         Reason.MEMBERS_MISSING: _late(gang, assessment),
@@ -176,7 +177,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {bindings.complaint(gang)}",
         Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang) + _disowned(gang),
         Reason.NO_MEMBERS: _nobody(gang),
-        Reason.GANG_FAILED: f"The run ended with {succeeded} of {gang.run.minimum} members succeeded.",
+        Reason.GANG_FAILED: f"The run ended with {succeeded} of {_counted(gang.run.minimum, 'member')} succeeded.",
     }
     if reason is Reason.GANG_FAILED and gang.run.failed_for_good:
         return (
@@ -202,7 +203,7 @@ def _held(gang: Gang, assessment: Assessment) -> str:
     """Of places held for members to come. For how long is said by the status."""
     number = len(gang.vacant())
     return (
-        f"{len(assessment.census.bound)} of {assessment.minimum} members are bound and "
+        f"{len(assessment.census.bound)} of {_number(assessment.minimum, 'member')} bound and "
         f"{'a place is' if number == 1 else f'{number} places are'} held for those to come, for up to "
         f"{assessment.terms.max_schedule_time_s:g}s."
     )
@@ -211,7 +212,7 @@ def _held(gang: Gang, assessment: Assessment) -> str:
 def _late(gang: Gang, assessment: Assessment) -> str:
     if gang.vacant():
         return _held(gang, assessment)
-    there = f"{len(assessment.census.bound) + assessment.census.done} of {gang.run.minimum} members are bound"
+    there = f"{len(assessment.census.bound) + assessment.census.done} of {_number(gang.run.minimum, 'member')} bound"
     if not gang.run.vacated:
         return f"{there}; the others are bound first of all as soon as they exist and fit."
     return (
@@ -238,9 +239,8 @@ def scheduled_note(gang: Gang, assessment: Assessment) -> str:
         node = pod.node or gang.bindings[pod.uid].node
         nodes[node] = nodes.get(node, 0) + 1
     shown = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())[:NODES_SHOWN])
-    more = f" and {len(nodes) - NODES_SHOWN} more nodes" if len(nodes) > NODES_SHOWN else ""
-    number = len(assessment.census.bound)
-    return f"Bound {number} {'member' if number == 1 else 'members'} to {shown}{more}."
+    more = f" and {_counted(len(nodes) - NODES_SHOWN, 'more node')}" if len(nodes) > NODES_SHOWN else ""
+    return f"Bound {_counted(len(assessment.census.bound), 'member')} to {shown}{more}."
 
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
@@ -268,10 +268,12 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     minimum = assessment.terms.spec.minimum
     if gang.phase is Phase.DEGRADED:
         return (
-            f"{there} of {gang.run.minimum} members are left; a replacement is bound first of all as soon as it exists."
+            f"{there} of {_number(gang.run.minimum, 'member')} left; a replacement is bound first of all as soon as it "
+            "exists."
         )
     if minimum > gang.run.minimum:
-        return f"minMember was raised from {gang.run.minimum} to {minimum}; {there} are bound."
+        are = "is" if there == 1 else "are"
+        return f"minMember was raised from {gang.run.minimum} to {minimum}; {there} {are} bound."
     return "The minimum is bound."
 
 
@@ -296,4 +298,8 @@ def _evicting(gang: Gang, doing: Undo) -> str:
 
 
 def _number(count: int, thing: str) -> str:
-    return f"{count} {thing} is" if count == 1 else f"{count} {thing}s are"
+    return f"{_counted(count, thing)} {'is' if count == 1 else 'are'}"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -123,6 +123,14 @@ class TestRace:
         assert lines[-1].startswith("Bound whole in the end: 1 of 2 groups; not bound: default/green (0 of 5")
         assert max(map(len, lines)) <= 100
 
+    def test_one_group_and_one_member_are_told_in_the_singular(self, capsys, tmp_path):
+        file = tmp_path / "one.yaml"
+        file.write_text(yaml.safe_dump_all([node(cpu="1"), group(), pod("a", cpu="2")]))
+        assert main(["simulate", str(file)]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == (
+            "Bound whole in the end: 0 of 1 group; not bound: default/g (0 of 1 member has a node)."
+        )
+
     def test_it_is_read_from_standard_input_too(self, capsys, monkeypatch):
         content = "---\n".join(Path(file).read_text() for file in self.FILES).encode()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

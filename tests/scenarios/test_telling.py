@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gangsched.core.effects import BindPod, PatchPodCondition, PatchStatus
 from gangsched.core.events import BindRefused, Refused, StatusRefused
 from gangsched.core.model import PodPhase
@@ -70,6 +72,61 @@ def test_the_scheduled_event_names_at_most_thirty_nodes():
     assert event.note.startswith("Bound 32 members to n00 (1), n01 (1), ")
     assert event.note.endswith("n29 (1) and 2 more nodes.")
     assert len(event.note) <= 1024
+
+
+def test_one_node_beyond_thirty_is_one_more_node():
+    harness = Harness()
+    names = [f"n{number:02}" for number in range(31)]
+    harness.add(group("a", min_member=31), *pods("a", 31), *(node(name, cpu=1) for name in names))
+    harness.settle()
+    assert harness.events("Scheduled")[0].note.endswith("n29 (1) and 1 more node.")
+
+
+def test_a_group_of_one_is_told_in_the_singular_all_along():
+    harness = Harness()
+    harness.withhold = lambda _: True
+    harness.add(group("a", min_member=1), *pods("a", 1), node())
+    harness.wait(2)
+    said = [harness.condition("default/a").message]
+    harness.send_withheld()
+    harness.wait(2)
+    said.append(harness.condition("default/a").message)
+    harness.add(pod("a-1", cpu=99))
+    harness.delete("default/a-0")
+    harness.wait(4)
+    said.append(harness.condition("default/a", "Degraded").message)
+
+    assert said == [
+        "1 binding is under way.",
+        "1 member is bound or done, of 1 needed.",
+        "0 of 1 member is left; a replacement is bound first of all as soon as it exists.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        (PodPhase.SUCCEEDED, "The run ended with 1 member succeeded."),
+        (PodPhase.FAILED, "The run ended with 0 of 1 member succeeded."),
+    ],
+)
+def test_the_end_of_a_group_of_one_is_told_in_the_singular(phase, said):
+    harness = Harness()
+    harness.add(group("a", min_member=1), *pods("a", 1), node())
+    harness.settle()
+    harness.run_pods()
+    harness.run_pods(phase)
+    harness.wait(2)
+    assert harness.condition("default/a").message == said
+
+
+def test_one_member_of_a_group_whose_minimum_was_raised_is_told_in_the_singular():
+    harness = Harness()
+    harness.add(group("a", min_member=1), *pods("a", 1), node())
+    harness.wait(2)
+    harness.change_spec("default/a", min_member=2)
+    harness.wait(2)
+    assert harness.condition("default/a", "Degraded").message == "minMember was raised from 1 to 2; 1 is bound."
 
 
 def test_a_refusal_lifted_within_a_second_is_never_written():

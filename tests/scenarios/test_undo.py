@@ -47,6 +47,15 @@ def test_what_could_not_be_completed_is_evicted_before_the_repair_deadline():
     assert harness.gang("default/a").leaving == set(), "evicted members that have gone must not be kept in mind"
 
 
+def test_one_member_that_was_bound_in_vain_is_told_in_the_singular():
+    harness = Harness()
+    harness.refuse_bind = never("a-1", "a-2")
+    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.wait(30)
+    (event,) = harness.events("BindingUndone")
+    assert event.note.startswith("1 member was bound and 2 more could not be within")
+
+
 def test_an_undone_group_starts_over_whole_when_its_members_are_made_again():
     harness = half_bound()
     harness.wait(10)
