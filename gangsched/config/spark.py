@@ -34,9 +34,10 @@ class Spark(Part):
         "single-az-minimal-fragmentation",
     ] = Field(
         default="distribute-evenly",
-        description="Where the members of an application go: one after the other to each node, or to as few nodes as "
-        "possible; az-aware: in one zone if it fits into one, single-az: in one zone or not at all. As strategies: "
-        "Spread, Pack and MinimalFragmentation, with the topology topology.kubernetes.io/zone.",
+        description="Where the members of an application go. distribute-evenly: one after the other to each node; "
+        "tightly-pack: node after node, the fullest first; minimal-fragmentation: to few nodes, if possible to one. "
+        "az-aware: in one zone if it fits into one; single-az: in one zone or not at all. As strategies: Spread, Pack "
+        "and MinimalFragmentation, with the topology topology.kubernetes.io/zone.",
     )
     driver_prioritized_node_label: PrioritizedNodeLabel | None = Field(
         default=None, description="Nodes that drivers prefer. Without it they prefer none."
