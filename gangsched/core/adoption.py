@@ -39,7 +39,7 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
     gang.phase = Phase(status.phase) if status.phase in {phase.value for phase in Phase} else Phase.PENDING
     ended = gang.phase in (Phase.SUCCEEDED, Phase.FAILED) and bool(status.scheduled_time)
     same_spec = scheduled is None or scheduled.generation == group.generation
-    trying = bool(status.schedule_start_time or status.scheduled_time or status.reservation)
+    trying = late or bool(status.schedule_start_time or status.scheduled_time or status.reservation)
     timeouts = max(0, status.attempts - trying)
     asked_as_before = group.spec is not None and group.spec.minimum <= status.minimum
     degraded = next((each.since for each in status.conditions if each.type == "Degraded" and each.status), 0.0)
@@ -52,26 +52,26 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
     gang.run = Run(
         began=True,
         late=late,
-        vacated=late or ran_out,
+        vacated=(late and same_spec and timeouts > 0 and status.reservation is None) or ran_out,
         scheduled_at=scheduled.since if late and scheduled is not None else status.scheduled_time,
         clock_start=status.schedule_start_time,
-        minimum=group.spec.minimum if late and group.spec is not None else status.minimum,
+        minimum=status.minimum,
         role_minima=_satisfied(group, gang.phase, gang.pods.values()) if asked_as_before else {},
         timeouts=timeouts,
         level=timeouts if same_spec else 0,
-        failed_for_good=gang.phase is Phase.FAILED and not status.scheduled_time and same_spec,
+        failed_for_good=gang.phase is Phase.FAILED and not status.scheduled_time and same_spec and _was_there(gang),
         ended=ended,
         ended_well=gang.phase is Phase.SUCCEEDED,
         past={pod.uid for pod in gang.pods.values() if pod.terminal} if ended else set(),
     )
     live = gang.live()
-    if status.scheduled_time and not status.succeeded and live and not any(pod.node for pod in live):
+    if (status.scheduled_time or late) and not status.succeeded and live and not any(pod.node for pod in live):
         # Nobody of that run is left: those who wait now began another one while nobody looked.
         gang.run = Run(past={pod.uid for pod in gang.pods.values() if pod.terminal})
         return
     _count_those_gone(gang, status)
     undo.resume(gang, status, now)
-    if status.reservation is not None and status.reservation.expires > now:
+    if status.reservation is not None and _expires(group, status.reservation) > now:
         _hold_again(gang, cluster, status.reservation, policy)
     elif status.reservation is not None and group.spec is not None and _waited(gang, status.reservation):
         places.wait_no_longer(gang, group.spec, now)
@@ -81,20 +81,50 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     """Find out whether a former leader has begun a quorum that was not completed; one that has failed is not."""
     # Pods that the group does without say nothing of its quorum, however long they have waited.
     claims.guard(gang, policy.owner_guard)
-    if not (gang.run.scheduled_at or gang.run.failed_for_good):
+    failed = gang.run.failed_for_good or (gang.phase is Phase.FAILED and not gang.run.ended)
+    if not failed and (gang.run.ended or not gang.run.scheduled_at):
         gang.inherited = _half_done(gang, now, policy)
         _count_on(gang, policy, now)
     spec = declared_spec(gang, foreign)
-    if gang.group is None and not gang.plain and not gang.inherited:
+    if _remembers_nothing(gang) and not gang.plain and not gang.inherited:
         _recall_scheduled(gang, spec)
     if gang.inherited and spec is not None:
         _take_over(gang, spec)
 
 
+def _was_there(gang: Gang) -> bool:
+    """Whether somebody is left of a run that has failed; its members were told."""
+    return any(pod.node or pod.told_reason == Reason.GANG_FAILED for pod in gang.live())
+
+
+def _remembers_nothing(gang: Gang) -> bool:
+    """Whether the gang has no PodGroup of ours, or one that was only just made to hold places for members to come.
+
+    Nobody is bound beside such places before they are in the status: whoever is bound was bound before it was made.
+    """
+    group = gang.group
+    if group is None:
+        return True
+    if group.spec is None or not group.made or group.status.phase:
+        return False
+    return any(role.template for role in group.spec.roles)
+
+
 def _waited(gang: Gang, reservation: Reservation) -> bool:
     """Whether bound members waited for others to come; the time for that ran out while nobody looked."""
-    vacant = any(place.count > len(place.pods) for place in reservation.placements)
-    return vacant and any(pod.node for pod in gang.live())
+    return _vacant(reservation) and any(pod.node for pod in gang.live())
+
+
+def _vacant(reservation: Reservation) -> bool:
+    """Whether places are held for members to come."""
+    return any(place.count > len(place.pods) for place in reservation.placements)
+
+
+def _expires(group: Group, reservation: Reservation) -> float:
+    """When the places are given up, in epoch seconds: maxScheduleTime may have been changed since (rule 4)."""
+    started = group.status.schedule_start_time
+    time_s = group.spec.max_schedule_time_s if group.spec is not None else None
+    return started + time_s if started and time_s is not None and _vacant(reservation) else reservation.expires
 
 
 def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> None:
@@ -174,7 +204,7 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
     """
     live = gang.live()
     bound = [pod for pod in live if pod.node]
-    if gang.group is not None:
+    if gang.group is not None and not _remembers_nothing(gang):
         since = 0.0 if gang.group.made else gang.group.created
         return {pod.uid for pod in bound if pod.bound_at >= since}
     begun_at = min((pod.bound_at for pod in bound), default=0.0)

@@ -40,6 +40,9 @@ def ask(gang: Gang, terms: Terms, hindrance: Hindrance | None, now: float) -> li
     """Have it made, again if it has not been seen for a while."""
     if not wanted(gang, hindrance) or gang.deserted():
         gang.made_at = 0.0
+        if gang.group is None:
+            # Members have taken the places that were to stand in it: nothing waits for that any more.
+            gang.durable_asked_at = 0.0
         return []
     if gang.made_at and now < gang.made_at + AGAIN_S:
         return []

@@ -188,13 +188,18 @@ class Members:
         gang = self.gangs.get(key)
         if gang is None or gang.group is None:
             return
+        # What declares the gang does so without a PodGroup that was made of it.
+        goes_on = gang.group.made and bool(gang.run.scheduled_at) and any(map(_declares, gang.live()))
         gang.group = None
         if gang.vacant():
             # What was begun beside them cannot become whole without them: whoever is bound stays (rule 10).
             places.vacate(gang, self._cluster)
             gang.transaction = None
             gang.inherited = set()
-        gang.run = Run(past=gang.run.past)
+        if not goes_on:
+            gang.run = Run(past=gang.run.past)
+            # Its back-off is over with its run, and nothing else would wake it.
+            gang.parked = False
         if gang.undo is not None and gang.undo.restart is not None:
             gang.undo = None
         gang.durable = frozenset()
@@ -250,6 +255,7 @@ class Members:
         """The object that declared the gang exists no longer, and its run neither; bound members stay (rule 10)."""
         if _rests_on_others(gang):
             gang.run = Run(past=gang.run.past)
+            gang.parked = False
             forget_what_was_told(gang)
 
     def _look_back(self, gang: Gang, now: float) -> None:
@@ -275,6 +281,8 @@ class Members:
         """Everything has been listed once: take over what the PodGroups' status remembers."""
         for gang in self.gangs.values():
             self.dirty[gang.key] = None
+            # Whom a standby has seen being bound it has not looked at since: who began a quorum is found out anew.
+            gang.inherited = set()
             adoption.adopt(gang, self._cluster, policy=self._policy, now=now)
             adoption.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
         self.rivals.clear()
@@ -299,6 +307,12 @@ class Members:
         if gang is not None:
             for uid in (*gang.pods, *gang.strangers):
                 self._key_of.pop(uid, None)
+
+
+def _declares(pod: Pod) -> bool:
+    """Whether the pod says its gang's terms, or whose object does."""
+    said = pod.declaration
+    return said is not None and bool(said.roles or said.min_member or said.objects)
 
 
 def _rests_on_others(gang: Gang) -> bool:

@@ -115,6 +115,7 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     run.clock_start = 0.0
     run.vacated = True
     if run.scheduled_at:
+        run.timeouts += run.late
         return
     run.timeouts += 1
     decided = gang.transaction

@@ -1,0 +1,312 @@
+"""Defects that a review of what a new leader takes over has found; each test tells the steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.events import BindRefused, Event, GroupNotMade, Refused, StatusRefused, Synced
+from gangsched.core.machine import Machine
+from gangsched.core.model import Group, Owner, Pod, PodPhase, Role, TimeoutPolicy
+from gangsched.core.policy import Policy
+from tests.builders import group, node, pod, pods, shape
+from tests.harness import Harness
+from tests.scenarios.test_spark import driver as spark_driver
+from tests.scenarios.test_spark import executors, taken_over_without_its_group
+
+TIME_S = 120.0
+SET = Owner("StatefulSet", "s", "set", "apps")
+
+
+class Followed(Harness):
+    """A leader with a standby that sees everything as it happens, and may take over."""
+
+    def __init__(self) -> None:
+        self.standby = Machine(Policy())
+        super().__init__()
+
+    def report(self, event: Event) -> None:
+        super().report(event)
+        self.standby.handle([event], self.now)
+
+    def fail_over(self) -> None:
+        self.machine, self.standby = self.standby, Machine(self.policy)
+        self.history = []
+        self.inbox = []
+        self._withheld.clear()
+        self.standby.handle(self.lists(), self.now)
+        self._hand_over([Synced()])
+
+
+def app(**spec: Any) -> Group:
+    """A driver and four workers of 2 CPU each."""
+    roles = (Role("driver", 1), Role("worker", 4, template=shape(2)))
+    return group("a", min_member=5, roles=roles, **{"max_schedule_time_s": TIME_S, **spec})
+
+
+def holding(**spec: Any) -> Followed:
+    """The app with its driver bound and all four places held."""
+    harness = Followed()
+    harness.add(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=SET))
+    harness.settle()
+    assert (harness.bound(), len(harness.gang("default/a").vacant())) == (["default/driver"], 4)
+    return harness
+
+
+def change_unseen(harness: Harness, **spec: Any) -> None:
+    """Somebody changes the PodGroup's spec while nobody leads."""
+    old = harness.group("default/a")
+    assert old.spec is not None
+    harness.groups[old.key] = replace(old, generation=old.generation + 1, spec=replace(old.spec, **spec))
+
+
+def running_spark() -> Harness:
+    """A whole application on two nodes, n1 of 5 CPUs with the driver and n2 of 4, whose PodGroup held its places."""
+    harness = Harness()
+    harness.add(node("n1", cpu=5), node("n2", cpu=4), spark_driver(owner=SET))
+    harness.settle()
+    harness.add(*executors(owner=SET))
+    harness.settle()
+    harness.run_pods()
+    harness.wait(5)
+    assert harness.status("default/app").phase == "Running"
+    return harness
+
+
+def lose_node(harness: Harness, name: str) -> None:
+    harness.delete_node(name)
+    harness.delete(*(f"default/{found.name}" for found in list(harness.pods.values()) if found.node == name))
+
+
+@pytest.mark.parametrize("heir", ["restart", "fail_over"])
+def test_a_standby_that_saw_a_driver_bound_does_not_undo_it_once_its_group_has_failed(heir):
+    """Places expire under Fail, then the standby leads: it had counted the driver as half of a quorum all the time."""
+    harness = holding(timeout_policy=TimeoutPolicy.FAIL)
+    harness.wait(TIME_S + 60)
+    assert harness.status("default/a").phase == "Failed"
+    getattr(harness, heir)()
+    harness.wait(100)
+    assert not harness.evicted
+    assert harness.status("default/a").phase == "Failed"
+
+
+@pytest.mark.parametrize("heir", ["restart", "fail_over"])
+def test_a_standby_begins_no_quorum_with_the_members_of_a_scheduled_group(heir):
+    """A scheduled group is led by the former standby, loses a member and then its PodGroup: nobody is evicted."""
+    harness = Followed()
+    harness.add(node("n1", cpu=4), group("a", min_member=3), *(pod(f"a-{at}", owner=SET) for at in range(3)))
+    harness.wait(5)
+    getattr(harness, heir)()
+    harness.wait(5)
+    harness.delete("default/a-0")
+    harness.wait(1)
+    harness.delete_group("default/a")
+    harness.wait(60)
+    assert not harness.evicted
+
+
+def test_a_second_run_found_partly_bound_is_undone_though_the_status_still_tells_of_the_first():
+    """A run has succeeded; of the next one two of four are bound when the process dies and a node is lost."""
+    harness = Harness()
+    harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4))
+    harness.add(*(pod(f"a-{at}", owner=SET) for at in range(4)))
+    harness.settle()
+    harness.run_pods(PodPhase.SUCCEEDED)
+    harness.wait(10)
+    harness.delete(*(f"default/a-{at}" for at in range(4)))
+    harness.wait(10)
+    assert harness.status("default/a").phase == "Succeeded"
+    harness.withhold = lambda effect: effect.node == "n2"
+    harness.add(*(pod(f"a-{at}", owner=SET, uid=f"new-{at}", created=harness.now) for at in range(4)))
+    harness.settle()
+    assert len(harness.bound()) == 2
+    lose_node(harness, "n2")
+    harness.restart()
+    harness.wait(30)
+    assert len(harness.evicted) == 2
+
+
+def test_a_replacement_is_bound_though_the_podgroup_for_its_place_may_not_be_made():
+    """A whole application that never needed a PodGroup loses an executor; none may be made; another executor comes."""
+    harness = Harness()
+    harness.refuse_making = lambda effect: GroupNotMade(effect.key, "403 no")
+    harness.add(node("n1", cpu=9), spark_driver(), *executors())
+    harness.wait(5)
+    assert (len(harness.bound()), harness.groups) == (5, {})
+    harness.delete("default/app-exec-0")
+    harness.wait(5)
+    harness.add(*executors(count=1, first=9))
+    harness.wait(30)
+    assert "default/app-exec-9" in harness.bound()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_an_application_goes_on_though_somebody_deletes_the_podgroup_that_was_made_for_it(restarted):
+    """It runs without one executor when its PodGroup is deleted; then the place held for that one is lost too."""
+    harness = running_spark()
+    lost = next(found.name for found in harness.pods.values() if found.node == "n2")
+    harness.delete(f"default/{lost}")
+    harness.wait(5)
+    harness.delete_group("default/app")
+    harness.wait(5)
+    assert harness.condition("default/app").status
+    assert harness.status("default/app").reservation is not None
+    if restarted:
+        harness.restart()
+        harness.wait(3)
+    lose_node(harness, "n2")
+    harness.wait(60)
+    assert not harness.evicted
+    assert harness.status("default/app").phase == "Degraded"
+
+
+def test_a_podgroup_made_for_a_running_application_whose_status_was_never_written_takes_nobody_down():
+    """A new PodGroup is made for a lost executor's place, the process dies before its status, the place is lost."""
+    harness = running_spark()
+    harness.delete_group("default/app")
+    harness.wait(5)
+    harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False)
+    lost = next(found.name for found in harness.pods.values() if found.node == "n2")
+    harness.delete(f"default/{lost}")
+    harness.wait(3)
+    assert harness.status("default/app").phase == ""
+    harness.refuse_status = lambda _: None
+    lose_node(harness, "n2")
+    harness.restart()
+    harness.wait(60)
+    assert not harness.evicted
+    assert harness.condition("default/app").reason == "MembersMissing"
+
+
+def test_a_late_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():
+    """The driver that waited in vain is deleted and made again; others have its room: it is not bound alone."""
+    harness = holding()
+    harness.wait(TIME_S + 5)
+    harness.add(*pods("", 8))
+    harness.wait(5)
+    old = harness.pod("default/driver")
+    del harness.pods[old.uid]
+    harness.pods["new"] = replace(old, uid="new", node="", bound_at=0.0, created=harness.now)
+    harness.restart()
+    harness.wait(10)
+    assert not harness.bound("default/driver")
+    assert harness.condition("default/a").reason == "Unschedulable"
+
+
+def test_a_failed_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():
+    harness = Harness()
+    harness.add(node("n1", cpu=1), group("a", min_member=2, max_schedule_time_s=10, timeout_policy=TimeoutPolicy.FAIL))
+    harness.add(*pods("a", 2))
+    harness.wait(20)
+    assert harness.status("default/a").phase == "Failed"
+    fresh: list[Pod] = [replace(pod(f"a-{at}"), uid=f"new-{at}", created=harness.now) for at in range(2)]
+    harness.pods = {found.uid: found for found in fresh}
+    harness.nodes["n1"] = node("n1", cpu=2)
+    harness.restart()
+    harness.wait(5)
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+@pytest.mark.parametrize("leads", [False, True], ids=["while nobody leads", "while somebody leads"])
+def test_a_driver_that_a_failed_group_has_left_bound_stays_when_the_spec_changes_and_there_is_no_room(leads):
+    harness = holding(timeout_policy=TimeoutPolicy.FAIL)
+    harness.wait(TIME_S + 60)
+    harness.add(*pods("", 8))
+    harness.wait(5)
+    if leads:
+        harness.change_spec("default/a", max_schedule_time_s=100.0)
+    else:
+        change_unseen(harness, max_schedule_time_s=100.0)
+        harness.restart()
+    harness.wait(60)
+    assert not harness.evicted
+
+
+@pytest.mark.parametrize("leads", [False, True], ids=["while nobody leads", "while somebody leads"])
+def test_a_changed_spec_lets_a_late_group_hold_places_again(leads):
+    harness = holding()
+    harness.wait(TIME_S + 5)
+    if leads:
+        harness.change_spec("default/a", max_schedule_time_s=100.0)
+    else:
+        change_unseen(harness, max_schedule_time_s=100.0)
+        harness.restart()
+    harness.wait(4)
+    assert len(harness.gang("default/a").vacant()) == 4
+
+
+def test_a_longer_time_that_nobody_saw_being_set_applies_to_the_places_held():
+    """maxScheduleTime is raised while nobody leads, and the next leader begins after the old one would have passed."""
+    harness = holding()
+    harness.wait(TIME_S - 5)
+    change_unseen(harness, max_schedule_time_s=600.0)
+    harness.now += 10
+    harness.restart()
+    harness.wait(5)
+    assert len(harness.gang("default/a").vacant()) == 4
+
+
+def test_an_application_taken_over_without_room_still_has_places_held_after_another_restart():
+    """Nothing was ever released: it is not said, and places are held as soon as there is room."""
+    harness = taken_over_without_its_group()
+    harness.add(node("n1", cpu=3))
+    harness.wait(40)
+    harness.restart()
+    harness.wait(2)
+    assert "as soon as they exist and fit" in harness.condition("default/app").message
+    harness.add(node("n2", cpu=20))
+    harness.wait(5)
+    assert len(harness.gang("default/app").vacant()) == 2
+
+
+def test_a_restart_is_no_attempt_of_a_late_group():
+    harness = holding()
+    harness.wait(TIME_S + 5)
+    before = harness.status("default/a").attempts
+    for _ in range(3):
+        harness.restart()
+        harness.wait(5)
+    assert harness.status("default/a").attempts == before
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_minimum_raised_after_a_group_was_late_is_no_part_of_what_it_lacks(restarted):
+    """One of five is bound when minMember becomes six: with four more it is scheduled, restarted or not (rule 9)."""
+    harness = holding()
+    harness.wait(TIME_S + 5)
+    harness.change_spec("default/a", min_member=6)
+    harness.wait(5)
+    if restarted:
+        harness.restart()
+    harness.add(*(pod(f"w{at}", role="worker", cpu=2) for at in range(4)))
+    harness.wait(5)
+    assert harness.condition("default/a").status
+    assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
+
+
+def test_an_application_in_back_off_is_tried_again_though_its_podgroup_is_deleted():
+    """The driver's binding is refused for good, and in the back-off somebody deletes the PodGroup that was made."""
+    harness = Harness()
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
+    harness.add(node("n1", cpu=9), spark_driver())
+    harness.wait(2)
+    assert harness.status("default/app").phase == "TimedOut"
+    harness.refuse_bind = lambda _: None
+    harness.delete_group("default/app")
+    harness.wait(600)
+    assert harness.bound() == ["default/app-driver"]
+
+
+def test_a_group_in_back_off_is_tried_again_when_its_podgroup_is_replaced_at_once():
+    harness = Harness()
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
+    harness.add(node("n1", cpu=9), group("a", min_member=2), *pods("a", 2))
+    harness.wait(2)
+    assert harness.status("default/a").phase == "TimedOut"
+    harness.refuse_bind = lambda _: None
+    harness.delete_group("default/a")
+    harness.add(group("a", min_member=2, uid="another"))
+    harness.wait(30)
+    assert len(harness.bound()) == 2
