@@ -13,7 +13,7 @@ from gangsched.core.cluster import Cluster
 from gangsched.core.declaration import MOST_PLACES, declared_spec, said_minimum
 from gangsched.core.demand import missing_of, role_minima
 from gangsched.core.foreign import Foreign
-from gangsched.core.gang import Gang, Run, Transaction, role_of
+from gangsched.core.gang import Gang, Run, Transaction, member_order, role_of
 from gangsched.core.model import Group, GroupSpec, GroupStatus, Pod, PodPhase, Reservation
 from gangsched.core.placement import classify
 from gangsched.core.policy import Policy
@@ -62,7 +62,7 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         failed_for_good=gang.phase is Phase.FAILED and not status.scheduled_time and same_spec and _was_there(gang),
         ended=ended,
         ended_well=gang.phase is Phase.SUCCEEDED,
-        past={pod.uid for pod in gang.pods.values() if pod.terminal} if ended else set(),
+        past={pod.uid for pod in gang.pods.values() if pod.terminal} if ended else _of_earlier_runs(gang, status),
     )
     live = gang.live()
     if (status.scheduled_time or late) and not status.succeeded and live and not any(pod.node for pod in live):
@@ -81,6 +81,8 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     """Find out whether a former leader has begun a quorum that was not completed; one that has failed is not."""
     # Pods that the group does without say nothing of its quorum, however long they have waited.
     claims.guard(gang, policy.owner_guard)
+    if not gang.run.began:
+        gang.run.past |= _of_earlier_runs(gang, GroupStatus())
     failed = gang.run.failed_for_good or (gang.phase is Phase.FAILED and not gang.run.ended)
     if not failed and (gang.run.ended or not gang.run.scheduled_at):
         gang.inherited = _half_done(gang, now, policy)
@@ -90,6 +92,19 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
         _recall_scheduled(gang, spec)
     if gang.inherited and spec is not None:
         _take_over(gang, spec)
+
+
+def _of_earlier_runs(gang: Gang, status: GroupStatus) -> set[str]:
+    """The pods, by UID, that ended in earlier runs: bound before any live member was made, and not counted in this run.
+
+    A quorum's members are all there when it is bound. A driver that has ended, and is older than its executors, was
+    counted, or lived when the status was written.
+    """
+    live = gang.live()
+    oldest = min((pod.created for pod in live), default=float("inf"))
+    ended = sorted((pod for pod in gang.pods.values() if pod.terminal), key=member_order, reverse=True)
+    counted = status.succeeded + status.failed + max(0, status.members - len(live))
+    return {pod.uid for number, pod in enumerate(ended) if number >= counted and pod.bound_at < oldest}
 
 
 def _was_there(gang: Gang) -> bool:
@@ -222,12 +237,17 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
     Nothing else remembers it: a quorum is bound together, so whoever waits beside bound members came later. Where some
     come later by their template, those missing may never have been there, and it is only said what is bound (rule 11).
     """
-    bound = [pod for pod in gang.pods.values() if pod.node]
+    past = gang.run.past
+    bound = [pod for pod in gang.pods.values() if pod.node and pod.uid not in past]
     says = [pod.declaration for pod in bound if pod.declaration is not None]
     minimum = said_minimum(says) if spec is None else spec.minimum
-    if minimum is None or all(pod.terminal for pod in bound):
+    if all(pod.terminal for pod in bound):
+        # Nobody of that run is left: those who wait begin another one.
+        past |= {pod.uid for pod in bound}
         return
-    gang.run = Run(began=True, scheduled_at=min(pod.bound_at for pod in bound) or 1.0, minimum=minimum)
+    if minimum is None:
+        return
+    gang.run = Run(began=True, scheduled_at=min(pod.bound_at for pod in bound) or 1.0, minimum=minimum, past=past)
     if any(role.template for say in says for role in say.roles):
         there = sum(pod.phase is not PodPhase.FAILED for pod in bound)
         gang.run.late = there < minimum

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gangsched.core.events import BindRefused, Event, GroupNotMade, Refused, StatusRefused, Synced
 from gangsched.core.machine import Machine
-from gangsched.core.model import Group, Owner, Pod, PodPhase, Role, TimeoutPolicy
+from gangsched.core.model import Declaration, Group, Owner, Pod, PodPhase, Role, TimeoutPolicy
 from gangsched.core.policy import Policy
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
@@ -178,6 +178,45 @@ def test_a_podgroup_made_for_a_running_application_whose_status_was_never_writte
     harness.wait(60)
     assert not harness.evicted
     assert harness.condition("default/app").reason == "MembersMissing"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_pods_of_an_earlier_run_do_not_count_after_a_restart(restarted):
+    """A second run waits in vain for two of three while the pods that succeeded in the first one are still there."""
+    roles = (Role("driver", 1), Role("worker", 2, template=shape(1)))
+    harness = Harness()
+    harness.add(node("n1", cpu=9), group("a", min_member=3, roles=roles, max_schedule_time_s=20.0))
+    harness.add(pod("d", role="driver"), pod("w0", role="worker"), pod("w1", role="worker"))
+    harness.settle()
+    harness.run_pods(PodPhase.SUCCEEDED)
+    harness.wait(5)
+    assert harness.status("default/a").phase == "Succeeded"
+    harness.add(pod("d2", role="driver", created=harness.now))
+    harness.wait(30)
+    if restarted:
+        harness.restart()
+        harness.wait(5)
+    condition = harness.condition("default/a")
+    assert (condition.status, condition.reason) == (False, "MembersMissing")
+    assert harness.status("default/a").succeeded == 0
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_pods_of_an_earlier_run_do_not_count_after_a_restart_without_a_podgroup_either(restarted):
+    says = Declaration(group="x", min_member=2)
+    harness = Harness()
+    harness.add(node("n1", cpu=9), *(pod(f"x-{at}", declaration=says) for at in range(2)))
+    harness.settle()
+    harness.run_pods(PodPhase.SUCCEEDED)
+    harness.wait(5)
+    if restarted:
+        harness.restart()
+        harness.wait(5)
+    harness.add(*(pod(f"y-{at}", declaration=says, created=harness.now) for at in range(2)))
+    harness.wait(5)
+    harness.delete("default/y-0")
+    harness.wait(5)
+    assert harness.gang("default/x").phase == "Degraded"
 
 
 def test_a_late_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():
