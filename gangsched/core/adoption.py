@@ -55,7 +55,7 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         vacated=(late and same_spec and timeouts > 0 and status.reservation is None) or ran_out,
         scheduled_at=scheduled.since if late and scheduled is not None else status.scheduled_time,
         clock_start=status.schedule_start_time,
-        minimum=status.minimum,
+        minimum=group.spec.minimum if late and group.spec is not None else status.minimum,
         role_minima=_satisfied(group, gang.phase, gang.pods.values()) if asked_as_before else {},
         timeouts=timeouts,
         level=timeouts if same_spec else 0,

@@ -310,21 +310,6 @@ def test_a_restart_is_no_attempt_of_a_late_group():
     assert harness.status("default/a").attempts == before
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-def test_a_minimum_raised_after_a_group_was_late_is_no_part_of_what_it_lacks(restarted):
-    """One of five is bound when minMember becomes six: with four more it is scheduled, restarted or not (rule 9)."""
-    harness = holding()
-    harness.wait(TIME_S + 5)
-    harness.change_spec("default/a", min_member=6)
-    harness.wait(5)
-    if restarted:
-        harness.restart()
-    harness.add(*(pod(f"w{at}", role="worker", cpu=2) for at in range(4)))
-    harness.wait(5)
-    assert harness.condition("default/a").status
-    assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
-
-
 def test_an_application_in_back_off_is_tried_again_though_its_podgroup_is_deleted():
     """The driver's binding is refused for good, and in the back-off somebody deletes the PodGroup that was made."""
     harness = Harness()
