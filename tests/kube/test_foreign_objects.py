@@ -144,15 +144,31 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
     ),
     ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}}, GroupSpec(min_member=4)),
     ("native", {"schedulingPolicy": {"basic": {}}}, GroupSpec(min_member=1, max_schedule_time_s=inf)),
-    (
-        "native",
-        {
-            "schedulingPolicy": {"gang": {"minCount": 4}},
-            "schedulingConstraints": {"topology": [{"key": "rack"}]},
-            "priority": 7,
-            "priorityClassName": "high",
-        },
-        GroupSpec(min_member=4, priority=7, priority_class="high", topology=Topology("rack")),
+    *(
+        (
+            "native",
+            {
+                "schedulingPolicy": policy,
+                "schedulingConstraints": {"topology": [{"key": "rack"}]},
+                "priority": 7,
+                "priorityClassName": "high",
+            },
+            GroupSpec(least, priority=7, priority_class="high", topology=Topology("rack"), max_schedule_time_s=wait_s),
+        )
+        for policy, least, wait_s in (({"gang": {"minCount": 4}}, 4, None), ({"basic": {}}, 1, inf))
+    ),
+    *(
+        (
+            "native",
+            {"schedulingPolicy": policy, "schedulingConstraints": {"topology": [{"key": "rack"}, {"key": "zone"}]}},
+            GroupSpec(
+                least,
+                max_schedule_time_s=wait_s,
+                topology=Topology("rack"),
+                not_built=("spec.schedulingConstraints.topology of several keys",),
+            ),
+        )
+        for policy, least, wait_s in (({"gang": {"minCount": 4}}, 4, None), ({"basic": {}}, 1, inf))
     ),
 ]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from math import inf
 
 import pytest
 
 from gangsched.core.effects import PatchStatus
 from gangsched.core.events import BindRefused, ForeignGroupsHidden, ForeignGroupsReplaced, PriorityClassSeen, Refused
-from gangsched.core.model import GroupKey, Owner, Pod, Role, Topology
+from gangsched.core.model import ForeignGroup, GroupKey, Owner, Pod, Role, Topology
 from gangsched.core.policy import Policy
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, node, pod
@@ -45,6 +46,12 @@ def told(harness: Harness, name: str) -> tuple[str, str]:
 
 def g(dialect: str = "volcano", **fields):
     return foreign_group(dialect, "default/g", **fields)
+
+
+def stated(dialect: str, spec: object) -> ForeignGroup:
+    """The group g with the terms of an object that has this spec."""
+    body = {"metadata": {"name": "g", "namespace": "default", "uid": "uid-g"}, "spec": spec}
+    return DEFAULT.kinds[dialect].read(dialect, json.dumps(body).encode())[1]
 
 
 class TestTheTerms:
@@ -136,6 +143,18 @@ class TestTheTerms:
         harness.add(node("n2", cpu=1))
         harness.wait(2)
         assert len(harness.bound()) == 2
+
+    def test_a_basic_group_with_a_topology_stays_in_one_domain(self):
+        spec = {"schedulingPolicy": {"basic": {}}, "schedulingConstraints": {"topology": [{"key": "zone"}]}}
+        harness = Harness()
+        harness.add(node("a1", cpu=1, labels={"zone": "a"}), node("b1", cpu=1, labels={"zone": "b"}))
+        harness.add(stated("native", spec), *members(2, "native"))
+        harness.wait(60)
+        assert harness.bound() == ["default/g-0"]
+        assert told(harness, "g-1")[0] == "Unschedulable"
+        harness.add(node("a2", cpu=1, labels={"zone": "a"}), node("b2", cpu=1, labels={"zone": "b"}))
+        harness.wait(2)
+        assert {harness.pod(name).node for name in harness.bound()} == {"a1", "a2"}
 
     def test_a_topology_level_keeps_the_members_together(self):
         harness = Harness()

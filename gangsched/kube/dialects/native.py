@@ -1,7 +1,7 @@
 """Kubernetes' own groups: a field of the pod's spec that names a PodGroup of scheduling.k8s.io.
 
 They are behind a feature gate of the API server. A group of the basic policy is no gang: each of its pods is enough,
-and none times out. The first of `versions` that is served is read.
+and none times out; priority and topology are a gang's. The first of `versions` that is served is read.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     policy = spec.scheduling_policy
     if policy is None or (policy.gang is None) == (policy.basic is None):
         raise ValueError("spec.schedulingPolicy is not one of gang and basic: write one of them")
-    if policy.gang is None:
-        return GroupSpec(min_member=1, max_schedule_time_s=inf)
+    least = 1 if policy.gang is None else at_least_one("spec.schedulingPolicy.gang.minCount", policy.gang.min_count)
     levels = (spec.scheduling_constraints.topology if spec.scheduling_constraints is not None else None) or []
     return GroupSpec(
-        min_member=at_least_one("spec.schedulingPolicy.gang.minCount", policy.gang.min_count),
+        min_member=least,
+        max_schedule_time_s=inf if policy.gang is None else None,
         priority=spec.priority,
         priority_class=spec.priority_class_name or "",
         topology=Topology(levels[0].key) if levels else None,
