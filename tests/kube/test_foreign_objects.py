@@ -157,6 +157,17 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         )
         for policy, least, wait_s in (({"gang": {"minCount": 4}}, 4, None), ({"basic": {}}, 1, inf))
     ),
+    (
+        "native",
+        {"schedulingPolicy": {"gang": {"minCount": 4}}, "parentCompositePodGroupName": "whole"},
+        GroupSpec(min_member=4, not_built=("spec.parentCompositePodGroupName",)),
+    ),
+    (
+        "native",
+        {"schedulingPolicy": {"basic": {}}, "parentCompositePodGroupName": "whole"},
+        GroupSpec(min_member=1, max_schedule_time_s=inf, not_built=("spec.parentCompositePodGroupName",)),
+    ),
+    ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}, "parentCompositePodGroupName": None}, GroupSpec(4)),
     *(
         (
             "native",

@@ -6,6 +6,7 @@ and none times out; priority and topology are a gang's. The first of `versions` 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 
 from msgspec import Struct
@@ -41,6 +42,7 @@ class _Spec(Struct, gc=False, rename="camel"):
     scheduling_constraints: _Constraints | None = None
     priority: int | None = None
     priority_class_name: str | None = None
+    parent_composite_pod_group_name: str | None = None
 
 
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
@@ -55,8 +57,15 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
         priority=spec.priority,
         priority_class=spec.priority_class_name or "",
         topology=Topology(levels[0].key) if levels else None,
-        not_built=("spec.schedulingConstraints.topology of several keys",) if len(levels) > 1 else (),
+        not_built=tuple(_refused(spec, levels)),
     )
+
+
+def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
+    if len(levels) > 1:
+        yield "spec.schedulingConstraints.topology of several keys"
+    if spec.parent_composite_pod_group_name:
+        yield "spec.parentCompositePodGroupName"
 
 
 NATIVE = Dialect(
