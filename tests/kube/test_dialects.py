@@ -20,6 +20,7 @@ PFNET = "gang-scheduling.preferred.jp/gang"
 KUEUE = "kueue.x-k8s.io/pod-group-name"
 KUEUE_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 KOORDINATOR = "gang.scheduling.koordinator.sh"
+NETWORK = f"{KOORDINATOR}/network-topology-spec"
 OLD = "pod-group.scheduling.sigs.k8s.io"
 YUNIKORN = "yunikorn.apache.org"
 ZONE = "topology.kubernetes.io/zone"
@@ -376,6 +377,27 @@ class TestKoordinator:
         assert found is not None
         assert found.error.endswith("write a JSON list of names, or remove it.")
 
+    @pytest.mark.parametrize("text", ["", '{"gatherStrategy":[{"layer":"BlockLayer","strategy":"PreferGather"}]}'])
+    def test_a_topology_that_is_only_preferred_changes_nothing(self, text: str) -> None:
+        said = {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/min-available": "2"}
+        assert terms(read({}, said | {NETWORK: text})) == ("koordinator", "a", 2, None)
+
+    @pytest.mark.parametrize(
+        ("text", "remedy"),
+        [
+            (
+                '{"gatherStrategy":[{"layer":"BlockLayer","strategy":"MustGather"}]}',
+                "cannot; remove it, and name a label of nodes in placement.topology of a PodGroup of gangsched.",
+            ),
+            ("[", 'write JSON such as {"gatherStrategy": []}, or remove it.'),
+        ],
+    )
+    def test_a_topology_that_must_be_kept_to_is_refused_by_name(self, text: str, remedy: str) -> None:
+        found = read({}, {f"{KOORDINATOR}/name": "a", NETWORK: text})
+        assert found is not None
+        assert found.error.startswith(f"The annotation {NETWORK} is '")
+        assert found.error.endswith(remedy)
+
 
 class TestSchedulerPlugins:
     @pytest.mark.parametrize(("least", "expected"), [("3", 3), (None, None)])
@@ -540,6 +562,7 @@ KEYS = (
     KUEUE,
     KUEUE_COUNT,
     *(f"{KOORDINATOR}/{key}" for key in ("name", "min-available", "waiting-time", "groups", "mode")),
+    NETWORK,
     f"{OLD}/name",
     f"{OLD}/min-available",
     f"{YUNIKORN}/app-id",

@@ -267,6 +267,30 @@ def test_koordinators_gangs_that_are_tied_to_others_are_refused(text: str) -> No
     assert error("koordinator", {"minMember": 2}, annotations={GROUPS: text}).startswith(f"The annotation {GROUPS} is")
 
 
+NETWORK = "gang.scheduling.koordinator.sh/network-topology-spec"
+BLOCK = '{"gatherStrategy": [{"layer": "SpineLayer", "strategy": "PreferGather"}, {"layer": "B", "strategy": "%s"}]}'
+
+
+@pytest.mark.parametrize("text", ["", "null", "{}", '{"gatherStrategy": null}', BLOCK % "PreferGather"])
+def test_a_topology_that_koordinator_only_prefers_is_not_read(text: str) -> None:
+    assert read("koordinator", {"minMember": 2}, annotations={NETWORK: text}).spec == GroupSpec(2)
+
+
+def test_a_topology_that_koordinator_must_keep_to_is_refused_by_name() -> None:
+    found = read("koordinator", {"minMember": 2}, annotations={NETWORK: BLOCK % "MustGather"})
+    assert (found.spec, found.error) == (
+        GroupSpec(2, not_built=(f"the annotation {NETWORK} with the strategy MustGather",)),
+        "",
+    )
+
+
+@pytest.mark.parametrize("text", ["[", "[]", '{"gatherStrategy": "MustGather"}', "7", "[" * 100_000])
+def test_a_topology_of_koordinators_that_cannot_be_read_is_told(text: str) -> None:
+    said = error("koordinator", {"minMember": 2}, annotations={NETWORK: text})
+    assert said.startswith(f"The annotation {NETWORK} is '")
+    assert said.endswith('write JSON such as {"gatherStrategy": []}, or remove it')
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()

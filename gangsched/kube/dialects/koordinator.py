@@ -3,7 +3,8 @@
 Its waiting time is a duration as Go writes it. What its `mode` tells apart, whether members that hold nodes let go of
 them when another finds none, does not arise here: nothing is held before all have a place. `groups` would bind several
 gangs to each other, which this version cannot; scheduling them one by one would be half of what was asked for, so it is
-refused.
+refused. So is a network topology that must be kept to, whose layers a cluster-wide object of Koordinator defines; one
+that is only preferred is not read.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.duration import LONGEST_S, SHORTEST_S
 from gangsched.core.model import Declaration, GroupSpec
@@ -23,14 +26,33 @@ from gangsched.kube.dialects.scheduler_plugins import CoschedulingSpec, coschedu
 _PREFIX = "gang.scheduling.koordinator.sh"
 _GROUPS = Key(f"{_PREFIX}/groups")
 _NAMES = msgspec.json.Decoder(list[str])
+_NETWORK = Key(f"{_PREFIX}/network-topology-spec")
+_MUST = "MustGather"
+
+
+class _Rule(Struct, gc=False):
+    strategy: str | None = None
+
+
+class _Network(Struct, gc=False, rename="camel"):
+    gather_strategy: list[_Rule] | None = None
+
+
+_TOPOLOGY = msgspec.json.Decoder(_Network | None)
 
 
 class KoordinatorDialect(Dialect):
-    """Gangs that stand alone; one that is tied to others is an error."""
+    """Gangs that stand alone; one that is tied to others, or to one part of the network, is an error."""
 
     def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
         if _GROUPS in said:
             check_alone(base.group, said[_GROUPS])
+        if must_gather(said.get(_NETWORK, "")):
+            raise ValueError(
+                f"{sentence(_NETWORK)} is {quoted(said[_NETWORK])}, which keeps the gang in one part of the network "
+                f"({_MUST}): this version of gangsched cannot; remove it, and name a label of nodes in "
+                "placement.topology of a PodGroup of gangsched."
+            )
         return super().parse(base, said)
 
 
@@ -68,12 +90,30 @@ def _names(text: str) -> set[str]:
     return names if len(names) <= 1 else names | {""}
 
 
-def _terms(spec: CoschedulingSpec, meta: wire.Meta) -> GroupSpec:
+def must_gather(text: str) -> bool:
+    """Whether the gang must be in one domain of some layer of the network; empty asks for nothing.
+
+    Raises:
+        ValueError: the text cannot be read.
+    """
     try:
-        check_alone(meta.name or "", (meta.annotations or {}).get(_GROUPS.name, ""))
+        found = _TOPOLOGY.decode(text) if text else None
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise ValueError(
+            f'{sentence(_NETWORK)} is {quoted(text)}: write JSON such as {{"gatherStrategy": []}}, or remove it.'
+        ) from None
+    return found is not None and any(rule.strategy == _MUST for rule in found.gather_strategy or ())
+
+
+def _terms(spec: CoschedulingSpec, meta: wire.Meta) -> GroupSpec:
+    said = meta.annotations or {}
+    try:
+        check_alone(meta.name or "", said.get(_GROUPS.name, ""))
+        gathered = must_gather(said.get(_NETWORK.name, ""))
     except ValueError as error:
         raise ValueError(str(error).removesuffix(".")) from None
-    return coscheduling_terms(spec, meta)
+    refused = (f"{_NETWORK} with the strategy {_MUST}",) if gathered else ()
+    return replace(coscheduling_terms(spec, meta), not_built=refused)
 
 
 KOORDINATOR = KoordinatorDialect(
@@ -81,7 +121,7 @@ KOORDINATOR = KoordinatorDialect(
     group=(Key(f"{_PREFIX}/name"), Key("pod-group.scheduling.sigs.k8s.io", label=True)),
     minimum=Key(f"{_PREFIX}/min-available"),
     time=Key(f"{_PREFIX}/waiting-time"),
-    others=(_GROUPS,),
+    others=(_GROUPS, _NETWORK),
     seconds=go_duration,
     kind=Kind(group="scheduling.sigs.k8s.io", versions=("v1alpha1",), spec=CoschedulingSpec, terms=_terms),
 )
