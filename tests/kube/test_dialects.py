@@ -434,7 +434,24 @@ class TestYunikorn:
     def test_a_pod_without_task_groups_is_no_gangs(self) -> None:
         assert read(APP, {}) is None
         assert read(APP, {TASK_GROUP: ""}) is None
-        assert read({}, {TASK_GROUP: "worker"}) is None
+        assert read({}, {TASK_GROUP: ""}) is None
+
+    @pytest.mark.parametrize(
+        ("said", "what"),
+        [
+            ({TASK_GROUP: "worker"}, "names a task group"),
+            ({TASK_GROUPS: task_groups(("worker", 2))}, "lists task groups"),
+            ({TASK_GROUPS: "[", TASK_GROUP: "worker"}, "lists task groups"),
+        ],
+    )
+    @pytest.mark.parametrize("labels", [{}, {"applicationId": ""}])
+    def test_a_task_group_without_an_application_is_told(self, labels, said, what) -> None:
+        found = read(labels, said)
+        assert found is not None
+        assert (found.group, found.error) == (
+            "",
+            f"The pod {what}, but no application: give it the label applicationId, the same on all of its pods.",
+        )
 
     @pytest.mark.parametrize(
         ("labels", "annotations"),

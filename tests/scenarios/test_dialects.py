@@ -130,6 +130,16 @@ class TestRolesFromPods:
         harness.wait(2)
         assert len(harness.bound()) == 6
 
+    def test_pods_with_task_groups_and_no_application_wait_and_say_what_is_missing(self):
+        said = {f"{YUNIKORN}/task-groups": WORKERS, f"{YUNIKORN}/task-group-name": "worker"}
+        harness = Harness()
+        harness.add(node(), *(speaking(f"w-{number}", said) for number in range(2)))
+        harness.wait(2)
+        assert harness.bound() == []
+        reason, message = told(harness, "w-0")
+        assert reason == "InvalidDeclaration"
+        assert "The pod lists task groups, but no application: give it the label applicationId" in message
+
     def test_an_originator_without_a_task_group_is_one_more_member(self):
         harness = Harness()
         harness.add(node(cpu=2), yunikorn("lead", task_groups=WORKERS))

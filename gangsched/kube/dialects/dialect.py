@@ -90,7 +90,7 @@ class Dialect:
             open_roles=self.open_roles,
         )
         if not group:
-            return self.nameless(base)
+            return self.nameless(base, said)
         try:
             check_name("group", group)
             check_name("role", role)
@@ -98,7 +98,7 @@ class Dialect:
         except ValueError as error:
             return replace(base, error=str(error))
 
-    def nameless(self, base: Declaration) -> Declaration | None:  # noqa: ARG002 - for dialects that care
+    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:  # noqa: ARG002 - for dialects that care
         """What a pod says whose group has an empty name: most systems take such a pod for one without a group."""
         return None
 
@@ -129,7 +129,7 @@ class Dialect:
 class OwnDialect(Dialect):
     """gangsched's own: its label means this scheduler and nothing else, so an empty name is a mistake."""
 
-    def nameless(self, base: Declaration) -> Declaration | None:
+    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:  # noqa: ARG002 - see there
         return replace(base, error=f"{sentence(self.group[0])} is empty: give it the group's name.")
 
 

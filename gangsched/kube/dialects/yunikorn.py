@@ -2,7 +2,8 @@
 
 An application is a gang only if one of its pods, the originator, lists its task groups; each of them is a role with a
 minimum. The other pods name their task group and say nothing of its size, so the core puts the parts together. A pod
-that names an application and neither lists nor names a task group is scheduled alone, as YuniKorn does it.
+that names an application and neither lists nor names a task group is scheduled alone, as YuniKorn does it. One that
+lists or names task groups and no application is an error: YuniKorn would make up an application for it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,15 @@ class YunikornDialect(Dialect):
     def marks(self) -> tuple[Key, ...]:
         # Many pods that are no gang's carry an application's label.
         return (_TASK_GROUPS, _TASK_GROUP)
+
+    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
+        if _TASK_GROUPS not in said and not base.role:
+            return None
+        does = "lists task groups" if _TASK_GROUPS in said else "names a task group"
+        return replace(
+            base,
+            error=f"The pod {does}, but no application: give it the label applicationId, the same on all of its pods.",
+        )
 
     def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
         text = said.get(_TASK_GROUPS)
