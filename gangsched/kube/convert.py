@@ -86,7 +86,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         terminating=meta.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
         priority=spec.priority or 0,
-        declaration=_declaration(meta, spec, owner, dialects),
+        declaration=_declaration(meta, spec, _maker(meta, owner), dialects),
         labels=labels(meta.labels),
         anti_affinity=_anti_affinity(spec.affinity, meta.namespace or "default") if spec.affinity else (),
         owner=owner,
@@ -121,7 +121,7 @@ def _interned(shape: Shape) -> Shape:
     return shape
 
 
-def _declaration(meta: wire.Meta, spec: wire.PodSpec, owner: Owner | None, dialects: Dialects) -> Declaration | None:
+def _declaration(meta: wire.Meta, spec: wire.PodSpec, maker: str, dialects: Dialects) -> Declaration | None:
     group = spec.scheduling_group.pod_group_name if spec.scheduling_group is not None else None
     if not (meta.labels or meta.annotations or group):
         return None
@@ -129,7 +129,7 @@ def _declaration(meta: wire.Meta, spec: wire.PodSpec, owner: Owner | None, diale
         meta.labels or _NOTHING,
         meta.annotations or _NOTHING,
         pod=meta.name or "",
-        owner=owner.name if owner is not None and owner.kind == "Pod" else "",
+        owner=maker,
         scheduling_group=group or "",
     )
 
@@ -308,6 +308,17 @@ def _owner(references: Iterable[wire.Owner]) -> Owner | None:
             group, _, _ = reference.api_version.rpartition("/")
             return Owner(kind=reference.kind, name=reference.name, uid=reference.uid, api_group=group)
     return None
+
+
+def _maker(meta: wire.Meta, controller: Owner | None) -> str:
+    """The pod that has made this one: its controller, or the only pod that owns one without a controller.
+
+    Scripts that make a driver's executors leave the controller out.
+    """
+    if controller is not None:
+        return controller.name if controller.kind == "Pod" else ""
+    makers = [reference.name for reference in meta.owner_references or () if reference.kind == "Pod"]
+    return makers[0] if len(makers) == 1 else ""
 
 
 def _said(conditions: Iterable[wire.Condition]) -> _Said:

@@ -366,6 +366,32 @@ def test_what_a_pod_was_told_is_its_condition_of_not_being_scheduled(condition: 
     assert (found.told_reason, found.told_message) == told
 
 
+DRIVER = {"apiVersion": "v1", "kind": "Pod", "name": "pi-driver", "uid": "1"}
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "name": "pi", "uid": "2"}
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "pi", "uid": "3", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("references", "group"),
+    [
+        ([DRIVER | {"controller": True}], "pi-driver"),
+        ([DRIVER], "pi-driver"),
+        ([DRIVER | {"controller": False}, CONFIG], "pi-driver"),
+        ([DRIVER, DRIVER | {"name": "other", "uid": "9"}], None),
+        ([DRIVER, DRIVER | {"name": "other", "uid": "9", "controller": True}], "other"),
+        ([DRIVER, JOB], None),
+        ([CONFIG], None),
+    ],
+)
+def test_an_executor_is_of_the_driver_that_owns_it_whether_or_not_as_its_controller(
+    references: list[dict[str, Any]], group: str | None
+) -> None:
+    found = pod(labels={"spark-role": "executor", "exec-cpu": "1"}, ownerReferences=references)
+    assert (found.declaration and found.declaration.group) == group
+    controller = next((each for each in references if each.get("controller")), None)
+    assert (found.owner and found.owner.name) == (controller and controller["name"])
+
+
 def test_without_a_controller_there_is_no_owner() -> None:
     references = [{"kind": "ReplicaSet", "name": "a", "uid": "1", "controller": False}, {"kind": "X", "name": "b"}]
     assert pod(ownerReferences=references).owner is None
