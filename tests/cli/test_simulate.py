@@ -444,7 +444,7 @@ class TestOtherSystems:
         assert (found["bound"], found["reason"]) == (0, "InvalidDeclaration")
         assert found["message"] == (
             "podgroups.scheduling.run.ai inference: spec.subGroups (decode).minMember is -2: write a whole number from "
-            "1 to 2147483647."
+            "0 to 2147483647."
         )
 
     def test_two_of_one_name_are_refused_only_within_a_kind(self, run):

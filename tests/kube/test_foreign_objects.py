@@ -124,6 +124,11 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
     ("kai", {"minMember": 2, "topologyConstraint": {}}, GroupSpec(min_member=2)),
     (
         "kai",
+        {"subGroups": [{"name": "a", "minMember": 2}, {"name": "b", "minMember": 0}]},
+        GroupSpec(min_member=1, roles=roles(a=2, b=0)),
+    ),
+    (
+        "kai",
         {
             "minSubGroup": 1,
             "subGroups": [
@@ -230,7 +235,8 @@ def test_what_has_another_form_is_told_and_spoils_nothing_else(dialect: str, spe
             {"minMember": 2, "minTaskMember": {str(number): 1 for number in range(65)}},
             "spec.minTaskMember has 65 entries: write at most 64",
         ),
-        ("kai", {"minMember": 2, "subGroups": [{"name": "a", "minMember": 0}]}, "spec.subGroups (a).minMember is 0:"),
+        ("kai", {"minMember": 2, "subGroups": [{"name": "a", "minMember": -1}]}, "spec.subGroups (a).minMember is -1:"),
+        ("kai", {"subGroups": [{"name": "a", "minMember": 0}]}, "spec.minMember is 0: "),
         ("kai", {"minMember": 2, "subGroups": [{"name": "a"}, {"name": "a"}]}, "spec.subGroups has the name 'a' empty"),
         ("kai", {"minMember": 2, "subGroups": [{}]}, "spec.subGroups has the name '' empty or twice"),
         ("kai", {"minMember": 2, "subGroups": [{"name": "a", "parent": "b"}]}, "spec.subGroups names the parent 'b'"),

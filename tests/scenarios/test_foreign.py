@@ -115,6 +115,17 @@ class TestTheTerms:
             ),
         )
 
+    def test_a_subgroup_of_kais_that_needs_no_member_is_not_waited_for(self):
+        spec = {"subGroups": [{"name": "leader", "minMember": 1}, {"name": "extra", "minMember": 0}]}
+        harness = Harness()
+        harness.add(node(), stated("kai", spec))
+        harness.add(member("g-0", "kai", labels={"kai.scheduler/subgroup-name": "leader"}))
+        harness.wait(2)
+        assert harness.bound() == ["default/g-0"]
+        harness.add(member("g-1", "kai", labels={"kai.scheduler/subgroup-name": "extra"}))
+        harness.wait(2)
+        assert len(harness.bound()) == 2
+
     def test_its_longest_wait_is_the_groups(self):
         harness = Harness()
         harness.add(node(cpu=1), g(max_schedule_time_s=7.0), *members(2))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from gangsched.core.model import GroupSpec, Topology
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, Key
-from gangsched.kube.dialects.kind import MOST_ROLES, Kind, at_least_one, roles, total
+from gangsched.kube.dialects.kind import MOST_ROLES, Kind, roles, total
 
 
 class _TopologyConstraint(Struct, gc=False, rename="camel"):
@@ -44,8 +44,8 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     parents = {part.parent for part in parts if part.parent}
     _check_tree(parts, names, parents)
     leaves = [part for part in parts if part.name not in parents]
-    minima = {part.name: at_least_one(f"spec.subGroups ({part.name}).minMember", _least(part)) for part in leaves}
-    found = roles("spec.subGroups", minima)
+    minima = {part.name: _least(part) for part in leaves}
+    found = roles("spec.subGroups", minima, field_of_each=".minMember")
     return GroupSpec(
         min_member=total(spec.min_member, found),
         roles=found,

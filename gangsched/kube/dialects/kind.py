@@ -119,8 +119,8 @@ def total(number: int, roles: Iterable[Role]) -> int:
     return 1 if number == 0 and any(role.min_member for role in roles) else at_least_one("spec.minMember", number)
 
 
-def roles(field: str, minima: Mapping[str, int]) -> tuple[Role, ...]:
-    """The roles of these names and minima, by name.
+def roles(field: str, minima: Mapping[str, int], *, field_of_each: str = "") -> tuple[Role, ...]:
+    """The roles of these names and minima, by name; the fields are for messages.
 
     Raises:
         ValueError: they are too many, or a minimum is out of range.
@@ -129,7 +129,7 @@ def roles(field: str, minima: Mapping[str, int]) -> tuple[Role, ...]:
         raise ValueError(f"{field} has {len(minima)} entries: write at most {MOST_ROLES}")
     for name, number in minima.items():
         if not 0 <= number <= MOST_MEMBERS:
-            where = printable(f"{field} ({name})", limit=100)
+            where = printable(f"{field} ({name}){field_of_each}", limit=100)
             raise ValueError(f"{where} is {number}: write a whole number from 0 to {MOST_MEMBERS}")
     return tuple(Role(name=name, min_member=number) for name, number in sorted(minima.items()))
 
