@@ -162,7 +162,25 @@ class TestPalantir:
         [
             ({"spark-executor-count": "2"}, 2, 2),
             ({"spark-executor-count": "0"}, 0, 0),
-            ({"spark-dynamic-allocation-enabled": "false", "spark-executor-count": "2"}, 2, 2),
+            ({"spark-executor-count": "2.0"}, 2, 2),
+            ({"spark-executor-count": "2k"}, 2000, 2000),
+            ({"spark-executor-count": "3000m"}, 3, 3),
+            *(
+                ({"spark-dynamic-allocation-enabled": no, "spark-executor-count": "2"}, 2, 2)
+                for no in ("0", "f", "F", "FALSE", "false", "False")
+            ),
+            *(
+                (
+                    {
+                        "spark-dynamic-allocation-enabled": yes,
+                        "spark-dynamic-allocation-min-executor-count": "1e0",
+                        "spark-dynamic-allocation-max-executor-count": "5.",
+                    },
+                    1,
+                    5,
+                )
+                for yes in ("1", "t", "T", "TRUE", "true", "True")
+            ),
             (
                 {
                     "spark-dynamic-allocation-enabled": "true",
@@ -195,12 +213,20 @@ class TestPalantir:
         ("changed", "error"),
         [
             ({"spark-executor-count": None}, "The annotation spark-executor-count is missing: write a whole number."),
-            ({"spark-executor-count": "1.5"}, "The annotation spark-executor-count is '1.5': write a whole number"),
-            ({"spark-executor-count": "-1"}, "The annotation spark-executor-count is '-1': write a whole number"),
+            *(
+                (
+                    {"spark-executor-count": text},
+                    f"The annotation spark-executor-count is {text!r}: write a whole number",
+                )
+                for text in ("1.5", "2.0000000001", "1500m", "-1", "", "two", "2g", "2147483648", "1e99")
+            ),
             ({"spark-executor-cpu": None}, "The annotation spark-executor-cpu is missing: say what one executor takes"),
             ({"spark-executor-mem": "1g"}, "The annotation spark-executor-mem is '1g': write a quantity, such as"),
             ({"spark-executor-cpu": "-1"}, "write a quantity that is not negative"),
-            ({"spark-dynamic-allocation-enabled": "maybe"}, "is 'maybe': write true or false."),
+            *(
+                ({"spark-dynamic-allocation-enabled": text}, f"is {text!r}: write true or false.")
+                for text in ("Maybe", "tRUE", "", "yes")
+            ),
             (
                 {"spark-dynamic-allocation-enabled": "true"},
                 "The annotation spark-dynamic-allocation-min-executor-count is missing",

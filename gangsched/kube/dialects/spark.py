@@ -25,7 +25,7 @@ from gangsched.core.model import (
     Shape,
     Topology,
 )
-from gangsched.core.quantity import InvalidQuantity, amount
+from gangsched.core.quantity import InvalidQuantity, amount, milli
 from gangsched.kube.dialects.dialect import Dialect, Key, quoted, sentence
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 
@@ -99,6 +99,9 @@ _COUNT = Key("spark-executor-count")
 _DYNAMIC = Key("spark-dynamic-allocation-enabled")
 _LEAST = Key("spark-dynamic-allocation-min-executor-count")
 _MOST = Key("spark-dynamic-allocation-max-executor-count")
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+"""What Go, in which palantir's scheduler is written, reads as true and false."""
 _EXECUTOR_REQUESTS = {
     "cpu": Key("spark-executor-cpu"),
     "memory": Key("spark-executor-mem"),
@@ -110,13 +113,13 @@ class PalantirDialect(SparkDialect):
     """The annotations that palantir's k8s-spark-scheduler reads of drivers."""
 
     def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
-        dynamic = said.get(_DYNAMIC, "false").lower()
-        if dynamic not in ("true", "false"):
+        dynamic = said.get(_DYNAMIC, "false")
+        if dynamic not in _TRUE + _FALSE:
             raise ValueError(f"{sentence(_DYNAMIC)} is {quoted(dynamic)}: write true or false.")
-        if dynamic == "false":
-            number = whole_number(_COUNT, said)
+        if dynamic in _FALSE:
+            number = _whole_quantity(_COUNT, said)
             return number, number
-        least, most = whole_number(_LEAST, said), whole_number(_MOST, said)
+        least, most = _whole_quantity(_LEAST, said), _whole_quantity(_MOST, said)
         if most < least:
             raise ValueError(f"{sentence(_MOST)} is {most}, less than {least} in {_LEAST}: raise it.")
         return least, most
@@ -170,6 +173,26 @@ def whole_number(key: Key, said: Mapping[Key, str]) -> int:
     if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and int(text) <= MOST_MEMBERS:
         return int(text)
     raise ValueError(f"{sentence(key)} is {quoted(text)}: write a whole number without a unit.")
+
+
+def _whole_quantity(key: Key, said: Mapping[Key, str]) -> int:
+    """The whole number under the key, which may be written as a quantity: palantir's scheduler reads its counts so.
+
+    It rounds a fraction up; half an executor is more likely a mistake.
+
+    Raises:
+        ValueError: there is none, or it is none from 0 to 2³¹-1.
+    """
+    text = said.get(key)
+    if text is None:
+        raise ValueError(f"{sentence(key)} is missing: write a whole number.")
+    try:
+        thousandths = milli(text)
+    except InvalidQuantity:
+        thousandths = -1
+    if thousandths % 1000 or not 0 <= thousandths <= MOST_MEMBERS * 1000:
+        raise ValueError(f"{sentence(key)} is {quoted(text)}: write a whole number.")
+    return thousandths // 1000
 
 
 def palantir(chosen: Spark, *, in_turn: bool) -> PalantirDialect:
