@@ -496,7 +496,7 @@ class TestYunikorn:
     @pytest.mark.parametrize(
         ("text", "remedy"),
         [
-            ("", "write a JSON list of objects, each with name and minMember"),
+            ("", "write a JSON list of objects, each with a name and, as a whole number without quotes, a minMember."),
             ("[", "write a JSON list of objects"),
             ("{}", "write a JSON list of objects"),
             ("- name: worker\n  minMember: 2", "write a JSON list of objects"),

@@ -76,7 +76,8 @@ def _task_groups(text: str) -> list[_TaskGroup]:
     try:
         return _LIST.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise _wrong(text, "write a JSON list of objects, each with name and minMember") from error
+        remedy = "write a JSON list of objects, each with a name and, as a whole number without quotes, a minMember"
+        raise _wrong(text, remedy) from error
 
 
 def _wrong(text: str, remedy: str) -> ValueError:
