@@ -124,6 +124,28 @@ def test_a_deleted_object_leaves_bound_members_and_lets_others_wait(cluster: Clu
     assert still == {"one", "two"}
 
 
+@pytest.mark.usefixtures("operator")
+def test_a_topology_that_koordinator_must_keep_to_is_refused_by_name(cluster: Cluster) -> None:
+    words = WORDS["koordinator"]
+    key = "gang.scheduling.koordinator.sh/network-topology-spec"
+    rule = {"gatherStrategy": [{"layer": "BlockLayer", "strategy": "MustGather"}]}
+    cluster.add_node("n1")
+    cluster.api.post(
+        words.at(cluster.namespace),
+        words.body | {"metadata": {"name": "g", "annotations": {key: json.dumps(rule)}}},
+    )
+    add_pods(cluster, words, "one", "two")
+    cluster.until(lambda: cluster.told("one").get("reason") == "NotSupported")
+    refused = cluster.told("one")["message"]
+    before = dict(cluster.bound())
+    cluster.api.delete(f"{words.at(cluster.namespace)}/g")
+    declare(cluster, words)
+    cluster.until(lambda: len(cluster.bound()) == 2)
+
+    assert f"does not support the annotation {key} with the strategy MustGather yet: remove it" in refused
+    assert before == {}
+
+
 # Rights
 
 

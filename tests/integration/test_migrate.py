@@ -68,13 +68,16 @@ def test_toy_scheduler(cluster: Cluster) -> None:
 
 
 def add_executors(cluster: Cluster, manifest_of_driver: str, count: int, labels: dict[str, str], cpu: str) -> None:
-    """What a Spark driver does once it runs: it makes its executors, of which its pod is the owner."""
+    """What a Spark driver does once it runs: it makes its executors, of which its pod is the owner.
+
+    Spark says that it is their controller; scripts that make them do not, as all but the first have it here.
+    """
     name = yaml.safe_load(manifest_of_driver)["metadata"]["name"]
     uid = cluster.pod(name)["metadata"]["uid"]
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
     for number in range(count):
         made = member(f"exec-{number}", requests={"cpu": cpu, "memory": "1Gi"}, labels=labels)
-        made["metadata"]["ownerReferences"] = [owner]
+        made["metadata"]["ownerReferences"] = [owner if number else owner | {"controller": True}]
         cluster.api.post(f"/api/v1/namespaces/{cluster.namespace}/pods", made)
 
 
@@ -112,9 +115,9 @@ def test_cosmin(cluster: Cluster) -> None:
     labels = {"spark-role": "executor", "exec-cpu": "1", "exec-mem": "1"}
     add_executors(cluster, driver, 2, labels, cpu="1")
     cluster.until(lambda: len(cluster.bound()) == 3)
+    cluster.until(lambda: cluster.phase("sleep-driver") in ("Scheduled", "Running"), what="no place is held any more")
 
     assert before == {}
-    assert cluster.phase("sleep-driver") in ("Reserved", "Binding", "Scheduled", "Running")
 
 
 def of(prefix: str, cluster: Cluster) -> set[str]:

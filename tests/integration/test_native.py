@@ -18,7 +18,10 @@ from testbed.workloads import member
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import WORDS
 
-GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+GATES = (
+    "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true",
+    "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+)
 SYSTEM = "gangsched-system"
 ACCOUNT = f"system:serviceaccount:{SYSTEM}:gangsched"
 NATIVE = WORDS["native"]
@@ -59,8 +62,8 @@ def gated(with_gates: ControlPlane, chart_operator: Operator) -> Cluster:
     return found
 
 
-def declare(cluster: Cluster, name: str, policy: Json) -> None:
-    body = {**NATIVE.body, "metadata": {"name": name}, "spec": {"schedulingPolicy": policy}}
+def declare(cluster: Cluster, name: str, policy: Json, **spec: object) -> None:
+    body = {**NATIVE.body, "metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **spec}}
     cluster.api.post(NATIVE.at(cluster.namespace), body)
 
 
@@ -92,6 +95,21 @@ def test_pods_of_a_basic_group_are_bound_alone(gated: Cluster) -> None:
     gated.until(lambda: len(gated.bound()) == 1)
     gated.add_node("b2", cpu="1")
     gated.until(lambda: len(gated.bound()) == 2)
+
+
+def test_pods_of_a_basic_group_with_a_topology_are_bound_in_one_zone(gated: Cluster) -> None:
+    for zone in "xy":
+        gated.add_node(f"{zone}1", cpu="1", labels={"zone": zone})
+    declare(gated, "near", {"basic": {}}, schedulingConstraints={"topology": [{"key": "zone"}]})
+    add_pod(gated, "one", "near")
+    add_pod(gated, "two", "near")
+    gated.until(lambda: "Unschedulable" in {gated.told(name).get("reason") for name in ("one", "two")})
+    [[_, first]] = gated.bound().items()
+    for zone in "xy":
+        gated.add_node(f"{zone}2", cpu="1", labels={"zone": zone})
+    gated.until(lambda: len(gated.bound()) == 2)
+
+    assert {node[0] for node in gated.bound().values()} == {first[0]}
 
 
 def test_the_manifest_of_its_page_ends_as_the_page_says(gated: Cluster) -> None:
