@@ -43,7 +43,7 @@ def member_verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, R
 
 
 def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, *, group_message: str) -> str:
-    """The sentence for a member's reason, which begins with its group's name."""
+    """The sentence for a member's reason, which begins with its group's name if that is known."""
     message = group_message
     if reason is Reason.SURPLUS:
         message = _above_maximum(gang, pod)
@@ -59,7 +59,7 @@ def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason,
         message = explain.refused(gang.refusal)
     elif gang.run.scheduled_at:
         message = degraded_message(gang, assessment)
-    return message if gang.plain else f"Group {gang.key.name}: {message}"
+    return message if gang.plain or not gang.key.name else f"Group {gang.key.name}: {message}"
 
 
 def _above_maximum(gang: Gang, pod: Pod) -> str:

@@ -479,6 +479,11 @@ class TestYunikorn:
             f"The pod {what}, but no application: give it the label applicationId, the same on all of its pods.",
         )
 
+    def test_task_groups_without_an_application_are_ignored_where_another_dialect_names_the_group(self) -> None:
+        found = read(GROUP, {TASK_GROUP: "worker"})
+        assert found is not None
+        assert (found.group, found.source, found.error, found.role) == ("a", "gangsched", "", "")
+
     @pytest.mark.parametrize(
         ("labels", "annotations"),
         [

@@ -138,7 +138,10 @@ class TestRolesFromPods:
         assert harness.bound() == []
         reason, message = told(harness, "w-0")
         assert reason == "InvalidDeclaration"
-        assert "The pod lists task groups, but no application: give it the label applicationId" in message
+        assert message == (
+            "Pod w-0: The pod lists task groups, but no application: give it the label applicationId, the same on all "
+            "of its pods."
+        )
 
     def test_an_originator_without_a_task_group_is_one_more_member(self):
         harness = Harness()

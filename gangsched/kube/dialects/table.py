@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gangsched.config.dialects import NAMES, DialectName, Pfnet
 from gangsched.config.spark import Spark
-from gangsched.core.model import Declaration
+from gangsched.core.model import OWN_DIALECT, Declaration
 from gangsched.kube.dialects.dialect import KUEUE, OWN, Dialect, Key, quoted
 from gangsched.kube.dialects.kai import KAI
 from gangsched.kube.dialects.kind import Kind
@@ -93,6 +93,8 @@ class Dialects:
                 if said is not None:
                     found.append(said)
         if len(found) > 1:
+            # What lacks a name in another system's words is of no account where one is given.
+            found = [said for said in found if said.group or said.source == OWN_DIALECT] or found
             return _merged(tuple(found))
         return found[0] if found else None
 
