@@ -108,8 +108,8 @@ def _of_earlier_runs(gang: Gang, status: GroupStatus) -> set[str]:
 
 
 def _was_there(gang: Gang) -> bool:
-    """Whether somebody is left of a run that has failed; its members were told."""
-    return any(pod.node or pod.told_reason == Reason.GANG_FAILED for pod in gang.live())
+    """Whether somebody is left of a run that has failed: who came while nobody led has not been told anything yet."""
+    return any(pod.node or pod.told_reason for pod in gang.live())
 
 
 def _remembers_nothing(gang: Gang) -> bool:

@@ -207,7 +207,9 @@ class TestDecisions:
         failed = group(min_member=1, timeoutPolicy="Fail")
         failed["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
         failed["status"] = {"phase": "Failed"}
-        assert run(node(), failed, pod("a")).group()["phase"] == "Failed"
+        told = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "GangFailed"}]}
+        assert run(node(), failed, pod("a", status=told)).group()["phase"] == "Failed"
+        assert run(node(), failed, pod("a")).group()["phase"] == "Scheduled"
 
 
 class TestWorkloads:

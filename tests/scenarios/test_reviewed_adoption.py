@@ -248,6 +248,21 @@ def test_a_failed_group_whose_members_were_all_replaced_while_nobody_led_begins_
     assert harness.status("default/a").phase == "Scheduled"
 
 
+def test_a_failed_group_stays_failed_though_its_members_were_not_told_so_before_the_leader_died():
+    harness = Harness()
+    harness.add(node("n1", cpu=1), group("a", min_member=2, max_schedule_time_s=10, timeout_policy=TimeoutPolicy.FAIL))
+    harness.add(*pods("a", 2))
+    harness.wait(5)
+    before = dict(harness.pods)
+    harness.wait(20)
+    assert harness.status("default/a").phase == "Failed"
+    harness.pods = before
+    harness.nodes["n1"] = node("n1", cpu=2)
+    harness.restart()
+    harness.wait(5)
+    assert harness.status("default/a").phase == "Failed"
+
+
 @pytest.mark.parametrize("leads", [False, True], ids=["while nobody leads", "while somebody leads"])
 def test_a_driver_that_a_failed_group_has_left_bound_stays_when_the_spec_changes_and_there_is_no_room(leads):
     harness = holding(timeout_policy=TimeoutPolicy.FAIL)
