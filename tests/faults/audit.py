@@ -329,9 +329,8 @@ def _role_needs(view: _View) -> dict[str, int]:
 
 def _within_maximum(view: _View) -> Iterator[Json]:
     """Waiting members that the maxima leave room for; bound ones count first (maxMember)."""
-    spec = view.group["spec"] if view.group is not None else {}
-    most = spec.get("maxMember")
-    role_most = {role["name"]: role["maxMember"] for role in spec.get("roles", []) if "maxMember" in role}
+    most = view.group["spec"].get("maxMember") if view.group is not None else None
+    role_most = view.demand.most if view.demand is not None else {}
     number, roles = len(view.bound), Counter(map(role_of, view.bound))
     for pod in view.waiting:
         role = role_of(pod)

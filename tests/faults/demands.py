@@ -27,10 +27,11 @@ _MADE_LABEL = ("gangsched.io/created-by", "gangsched")
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """A group's minimum, its roles' minima that are not 0, and what members to come request, by role."""
+    """A group's minimum, its roles' minima that are not 0, their maxima, and what members to come request, by role."""
 
     minimum: int
     roles: Mapping[str, int] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)
     templates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def met_by(self, roles: Counter[str]) -> bool:
@@ -60,6 +61,7 @@ def demand_of(group: Json | None, pods: Sequence[Json]) -> Demand | None:
         return Demand(
             minimum=1 + executors,
             roles={"driver": 1} | ({"executor": executors} if executors else {}),
+            most={"driver": 1, "executor": executors},
             templates={"executor": requests} if executors else {},
         )
     if group is not None:
@@ -69,6 +71,7 @@ def demand_of(group: Json | None, pods: Sequence[Json]) -> Demand | None:
         return Demand(
             minimum=max(int(group["spec"]["minMember"]), sum(minima.values())),
             roles=minima,
+            most={role["name"]: role["maxMember"] for role in roles if "maxMember" in role},
             templates={} if made(group) else templates,
         )
     said = {pod["metadata"].get("annotations", {}).get(MINIMUM_ANNOTATION) for pod in pods if live(pod)}

@@ -349,6 +349,13 @@ def test_members_whose_podgroup_was_deleted_may_stay() -> None:
     assert len(found(pods=pods, stayed={"uid-a-driver"})) == 1
 
 
+def test_an_executor_above_what_its_driver_asks_for_rightly_waits() -> None:
+    pods = [a_driver("a", executors=0, node="n1"), an_executor("a", 1, node="")]
+
+    assert found(pods=pods) == []
+    assert len(found(pods=[a_driver("a", executors=1, node="n1"), pods[1]], whole=["a"])) == 1
+
+
 def test_only_a_group_with_a_template_has_members_to_come() -> None:
     plain = [ROLES[0], {"name": "worker", "minMember": 2}]
 
