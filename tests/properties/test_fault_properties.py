@@ -329,7 +329,7 @@ class Faults(RuleBasedStateMachine):
 
 TestFaults = Faults.TestCase
 TestFaults.settings = settings(
-    max_examples=250,
+    max_examples=150,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

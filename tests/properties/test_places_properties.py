@@ -389,7 +389,7 @@ class Places(RuleBasedStateMachine):
 
 TestPlaces = Places.TestCase
 TestPlaces.settings = settings(
-    max_examples=200,
+    max_examples=150,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
