@@ -11,7 +11,7 @@ import numpy as np
 from gangsched.cli.findings import Findings
 from gangsched.core.cluster import Cluster
 from gangsched.core.events import Event
-from gangsched.core.explain import accepting_rows, amounts
+from gangsched.core.explain import accepting_rows, amounts, number_of
 from gangsched.core.gang import BindState, Gang
 from gangsched.core.life import Assessment
 from gangsched.core.machine import Machine
@@ -173,14 +173,14 @@ class _Examination:
         if assessment.facts.complete or gang.run.scheduled_at or assessment.hindrance is not None:
             return
         if assessment.missing:
-            yield f"{_count(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"
+            yield f"{number_of(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"
         for role, number in sorted(assessment.missing_roles.items()):
-            yield f"{_count(number, 'more member')} of role {role}"
+            yield f"{number_of(number, 'more member')} of role {role}"
         if gated := sum(pod.gated for pod in gang.pods.values()):
-            yield f"removing scheduling gates: {_count(gated, 'member')} with some, which do not count until then"
+            yield f"removing scheduling gates: {number_of(gated, 'member')} with some, which do not count until then"
         if gang.strangers:
             other = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
-            yield f"another schedulerName: {_count(len(gang.strangers), 'pod')} of {other} named the group in vain"
+            yield f"another schedulerName: {number_of(len(gang.strangers), 'pod')} of {other} named the group in vain"
 
     # A refusal
 
@@ -226,7 +226,7 @@ class _Examination:
             yield f"nodes with {each} free{where} for each member that does not fit"
         for obstacle in refusal.obstacles:
             if obstacle.reason in _OPENINGS:
-                yield _OPENINGS[obstacle.reason].format(_count(obstacle.nodes, "node"))
+                yield _OPENINGS[obstacle.reason].format(number_of(obstacle.nodes, "node"))
         spec = self._assessment.terms.spec
         enough = len(self._assessment.census.bound) + refusal.fits
         if not spec.roles and 0 < enough < spec.min_member:
@@ -264,7 +264,3 @@ class _Examination:
 
 def _holder(pod: Pod) -> GroupKey:
     return GroupKey(pod.namespace, pod.declaration.group if pod.declaration else pod.name)
-
-
-def _count(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"

@@ -74,7 +74,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head += f"; enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
     nodes = ""
     if refusal.obstacles:
-        nodes = f"Of {_nodes(refusal.nodes)}: {'; '.join(map(_obstacle, refusal.obstacles))}"
+        nodes = f"Of {number_of(refusal.nodes, 'node')}: {'; '.join(map(_obstacle, refusal.obstacles))}"
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
 
@@ -214,5 +214,6 @@ def _members(number: int) -> str:
     return "1 more member is" if number == 1 else f"{number} more members are"
 
 
-def _nodes(number: int) -> str:
-    return "1 node" if number == 1 else f"{number} nodes"
+def number_of(number: int, thing: str) -> str:
+    """So many of a thing, in the singular or the plural."""
+    return f"1 {thing}" if number == 1 else f"{number} {thing}s"

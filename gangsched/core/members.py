@@ -184,7 +184,7 @@ class Members:
             clock.begin_anew(gang)
 
     def group_gone(self, key: GroupKey) -> None:
-        """A PodGroup exists no longer, and its run neither; bound members stay (rule 10)."""
+        """A PodGroup exists no longer, and its run neither unless its pods declare it; bound members stay (rule 10)."""
         gang = self.gangs.get(key)
         if gang is None or gang.group is None:
             return
@@ -197,9 +197,7 @@ class Members:
             gang.transaction = None
             gang.inherited = set()
         if not goes_on:
-            gang.run = Run(past=gang.run.past)
-            # Its back-off is over with its run, and nothing else would wake it.
-            gang.parked = False
+            _forget_run(gang)
         if gang.undo is not None and gang.undo.restart is not None:
             gang.undo = None
         gang.durable = frozenset()
@@ -254,8 +252,7 @@ class Members:
     def _over(self, gang: Gang) -> None:
         """The object that declared the gang exists no longer, and its run neither; bound members stay (rule 10)."""
         if _rests_on_others(gang):
-            gang.run = Run(past=gang.run.past)
-            gang.parked = False
+            _forget_run(gang)
             forget_what_was_told(gang)
 
     def _look_back(self, gang: Gang, now: float) -> None:
@@ -307,6 +304,12 @@ class Members:
         if gang is not None:
             for uid in (*gang.pods, *gang.strangers):
                 self._key_of.pop(uid, None)
+
+
+def _forget_run(gang: Gang) -> None:
+    """End the gang's run without an outcome. Its back-off is over with it, and nothing else would wake the gang."""
+    gang.run = Run(past=gang.run.past)
+    gang.parked = False
 
 
 def _declares(pod: Pod) -> bool:

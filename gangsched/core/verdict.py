@@ -166,7 +166,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.NEVER_FITS: refusal,
         Reason.TIMED_OUT: f"No room within {time_s:g}s; tried again after a back-off, or as soon as something helps. "
         f"{refusal}",
-        Reason.SUCCEEDED: f"The run ended with {_counted(succeeded, 'member')} succeeded.",
+        Reason.SUCCEEDED: f"The run ended with {explain.number_of(succeeded, 'member')} succeeded.",
         Reason.SCHEDULED: f"{_number(len(census.bound) + census.done, 'member')} bound or done, of {gang.run.minimum} "
         "needed.",
         Reason.BINDING: f"{_number(len(gang.flying()) - len(gang.vacant()), 'binding')} under way.",
@@ -177,7 +177,8 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {bindings.complaint(gang)}",
         Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang) + _disowned(gang),
         Reason.NO_MEMBERS: _nobody(gang),
-        Reason.GANG_FAILED: f"The run ended with {succeeded} of {_counted(gang.run.minimum, 'member')} succeeded.",
+        Reason.GANG_FAILED: f"The run ended with {succeeded} of {explain.number_of(gang.run.minimum, 'member')} "
+        "succeeded.",
     }
     if reason is Reason.GANG_FAILED and gang.run.failed_for_good:
         return (
@@ -239,8 +240,8 @@ def scheduled_note(gang: Gang, assessment: Assessment) -> str:
         node = pod.node or gang.bindings[pod.uid].node
         nodes[node] = nodes.get(node, 0) + 1
     shown = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())[:NODES_SHOWN])
-    more = f" and {_counted(len(nodes) - NODES_SHOWN, 'more node')}" if len(nodes) > NODES_SHOWN else ""
-    return f"Bound {_counted(len(assessment.census.bound), 'member')} to {shown}{more}."
+    more = f" and {explain.number_of(len(nodes) - NODES_SHOWN, 'more node')}" if len(nodes) > NODES_SHOWN else ""
+    return f"Bound {explain.number_of(len(assessment.census.bound), 'member')} to {shown}{more}."
 
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
@@ -298,8 +299,4 @@ def _evicting(gang: Gang, doing: Undo) -> str:
 
 
 def _number(count: int, thing: str) -> str:
-    return f"{_counted(count, thing)} {'is' if count == 1 else 'are'}"
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+    return f"{explain.number_of(count, thing)} {'is' if count == 1 else 'are'}"

@@ -75,6 +75,14 @@ def running_spark() -> Harness:
     return harness
 
 
+def waiting_under_fail() -> Harness:
+    """A group of two members of which one would fit, with 10 s until it has failed."""
+    harness = Harness()
+    harness.add(node("n1", cpu=1), group("a", min_member=2, max_schedule_time_s=10, timeout_policy=TimeoutPolicy.FAIL))
+    harness.add(*pods("a", 2))
+    return harness
+
+
 def lose_node(harness: Harness, name: str) -> None:
     harness.delete_node(name)
     harness.delete(*(f"default/{found.name}" for found in list(harness.pods.values()) if found.node == name))
@@ -235,9 +243,7 @@ def test_a_late_group_whose_members_were_all_replaced_while_nobody_led_begins_an
 
 
 def test_a_failed_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():
-    harness = Harness()
-    harness.add(node("n1", cpu=1), group("a", min_member=2, max_schedule_time_s=10, timeout_policy=TimeoutPolicy.FAIL))
-    harness.add(*pods("a", 2))
+    harness = waiting_under_fail()
     harness.wait(20)
     assert harness.status("default/a").phase == "Failed"
     fresh: list[Pod] = [replace(pod(f"a-{at}"), uid=f"new-{at}", created=harness.now) for at in range(2)]
@@ -249,9 +255,7 @@ def test_a_failed_group_whose_members_were_all_replaced_while_nobody_led_begins_
 
 
 def test_a_failed_group_stays_failed_though_its_members_were_not_told_so_before_the_leader_died():
-    harness = Harness()
-    harness.add(node("n1", cpu=1), group("a", min_member=2, max_schedule_time_s=10, timeout_policy=TimeoutPolicy.FAIL))
-    harness.add(*pods("a", 2))
+    harness = waiting_under_fail()
     harness.wait(5)
     before = dict(harness.pods)
     harness.wait(20)

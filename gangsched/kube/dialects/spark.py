@@ -152,24 +152,22 @@ class CosminDialect(SparkDialect):
         return (_EXECUTORS, _CPU)
 
     def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
-        number = whole_number(_EXECUTORS, said)
+        number = _whole_number(_EXECUTORS, said)
         return number, number
 
     def requests(self, said: Mapping[Key, str]) -> Amounts:
-        cpu, memory = whole_number(_CPU, said), whole_number(_MEMORY, said)
+        cpu, memory = _whole_number(_CPU, said), _whole_number(_MEMORY, said)
         found = (("cpu", _amount(_CPU, "cpu", str(cpu))), ("memory", _amount(_MEMORY, "memory", f"{memory}Gi")))
         return tuple((resource, value) for resource, value in found if value)
 
 
-def whole_number(key: Key, said: Mapping[Key, str]) -> int:
+def _whole_number(key: Key, said: Mapping[Key, str]) -> int:
     """The whole number under the key.
 
     Raises:
         ValueError: there is none, or it is none from 0 to 2³¹-1.
     """
-    text = said.get(key)
-    if text is None:
-        raise ValueError(f"{sentence(key)} is missing: write a whole number.")
+    text = _number_text(key, said)
     if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and int(text) <= MOST_MEMBERS:
         return int(text)
     raise ValueError(f"{sentence(key)} is {quoted(text)}: write a whole number without a unit.")
@@ -183,9 +181,7 @@ def _whole_quantity(key: Key, said: Mapping[Key, str]) -> int:
     Raises:
         ValueError: there is none, or it is none from 0 to 2³¹-1.
     """
-    text = said.get(key)
-    if text is None:
-        raise ValueError(f"{sentence(key)} is missing: write a whole number.")
+    text = _number_text(key, said)
     try:
         thousandths = milli(text)
     except InvalidQuantity:
@@ -193,6 +189,13 @@ def _whole_quantity(key: Key, said: Mapping[Key, str]) -> int:
     if thousandths % 1000 or not 0 <= thousandths <= MOST_MEMBERS * 1000:
         raise ValueError(f"{sentence(key)} is {quoted(text)}: write a whole number.")
     return thousandths // 1000
+
+
+def _number_text(key: Key, said: Mapping[Key, str]) -> str:
+    text = said.get(key)
+    if text is None:
+        raise ValueError(f"{sentence(key)} is missing: write a whole number.")
+    return text
 
 
 def palantir(chosen: Spark, *, in_turn: bool) -> PalantirDialect:
