@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from gangsched.api.conversion import group_from_object
-from gangsched.core.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, GroupsReplaced, Synced
+from gangsched.core.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, Synced
 from gangsched.core.model import Group, GroupKey
 from gangsched.kube import wire
 from gangsched.kube.dialects.kind import Kind
@@ -20,6 +20,7 @@ from gangsched.kube.errors import AccessDenied, ApiError, CrdMissing, Garbled
 from gangsched.kube.foreign import groups, served_version
 from gangsched.kube.resources import (
     API_VERSION,
+    GROUPS,
     LIST_TIMEOUT_S,
     NAMESPACES,
     NODES,
@@ -27,7 +28,6 @@ from gangsched.kube.resources import (
     PODS,
     PRIORITY_CLASSES,
     Resource,
-    list_groups,
 )
 from gangsched.kube.session import ApiSession
 
@@ -68,7 +68,7 @@ async def read(session: ApiSession, key: GroupKey) -> Reading:
             await _list(session, NAMESPACES),
             await _list(session, PRIORITY_CLASSES),
             await _list(session, NODES),
-            GroupsReplaced(tuple((await list_groups(session))[0])),
+            await _list(session, GROUPS),
             *[await _list_foreign(session, dialect, kind) for dialect, kind in DEFAULT.kinds.items()],
             await _list(session, PODS),
             Synced(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gangsched.core import bindings, clock, making, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.events import (
@@ -81,6 +83,10 @@ class Answers:
         self._members.dirty[gang.key] = None
         if isinstance(event, PodBound):
             bindings.note_bound(gang, self._cluster, event.uid, event.node)
+            pod = self._cluster.pods[event.uid]
+            if event.uid not in gang.bindings and not pod.node:
+                # It was sent in an earlier term, and is known before the watch shows it.
+                self._members.pod_seen(replace(pod, node=event.node, bound_at=now))
         elif event.why in (Refused.GONE, Refused.CONFLICT):
             binding = gang.bindings.get(event.uid)
             if binding is not None and binding.node == event.node:

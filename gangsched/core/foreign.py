@@ -6,6 +6,7 @@ last known of a hidden one decides nothing, but the run of its gang goes on once
 
 from __future__ import annotations
 
+from gangsched.core.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.model import ForeignGroup, GroupKey
 
 
@@ -27,6 +28,13 @@ class Foreign:
     def keys(self, dialect: str) -> list[GroupKey]:
         """The keys of all groups of the dialect, hidden or not."""
         return list(self._groups.get(dialect, {}))
+
+    def facts(self) -> list[Event]:
+        """What was seen, as events for a successor."""
+        known: list[Event] = [
+            ForeignGroupsReplaced(dialect, tuple(groups.values())) for dialect, groups in self._groups.items()
+        ]
+        return known + [ForeignGroupsHidden(dialect, why) for dialect, why in self._hidden.items()]
 
     def keep(self, group: ForeignGroup) -> ForeignGroup | None:
         """Remember what an object declares now; give what it declared before."""

@@ -140,6 +140,20 @@ class Machine:
             timeouts=self._timeouts,
         )
 
+    def facts(self) -> list[Event]:
+        """All that was seen of the cluster, in the order of a start; what was decided is left out.
+
+        A new machine that is given it knows what a process does that has just listed everything.
+        """
+        groups = tuple(gang.group for gang in self.gangs.values() if gang.group is not None)
+        return [
+            *self._surroundings.facts(),
+            GroupsReplaced(groups),
+            *self._members.foreign.facts(),
+            *self._scaling.facts(),
+            PodsReplaced(tuple(pod for pod in self.cluster.pods.values() if pod.name)),
+        ]
+
     def take_waits(self) -> list[float]:
         """Seconds from complete to bound of the gangs scheduled since the last call."""
         waits, self._waits = self._waits, []

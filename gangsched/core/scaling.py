@@ -19,7 +19,7 @@ from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
 from gangsched.core.demand_objects import DemandKey, DemandObject, SeenDemand
 from gangsched.core.effects import DropDemand, Effect, PutDemand
-from gangsched.core.events import DemandFact, DemandGone, DemandSeen, DemandsHidden, DemandsReplaced
+from gangsched.core.events import DemandFact, DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
 from gangsched.core.gang import Gang, member_order
 from gangsched.core.life import Assessment
 from gangsched.core.model import GroupKey
@@ -87,6 +87,10 @@ class Scaling:
                 self._served = False
                 for known in (self._seen, self._wanted, self._holder, self._sent, self._touched, self._unwanted):
                     known.clear()
+
+    def facts(self) -> list[Event]:
+        """What was seen, as events for a successor."""
+        return [DemandsReplaced(tuple(self._seen.values()))] if self._served else []
 
     def _keep(self, found: SeenDemand) -> None:
         self._seen[found.demand.key] = found

@@ -60,6 +60,15 @@ class Surroundings:
             case PriorityClassesReplaced(classes):
                 self._set_priority_classes(dict(classes))
 
+    def facts(self) -> list[Event]:
+        """What was seen, as events for a successor."""
+        cluster = self._cluster
+        return [
+            NamespacesReplaced(tuple((name, tuple(labels.items())) for name, labels in cluster.namespaces.items())),
+            PriorityClassesReplaced(tuple(self.priority_classes.items())),
+            NodesReplaced(tuple(cluster.nodes.values())),
+        ]
+
     def _node_gone(self, name: str) -> None:
         """Held places on the node are worth nothing any more; their gangs are looked at anew."""
         for uid in sorted(self._cluster.on_node.get(name, ())):

@@ -45,11 +45,20 @@ async def _look_up(
     session: ApiSession, effect: BindPod, *, said: str, retry_after_s: float = 0.0
 ) -> PodBound | BindRefused:
     """What became of a binding whose answer does not tell."""
-    unknown = _refused(effect, Refused.UNAVAILABLE, said, retry_after_s=retry_after_s)
     try:
-        pod = await read_pod(session, effect.namespace, effect.name)
+        found = await outcome(session, effect)
     except KubeError:
-        return unknown
+        found = None
+    return found or _refused(effect, Refused.UNAVAILABLE, said, retry_after_s=retry_after_s)
+
+
+async def outcome(session: ApiSession, effect: BindPod) -> PodBound | BindRefused | None:
+    """What became of a binding that was sent, by the pod itself; None if the pod still waits.
+
+    Raises:
+        ApiError, ApiUnreachable, Garbled: the pod cannot be read.
+    """
+    pod = await read_pod(session, effect.namespace, effect.name)
     if pod is None:
         return _refused(effect, Refused.GONE, "the pod no longer exists")
     node = pod.spec.node_name if pod.spec is not None else None
@@ -63,7 +72,7 @@ async def _look_up(
         return _refused(effect, Refused.GONE, "the pod is terminating")
     if pod.spec is not None and pod.spec.scheduling_gates:
         return _refused(effect, Refused.CONFLICT, "the pod has scheduling gates")
-    return unknown
+    return None
 
 
 def _refused(effect: BindPod, why: Refused, message: str, *, retry_after_s: float = 0.0) -> BindRefused:

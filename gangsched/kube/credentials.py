@@ -19,6 +19,9 @@ from kubernetes_asyncio.config.incluster_config import SERVICE_HOST_ENV_NAME, SE
 
 from gangsched.kube.errors import NoCredentials
 
+_UNRENEWABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
+"""What the library raises for an exec plug-in that fails or answers something else than it should, or a lost file."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
@@ -128,7 +131,7 @@ def _connection(found: Configuration) -> Connection:
     async def authorization() -> str | None:
         try:
             key = await found.get_api_key_with_prefix("BearerToken")
-        except (ConfigException, OSError) as error:
+        except _UNRENEWABLE as error:
             raise NoCredentials(f"The credentials for {server} cannot be renewed: {error}") from error
         return str(key).strip() if key else None
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
+
+_AUTHORIZER = re.compile(r"\bUser \".*\" cannot [a-z*]+ (resource|path) \"", re.DOTALL)
+"""How an API server words that the account lacks a right; an admission plug-in's refusal has other words."""
 
 
 def printable(text: str, *, limit: int = 1000) -> str:
@@ -52,16 +56,25 @@ class ApiError(KubeError):
         self.retry_after_s = retry_after_s
 
     @property
+    def denied(self) -> bool:
+        """Whether the account lacks the right, so far as the server knows: a restarted one has yet to read all rights.
+
+        A refusal by an admission plug-in has the same status and is none.
+        """
+        return self.status == HTTPStatus.FORBIDDEN and _AUTHORIZER.search(self.message) is not None
+
+    @property
     def passing(self) -> bool:
-        """Whether the same request may succeed later. Credentials that expired are renewed or end the process."""
+        """Whether the same request may succeed later: rights and credentials too may be granted, or be known again."""
         return (
-            self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+            self.denied
+            or self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
             or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         )
 
 
 class AccessDenied(KubeError):  # noqa: N818 - a state of affairs
-    """The API server does not accept our credentials, or they lack a right; the message says which."""
+    """The account lacks the right to read a kind that gangsched can do without; the message says which."""
 
 
 class Garbled(KubeError):  # noqa: N818 - a state of affairs

@@ -4,9 +4,12 @@ The rules
     A list is consistent (it asks for no resourceVersion) and comes in pages, so it is never older than what was seen
     before a gap. It is posted as one event with all objects; the core finds out what has gone.
     A watch begins at the last version seen. An ordinary end, also one by which the server cuts off a slow reader, is
-    followed by the next watch at once. A failure is followed by one after a full-jitter back-off; after three in a row
-    the list begins anew, as it does when the server no longer has the version (410).
-    Missing rights end the reflector: waiting would not grant them. So does an optional kind that is not served.
+    followed by the next watch at once. A failure, whatever it is, is followed by one after a full-jitter back-off, at
+    the same version: an outage costs no list. Only where the server no longer has the version (410), does not serve the
+    kind (404), or what it sends cannot be read twice in a row, the list begins anew.
+    Nothing that the server answers ends a reflector, except of an optional kind: one that is not served, or that the
+    account may not read. A restarted server denies everything for some seconds, so that a right which was there is
+    called lost only after a minute.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from msgspec import Raw
 
 from gangsched.core.events import Event
 from gangsched.kube import wire
+from gangsched.kube.contact import MISSING_AFTER_S
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Expired, Garbled, KubeError, NotServed
 from gangsched.kube.resources import LIST_TIMEOUT_S, PAGE, Resource, Value
 from gangsched.kube.session import ApiSession
@@ -33,8 +37,8 @@ from gangsched.kube.watching import LineSplitter
 
 _log = logging.getLogger(__name__)
 
-_FAILURES_BEFORE_LIST = 3
 _BATCH = 200
+_DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 _PAGE = msgspec.json.Decoder(wire.Page)
 _EVENT = msgspec.json.Decoder(wire.WatchEvent)
@@ -51,7 +55,7 @@ class Observer(Protocol):
         """So many watch events of this resource arrived."""
 
     def relisted(self, resource: str, cause: str) -> None:
-        """This resource has to be listed again: `Expired`, `ListExpired` or `Failures`."""
+        """This resource has to be listed again: `Expired`, `ListExpired`, `NotServed`, `Garbled` or `Leading`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +65,12 @@ class Timing:
     `backoff_s` doubles with each failure in a row up to `backoff_max_s`; the wait is a random part of it. A stream from
     which nothing comes for `silent_s` is taken for dead, as the server sends a bookmark about every 60 s. Watches end
     after a random time within `watch_s`, so that connections spread over API servers again. One that ends within
-    `short_s` and has brought nothing counts as a failure.
+    `short_s` and has brought nothing counts as a failure. The right to read an optional kind is lost after `denied_s`.
     """
 
-    backoff_s: float = 0.5
-    backoff_max_s: float = 30.0
+    backoff_s: float = 0.25
+    backoff_max_s: float = 5.0
+    denied_s: float = MISSING_AFTER_S
     silent_s: float = 70.0
     watch_s: tuple[int, int] = (240, 480)
     short_s: float = 1.0
@@ -78,7 +83,8 @@ class Reflector(Generic[Value]):
     """Posts every change of one resource, in batches.
 
     `synced` is set once the first list has been posted. `last_heard` is when anything last came from the server, on the
-    clock of `time.monotonic`; minus infinity before that.
+    clock of `time.monotonic`; minus infinity before that. `problem` says why nothing comes at present, since the moment
+    `interrupted_at` on that clock; empty if all is well, and then `going` is set.
     """
 
     def __init__(
@@ -93,7 +99,10 @@ class Reflector(Generic[Value]):
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
+        self.going = asyncio.Event()
         self.last_heard = float("-inf")
+        self.problem = ""
+        self.interrupted_at = math.inf
         self._session = session
         self._post = post
         self._observer = observer
@@ -101,27 +110,67 @@ class Reflector(Generic[Value]):
         self._jitter = jitter
         self._version = ""
         self._failures = 0
+        self._garbled_at: str | None = None
+        self._denied_since = math.inf
+        self._awaited: list[asyncio.Future[None]] = []
+        self._scope = asyncio.timeout(None)
 
     async def run(self) -> None:
         """List and watch for ever.
 
         Raises:
-            AccessDenied: the credentials are not accepted or lack the right to list and watch the resource.
+            AccessDenied: the resource is optional, and the account may not read it.
             NotServed: the resource is optional, and the API server does not know it.
         """
         while True:
             try:
-                if not self._version:
-                    await self._list()
-                await self._watch()
-            except Expired as error:
-                self._list_anew("Expired" if self._version else "ListExpired")
-                await self._pause(error)
-            except (ApiError, ApiUnreachable, Garbled) as error:
-                self._end_if_hopeless(error)
-                if self._version and self._failures + 1 >= _FAILURES_BEFORE_LIST:
-                    self._list_anew("Failures")
-                await self._pause(error)
+                async with asyncio.timeout(None) as self._scope:
+                    await self._go_on()
+            except TimeoutError:
+                # `renew` was called: what is under way is older than that.
+                self._list_anew("Leading")
+
+    async def renew(self) -> None:
+        """List anew, and return once a list that was begun after this call has been posted."""
+        loop = asyncio.get_running_loop()
+        posted = loop.create_future()
+        self._awaited.append(posted)
+        if self._scope.when() is None:
+            self._scope.reschedule(loop.time())
+        await posted
+
+    async def _go_on(self) -> None:
+        try:
+            if not self._version:
+                await self._list()
+            await self._watch()
+        except Expired as error:
+            self._list_anew("Expired" if self._version else "ListExpired")
+            await self._pause(error)
+        except Garbled as error:
+            if self._version and self._garbled_at == self._version:
+                self._list_anew("Garbled")
+            self._garbled_at = self._version
+            await self._pause(error)
+        except (ApiError, ApiUnreachable) as error:
+            if isinstance(error, ApiError):
+                self._look_at_refusal(error)
+            await self._pause(error)
+
+    def _look_at_refusal(self, error: ApiError) -> None:
+        """End the reflector of an optional kind if trying again is no use; a kind that vanished is listed anew."""
+        if error.status == HTTPStatus.NOT_FOUND:
+            if self.resource.optional:
+                raise NotServed(f"The API server does not serve {self.resource.name}.") from error
+            if self._version:
+                self._list_anew("NotServed")
+        if error.status not in _DENIED or not self.resource.optional:
+            self._denied_since = math.inf
+            return
+        now = time.monotonic()
+        self._denied_since = min(self._denied_since, now)
+        if not self.synced.is_set() or now - self._denied_since >= self._timing.denied_s:
+            raise AccessDenied(f"gangsched may not list and watch {self.resource.name}: {error}") from error
 
     def _list_anew(self, cause: str) -> None:
         self._version = ""
@@ -133,30 +182,40 @@ class Reflector(Generic[Value]):
         asked_s = error.retry_after_s if isinstance(error, ApiError) else 0.0
         wait_s = max(asked_s, longest * self._jitter())
         self._failures = min(self._failures + 1, 30)
-        _log.warning(
-            "watch interrupted",
-            extra={"resource": self.resource.name, "error": str(error), "retry_in_s": f"{wait_s:.1f}"},
-        )
+        if not self.problem:
+            self.interrupted_at = time.monotonic()
+            _log.warning("watch interrupted; trying on", extra={"resource": self.resource.name, "error": str(error)})
+        self.problem = self._why(error)
+        self.going.clear()
         await asyncio.sleep(wait_s)
 
-    def _end_if_hopeless(self, error: KubeError) -> None:
-        if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND and self.resource.optional:
-            raise NotServed(f"The API server does not serve {self.resource.name}.") from error
-        if not isinstance(error, ApiError) or error.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return
-        if error.status == HTTPStatus.UNAUTHORIZED:
-            raise AccessDenied(f"The API server {self._session.server} does not accept our credentials: {error}")
-        raise AccessDenied(
-            f"gangsched may not list and watch {self.resource.name} in all namespaces ({error}):"
-            f" give its account a ClusterRole with the verbs list and watch on {self.resource.name}."
-        ) from error
+    def _why(self, error: KubeError) -> str:
+        if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND and self.resource.if_missing:
+            return f"The API server does not serve {self.resource.name}: {self.resource.if_missing}."
+        return str(error)
+
+    def _heard(self) -> None:
+        """The server answers as it should."""
+        self.last_heard = time.monotonic()
+        self._denied_since = math.inf
+        self.going.set()
+        if self.problem:
+            self.problem = ""
+            self.interrupted_at = math.inf
+            _log.info("watch goes on", extra={"resource": self.resource.name})
 
     async def _list(self) -> None:
         values: list[Value] = []
         params = {"limit": str(PAGE), **self._chosen()}
+        awaited = list(self._awaited)
         while True:
-            answer = await self._session.request("GET", self.resource.path, params=params, timeout_s=LIST_TIMEOUT_S)
-            self.last_heard = time.monotonic()
+            answer = await self._session.request(
+                "GET",
+                self.resource.path,
+                params=params,
+                timeout_s=LIST_TIMEOUT_S,
+                essential=not self.resource.optional,
+            )
             if answer.status == HTTPStatus.GONE:
                 raise Expired(str(answer.error()))
             try:
@@ -167,12 +226,17 @@ class Reflector(Generic[Value]):
                     await asyncio.sleep(0)
             except _UNREADABLE as error:
                 raise Garbled(f"A list of {self.resource.name} cannot be read: {error}") from error
+            self._heard()
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
         self._post([self.resource.replaced(tuple(values))])
         self._version = page.metadata.resource_version or ""
         self.synced.set()
+        for posted in awaited:
+            self._awaited.remove(posted)
+            if not posted.done():
+                posted.set_result(None)
 
     def _chosen(self) -> dict[str, str]:
         return {"labelSelector": self.resource.selector} if self.resource.selector else {}
@@ -189,10 +253,13 @@ class Reflector(Generic[Value]):
         }
         splitter = LineSplitter()
         try:
-            async with self._session.stream(self.resource.path, params, silent_s=self._timing.silent_s) as pieces:
+            async with self._session.stream(
+                self.resource.path, params, silent_s=self._timing.silent_s, essential=not self.resource.optional
+            ) as pieces:
                 opened = time.monotonic()
+                self._heard()
                 async for piece in pieces:
-                    self.last_heard = time.monotonic()
+                    self._heard()
                     await self._take(splitter.feed(piece))
         except ApiError as error:
             if error.status == HTTPStatus.GONE:

@@ -1,19 +1,21 @@
-"""What is watched: pods, nodes, namespaces and PriorityClasses by reflectors; PodGroups are only listed from here."""
+"""What is watched: pods, nodes, namespaces, PriorityClasses and PodGroups, and how each becomes events of the core."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, PLURAL, VERSION
 from gangsched.core.events import (
     Event,
+    GroupGone,
+    GroupSeen,
+    GroupsReplaced,
     NamespaceGone,
     NamespaceSeen,
     NamespacesReplaced,
@@ -27,11 +29,9 @@ from gangsched.core.events import (
     PriorityClassGone,
     PriorityClassSeen,
 )
-from gangsched.core.model import Group, Labels, Node, Pod
+from gangsched.core.model import Group, GroupKey, Labels, Node, Pod
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
-from gangsched.kube.errors import CrdMissing, Garbled
-from gangsched.kube.session import ApiSession
 
 PAGE = 500
 LIST_TIMEOUT_S = 60.0
@@ -46,8 +46,8 @@ class Resource(Generic[Value]):
     """A kind of object, where it is found and how it becomes events.
 
     `read` gives the object's resourceVersion and its value for the core, and raises `msgspec.DecodeError` where it
-    cannot be read at all. `selector` chooses objects by their labels, empty for all. `optional`: the kind may cease to
-    be served, as that of another system.
+    cannot be read at all. `selector` chooses objects by their labels, empty for all. `optional`: gangsched can do
+    without the kind, as without that of another system. `if_missing` says what to do where it is not served.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Resource(Generic[Value]):
     replaced: Callable[[tuple[Value, ...]], Event]
     selector: str = ""
     optional: bool = False
+    if_missing: str = ""
 
 
 _POD = msgspec.json.Decoder(wire.Pod)
@@ -65,6 +66,7 @@ _POD_CORE = msgspec.json.Decoder(wire.PodCore)
 _NODE = msgspec.json.Decoder(wire.Node)
 _NAMESPACE = msgspec.json.Decoder(wire.Namespace)
 _PRIORITY_CLASS = msgspec.json.Decoder(wire.PriorityClass)
+_OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
 def decode_pod(raw: Raw | bytes) -> wire.Pod:
@@ -118,6 +120,11 @@ def _read_priority_class(raw: Raw) -> tuple[str | None, tuple[str, int]]:
     return found.metadata.resource_version, (found.metadata.name or "", found.value)
 
 
+def _read_group(raw: Raw) -> tuple[str | None, Group]:
+    group = group_from_object(_OBJECT.decode(raw))
+    return group.resource_version, group
+
+
 PODS = pods(DEFAULT)
 """Pods as a command without configuration reads them: all dialects."""
 NODES = Resource[Node](
@@ -144,64 +151,12 @@ PRIORITY_CLASSES = Resource[tuple[str, int]](
     gone=lambda meta: PriorityClassGone(name=meta.name or ""),
     replaced=lambda classes: PriorityClassesReplaced(classes=classes),
 )
-
-
-class _GroupPage(Struct, gc=False):
-    metadata: wire.ListMeta
-    items: list[dict[str, Any]] | None = None
-
-
-_GROUP_PAGE = msgspec.json.Decoder(_GroupPage)
-
-
-class _Named(Struct, gc=False):
-    name: str = ""
-
-
-class _ApiGroups(Struct, gc=False):
-    groups: list[_Named] | None = None
-
-
-_API_GROUPS = msgspec.json.Decoder(_ApiGroups)
-
-
-async def check_discovery(session: ApiSession) -> None:
-    """See that the API server's discovery lists PodGroups' group: it does so a little later than it serves them.
-
-    Raises:
-        CrdMissing: it does not list it (yet).
-        ApiError, ApiUnreachable, Garbled: the answer did not come whole.
-    """
-    answer = await session.request("GET", "/apis")
-    try:
-        found = _API_GROUPS.decode(answer.checked().body)
-    except msgspec.DecodeError as error:
-        raise Garbled(f"The list of API groups cannot be read: {error}") from error
-    if GROUP not in {each.name for each in found.groups or ()}:
-        raise CrdMissing(f"The API server's discovery (/apis) does not list {GROUP} yet: wait.")
-
-
-async def list_groups(session: ApiSession, *, most: int | None = None) -> tuple[list[Group], str]:
-    """All PodGroups of the cluster, or the first `most`, and the resourceVersion at which this was so.
-
-    Raises:
-        CrdMissing: the CustomResourceDefinition is not installed.
-        ApiError, ApiUnreachable, Garbled: the list did not come whole.
-    """
-    groups: list[Group] = []
-    params = {"limit": str(most or PAGE)}
-    while True:
-        answer = await session.request("GET", GROUPS_PATH, params=params, timeout_s=LIST_TIMEOUT_S)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            raise CrdMissing(
-                f"The API server does not know {PLURAL}.{GROUP}:"
-                " install the CustomResourceDefinition, for example with `gangsched crd | kubectl apply -f -`."
-            )
-        try:
-            page = _GROUP_PAGE.decode(answer.checked().body)
-        except msgspec.DecodeError as error:
-            raise Garbled(f"A list of podgroups cannot be read: {error}") from error
-        groups += map(group_from_object, page.items or ())
-        if most is not None or not page.metadata.continue_:
-            return groups, page.metadata.resource_version or ""
-        params["continue"] = page.metadata.continue_
+GROUPS = Resource[Group](
+    name="podgroups",
+    path=GROUPS_PATH,
+    read=_read_group,
+    seen=lambda group: GroupSeen(group=group),
+    gone=lambda meta: GroupGone(key=GroupKey(meta.namespace or "", meta.name or "")),
+    replaced=lambda groups: GroupsReplaced(groups=groups),
+    if_missing="install the CustomResourceDefinition, for example with `gangsched crd | kubectl apply -f -`",
+)

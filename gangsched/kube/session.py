@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from http import HTTPStatus
 
 import aiohttp
@@ -12,8 +13,9 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
+from gangsched.kube.contact import Contact
 from gangsched.kube.credentials import Connection, find_connection
-from gangsched.kube.errors import ApiError, ApiUnreachable
+from gangsched.kube.errors import ApiError, ApiUnreachable, NoCredentials
 from gangsched.kube.wire import Status
 
 JSON = "application/json"
@@ -26,6 +28,7 @@ _KEEP_ALIVE_S = 60.0
 _WARM_S = 1.0
 _READ_BUFFER_BYTES = 1 << 20
 _STATUS = msgspec.json.Decoder(Status)
+_UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError, NoCredentials)
 
 Params = Mapping[str, str]
 
@@ -58,15 +61,28 @@ class Response(Struct, frozen=True):
 
 
 class ApiSession:
-    """Calls to one API server. Use `connect` to make one, `close` to end it."""
+    """Calls to one API server. Use `connect` to make one, `close` to end it.
+
+    `contact` is told how each call that gangsched cannot do without was answered.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.server = connection.server
+        self.contact = Contact(connection.server)
         self._connection = connection
         self._connector = aiohttp.TCPConnector(
             limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_S, ssl=True if connection.tls is None else connection.tls
         )
         self._client = self.client()
+
+    def apart(self, loop: asyncio.AbstractEventLoop) -> ApiSession:
+        """A session of its own for another event loop, to be made there; `loop`, this one's, renews its credentials."""
+        known = self._connection
+
+        async def authorization() -> str | None:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(known.authorization()), loop))
+
+        return ApiSession(replace(known, authorization=authorization))
 
     def client(self) -> aiohttp.ClientSession:
         """An aiohttp session on the same connections and with the same, always current, credentials.
@@ -93,11 +109,15 @@ class ApiSession:
         content_type: str = JSON,
         timeout_s: float = 15.0,
         connect_s: float = _CONNECT_TIMEOUT_S,
+        essential: bool = True,
     ) -> Response:
         """Send one request and read its whole answer. `path` begins with a slash and is already quoted.
 
+        A call that is not `essential` may be refused for good without keeping gangsched from its work.
+
         Raises:
-            ApiUnreachable: no connection was had within `connect_s`, or no complete answer came within `timeout_s`.
+            ApiUnreachable: no connection was had within `connect_s`, no complete answer came within `timeout_s`, or
+                there were no credentials to send.
         """
         headers = {"Content-Type": content_type} if body is not None else None
         timeout = aiohttp.ClientTimeout(total=timeout_s, connect=connect_s)
@@ -111,13 +131,18 @@ class ApiSession:
                 timeout=timeout,
                 allow_redirects=False,
             ) as answer:
-                return Response(answer.status, answer.headers, await answer.read())
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._unreachable(error) from error
+                found = Response(answer.status, answer.headers, await answer.read())
+        except _UNANSWERED as error:
+            raise self._unanswered(method, path, error) from error
+        if essential:
+            self.contact.answered(method, path, None if found.ok else found.error())
+        return found
 
     @asynccontextmanager
-    async def stream(self, path: str, params: Params, *, silent_s: float = 70.0) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open an answer without end and give its pieces as they arrive, cut anywhere.
+    async def stream(
+        self, path: str, params: Params, *, silent_s: float = 70.0, essential: bool = True
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open an answer without end and give its pieces as they arrive, cut anywhere; `essential` as for `request`.
 
         Raises:
             ApiError: the server refused (on entering).
@@ -126,11 +151,16 @@ class ApiSession:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=silent_s)
         try:
             answer = await self._client.get(self._url(path), params=params, timeout=timeout, allow_redirects=False)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._unreachable(error) from error
+        except _UNANSWERED as error:
+            raise self._unanswered("GET", path, error) from error
         try:
+            refusal = None
             if answer.status != HTTPStatus.OK:
-                raise _api_error(answer.status, answer.headers, await self._rest(answer))
+                refusal = _api_error(answer.status, answer.headers, await self._rest(answer))
+            if essential:
+                self.contact.answered("GET", path, refusal, watch=True)
+            if refusal is not None:
+                raise refusal
             async with aclosing(self._pieces(answer)) as pieces:
                 yield pieces
         finally:
@@ -176,9 +206,17 @@ class ApiSession:
     def _url(self, path: str) -> URL:
         return URL(self.server + path, encoded=True)
 
+    def _unanswered(self, method: str, path: str, error: Exception) -> ApiUnreachable:
+        if isinstance(error, NoCredentials):
+            self.contact.without_credentials(method, path, str(error))
+            return ApiUnreachable(str(error))
+        unreachable = self._unreachable(error)
+        self.contact.unanswered(method, path, _said(error))
+        return unreachable
+
     def _unreachable(self, error: Exception) -> ApiUnreachable:
-        said = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "the connection was lost")
-        return ApiUnreachable(f"The API server {self.server} cannot be reached ({type(error).__name__}): {said}")
+        kind = type(error).__name__
+        return ApiUnreachable(f"The API server {self.server} cannot be reached ({kind}): {_said(error)}")
 
 
 async def connect(*, kubeconfig: str | None = None, context: str | None = None) -> ApiSession:
@@ -190,6 +228,14 @@ async def connect(*, kubeconfig: str | None = None, context: str | None = None) 
         NoCredentials: there are none or they cannot be used; the message says what to do.
     """
     return ApiSession(await find_connection(kubeconfig=kubeconfig, context=context))
+
+
+async def _awaited(value: Awaitable[str | None]) -> str | None:
+    return await value
+
+
+def _said(error: Exception) -> str:
+    return str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "the connection was lost")
 
 
 def _api_error(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:

@@ -1,1 +1,1 @@
-"""The part of gangsched that is a kopf operator: it watches PodGroups. No other package imports kopf."""
+"""The part of gangsched that is a kopf operator: it watches our CustomResourceDefinition. No other imports kopf."""

@@ -1,13 +1,28 @@
-"""How kopf runs: its settings, and one call that runs it until it is told to stop."""
+"""How kopf runs: in a thread with an event loop of its own, begun again whenever it ends.
+
+When kopf ends it cancels every task of its event loop that is younger than itself, and much that an API server may
+answer ends it (401, 403, 404, an ERROR in a watch). In a loop of its own neither touches the scheduler.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 
 import kopf
+
+from gangsched.api.crd import NAME
+from gangsched.kube.session import ApiSession
+from gangsched.operator.handlers import CRDS, make_registry
+
+_log = logging.getLogger(__name__)
+
+PAUSE_S = 10.0
+"""After kopf has ended it is begun again so much later."""
+_JOIN_S = 1.0
 
 
 class _Backoffs:
@@ -18,9 +33,9 @@ class _Backoffs:
 
 
 def make_settings() -> kopf.OperatorSettings:
-    """Reduce kopf to watching: alone, silent, without Events, without looking for new resources or namespaces.
+    """Reduce kopf to watching one CustomResourceDefinition: alone, silent, without Events or looking for anything new.
 
-    `worker_limit` stays unset because an idle worker keeps its slot: a limit would throttle new PodGroups.
+    `worker_limit` stays unset because an idle worker keeps its slot.
     """
     settings = kopf.OperatorSettings()
     settings.peering.standalone = True
@@ -29,10 +44,10 @@ def make_settings() -> kopf.OperatorSettings:
     settings.queueing.worker_limit = None
     settings.queueing.idle_timeout = 1.0
     settings.queueing.exit_timeout = 2.0
+    settings.watching.field_selectors[CRDS] = f"metadata.name={NAME}"
     settings.watching.server_timeout = 300
     settings.watching.connect_timeout = 5
     settings.watching.inactivity_timeout = 70
-    settings.watching.chunk_size = 500
     settings.networking.request_timeout = 15
     settings.networking.enforce_retry_after = True
     settings.networking.error_backoffs = _Backoffs()
@@ -40,27 +55,56 @@ def make_settings() -> kopf.OperatorSettings:
     return settings
 
 
-class WatchEnded(Exception):  # noqa: N818 - a state of affairs
-    """kopf cannot watch PodGroups any longer; the message says why."""
+class Frame:
+    """kopf in its thread. `open_session` is called there, and gives what kopf's own session is made of.
 
-
-async def run_kopf(registry: kopf.OperatorRegistry, *, ready: asyncio.Event, stop: asyncio.Event) -> None:
-    """Watch PodGroups in all namespaces until `stop` is set; `ready` is set once kopf's own start is over.
-
-    kopf takes SIGINT and SIGTERM for itself as it starts and then ends when they arrive: whoever wants them sets
-    handlers of their own after `ready`. As it ends it cancels every task that was born after its start, foreign ones
-    too: tasks that must outlive it have to exist before.
-
-    Raises:
-        WatchEnded: the API server refused for good, for example because the CustomResourceDefinition was deleted.
+    `on_crd` is told, in that thread, which fields the installed CustomResourceDefinition lacks.
     """
-    for name in ("kopf", "kopf.objects"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    # What ends kopf it logs twice, with tracebacks, and then raises; it is told once, from here.
-    logging.getLogger("kopf._core.reactor").setLevel(logging.CRITICAL)
-    try:
-        await kopf.operator(
-            registry=registry, settings=make_settings(), clusterwide=True, ready_flag=ready, stop_flag=stop
-        )
-    except Exception as error:
-        raise WatchEnded(f"the watch of podgroups.gangsched.io has ended ({type(error).__name__}: {error})") from error
+
+    def __init__(
+        self,
+        open_session: Callable[[], ApiSession],
+        *,
+        on_crd: Callable[[list[str]], None],
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        self._open_session = open_session
+        self._on_crd = on_crd
+        self._pause_s = pause_s
+        self._stop = threading.Event()
+        # A thread that waits for an API server must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        for name in ("kopf", "kopf.objects"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        # What ends kopf it logs twice, with tracebacks, and then raises; it is told once, from here.
+        logging.getLogger("kopf._core.reactor").setLevel(logging.CRITICAL)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """End it, or leave it behind if it does not end within a second."""
+        self._stop.set()
+        await asyncio.to_thread(self._thread.join, _JOIN_S)
+
+    def _run(self) -> None:
+        told = ""
+        while not self._stop.is_set():
+            try:
+                asyncio.run(self._watch())
+            except Exception as error:  # noqa: BLE001 - whatever it is, the scheduler goes on and so does kopf
+                failure = f"{type(error).__name__}: {error}"
+                if failure != told:
+                    told = failure
+                    extra = {"error": failure, "again_in_s": f"{self._pause_s:g}"}
+                    _log.warning("the watch of our CustomResourceDefinition has ended", extra=extra)
+            self._stop.wait(self._pause_s)
+
+    async def _watch(self) -> None:
+        session = self._open_session()
+        try:
+            registry = make_registry(server=session.server, make_client=session.client, on_crd=self._on_crd)
+            await kopf.operator(registry=registry, settings=make_settings(), clusterwide=True, stop_flag=self._stop)
+        finally:
+            await session.close()

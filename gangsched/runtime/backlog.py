@@ -44,10 +44,6 @@ EVENTS_YIELD_S = 5.0
 """An Event lets statuses and conditions go first that were decided at most so much later."""
 
 
-EVENTS_AT_END = 500
-"""So many Events are still sent at the end: whoever takes over must not wait for thousands."""
-
-
 class Job(NamedTuple):
     """A write that waits: since when (seconds of any monotonic clock) and how often it was tried before."""
 
@@ -150,6 +146,11 @@ class Backlog:
     def in_flight(self) -> int:
         """How many jobs were taken and are not done."""
         return self._in_flight
+
+    @property
+    def acting(self) -> int:
+        """How many of those change the cluster rather than tell people."""
+        return self._in_flight - self._telling
 
     def waiting(self, kind: type[Effect]) -> int:
         """How many writes of this kind wait."""
@@ -269,17 +270,22 @@ class Backlog:
         self._telling -= 1
 
     def close(self) -> Dropped:
-        """Forget all bindings, evictions, look-ups, conditions and Demands that wait, and all but the newest Events."""
+        """Forget what waits and would change the cluster, and what speaks of single pods or to autoscalers."""
         dropped = Dropped(bindings=self.waiting(BindPod), evictions=self.waiting(EvictPod))
         self._bindings.clear()
         self._bindings_behind.clear()
         self._undoing.clear()
         self._conditions.clear()
         self._demands.clear()
-        while len(self._events) > EVENTS_AT_END:
-            self._events.popleft()
-            self._on_event_dropped()
         return dropped
+
+    def clear(self) -> int:
+        """Forget the statuses and Events that wait; give how many there were."""
+        untold = len(self._statuses) + len(self._events)
+        self._statuses.clear()
+        self._reservations.clear()
+        self._events.clear()
+        return untold
 
     def _append_event(self, job: Job) -> None:
         if len(self._events) >= self._events_limit:

@@ -12,6 +12,9 @@ Why two never act at once
     new one may act lie at least `lease_s - renew_s`: 5 s by default. A binding carries `?timeout=4s`, so the API server
     is done with the last one before the new holder's first. The settings demand these 5 s.
 
+    A process that has lost the lease campaigns again under another identity: to its next term its last one is a
+    stranger, whose lease must expire like any other's, so that no request of that term is still on its way.
+
     What no client can exclude: a process or a network that stops between the question whether the lease is held and
     the arrival of the request. Such a late binding is what the next leader finds as a foreign pod, counts, and repairs.
 
@@ -49,6 +52,9 @@ class Election:
     def __init__(self, identity: str, timing: Timing) -> None:
         self.identity = identity
         self.timing = timing
+        self.term = 1
+        """Counts the campaigns of this process, each of which has an identity of its own."""
+        self._process = identity
         self.handed_over = False
         """Whether the lease that we took last had been released by its holder, so that it acted until just now."""
         self._lease: Lease | None = None
@@ -119,6 +125,17 @@ class Election:
         self.saw(lease, now=now)
         if self.holder == self.identity:
             self._held_until = sent + self.timing.renew_s
+
+    def begin_again(self) -> None:
+        """The lease is lost: campaign anew, as somebody else."""
+        self._held_until = _NEVER
+        self.handed_over = False
+        self.term += 1
+        self.identity = f"{self._process}-{self.term}"
+
+    def ours(self, holder: str) -> bool:
+        """Whether this process holds or held the lease under this name."""
+        return holder == self._process or holder.startswith(f"{self._process}-")
 
     def let_go(self, *, wall: float) -> tuple[LeaseSpec, str] | None:
         """Stop acting; what to write so that another replica need not wait, None if the lease is not ours."""

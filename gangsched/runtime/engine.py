@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from gangsched.core.effects import BindPod, Effect, EvictPod
-from gangsched.core.events import Event, TimePassed
+from gangsched.core.events import Answer, Event, Synced, TimePassed
 from gangsched.runtime.inbox import Inbox
-from gangsched.runtime.metrics import Metrics
+from gangsched.runtime.metrics import Metrics, Stats
 from gangsched.runtime.rivals import Rivals
 
 _log = logging.getLogger(__name__)
@@ -45,42 +45,71 @@ class Machine(Protocol):
         """When, in epoch seconds, the machine wants a `TimePassed`; None if never."""
         ...
 
+    def facts(self) -> list[Event]:
+        """All that was seen of the cluster, as events for a successor."""
+        ...
+
+    def stats(self) -> Stats:
+        """The numbers that metrics show."""
+        ...
+
 
 class Engine:
     """The only caller of `Machine.handle`.
 
-    With `muted` it decides, logs and counts, but hands nothing on, and whoever binds pods meanwhile is no rival. A bug
-    in the machine ends `run` with the exception: the process ends, is started again and rebuilds its state from the
-    cluster.
+    It begins as a standby, which learns and decides nothing. `lead` has it decide, and hand what it decides to
+    `submit`; without one, as in a dry run, that is only logged and counted, and whoever binds pods meanwhile is no
+    rival. `stand_down` makes it a standby again. A bug in the machine ends `run` with the exception: the process ends,
+    is started again and rebuilds its state from the cluster.
     """
 
     def __init__(
         self,
-        machine: Machine,
+        make_machine: Callable[[], Machine],
         inbox: Inbox,
-        submit: Callable[[Iterable[Effect]], None],
         *,
         now: Callable[[], float],
         metrics: Metrics,
-        muted: bool = False,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._machine = machine
+        self._make_machine = make_machine
+        self._machine = make_machine()
         self._inbox = inbox
-        self._submit = submit
+        self._submit: Callable[[Iterable[Effect]], None] | None = None
         self._now = now
         self._metrics = metrics
-        self._muted = muted
         self._monotonic = monotonic
         self._turned = monotonic()
         self._passed = float("-inf")
         self._rivals = Rivals(metrics, monotonic=monotonic)
         self._synced = False
+        metrics.read_stats_from(self._stats)
 
     @property
     def synced(self) -> bool:
         """Whether the machine has been told to decide: everything is listed and, with election, this replica leads."""
         return self._synced
+
+    def lead(self, submit: Callable[[Iterable[Effect]], None] | None) -> None:
+        """Decide from now on, and hand what is decided to `submit`. Everything must be listed."""
+        self._submit = submit
+        self._inbox.post((Synced(),))
+
+    def stand_down(self) -> None:
+        """Decide no more, and forget all that was decided: a new machine learns what is there, as after a restart.
+
+        What the API server answers to what was sent before concerns nobody any more.
+        """
+        facts = self._machine.facts()
+        meanwhile = [event for event in self._inbox.clear() if not isinstance(event, Answer | Synced)]
+        self._submit = None
+        self._synced = False
+        self._metrics.deciding(False)
+        self._machine = self._make_machine()
+        self._inbox.post((*facts, *meanwhile))
+        # `lead` has put the old machine out of the collector's sight.
+        gc.unfreeze()
+        gc.collect()
 
     def rivals_problem(self) -> str:
         """What is wrong if somebody else binds our pods; empty if nobody does."""
@@ -123,12 +152,12 @@ class Engine:
         for waited_s in self._machine.take_waits():
             self._metrics.gang_waited(waited_s)
         rivals = self._machine.take_rivals()
-        if not self._muted:
+        if self._submit is not None:
             self._rivals.seen(rivals)
         for effect in effects:
             self._metrics.decided(type(effect).__name__)
         self._log_decisions(effects)
-        if not self._muted:
+        if self._submit is not None:
             self._submit(effects)
         if not self._synced and "Synced" in inputs:
             self._begin()
@@ -136,14 +165,18 @@ class Engine:
 
     def _begin(self) -> None:
         self._synced = True
-        self._metrics.synced()
+        self._metrics.deciding(True)
         # What was just listed lives long: moving it out of the collector's sight keeps its pauses short. Collecting
         # first would be one pause of a tenth of a second, in the very moment in which everybody waits for bindings.
         gc.freeze()
 
+    def _stats(self) -> Stats:
+        """What the machine knows that decides now: there is another one in the next term."""
+        return self._machine.stats()
+
     def _log_decisions(self, effects: Iterable[Effect]) -> None:
-        binding = "would bind (dry run)" if self._muted else "binding"
-        evicting = "would evict (dry run)" if self._muted else "evicting"
+        binding = "would bind (dry run)" if self._submit is None else "binding"
+        evicting = "would evict (dry run)" if self._submit is None else "evicting"
         for effect in effects:
             if isinstance(effect, BindPod):
                 _log.info(binding, extra={"pod": f"{effect.namespace}/{effect.name}", "node": effect.node})

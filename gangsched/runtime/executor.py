@@ -34,7 +34,6 @@ from gangsched.core.events import (
     StatusRefused,
     StatusWritten,
 )
-from gangsched.core.model import GroupKey
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer, Outcome
 from gangsched.runtime.backlog import Backlog, Job
@@ -58,6 +57,8 @@ Told = PatchStatus | PatchPodCondition | EmitEvent | PutDemand | DropDemand
 _OUTCOMES = {GroupSeen: Outcome.WRITTEN, GroupNotMade: Outcome.REFUSED, type(None): Outcome.STALE}
 # More than any back-off needs; without a limit the factor would in the end be too large for a float.
 _MOST_DOUBLINGS = 16
+_UNCERTAIN_S = 10.0
+"""A binding without an answer has taken effect after so long, and the watch has shown it, or it never does."""
 
 
 def _later(delay_s: float, action: Callable[[], None]) -> Timer:
@@ -65,14 +66,14 @@ def _later(delay_s: float, action: Callable[[], None]) -> Timer:
 
 
 class Executor:
-    """A fixed set of workers that send writes in the order of `Backlog`.
+    """Sends the writes of one term of leadership, in the order of `Backlog`, by a fixed set of workers.
 
     A binding, an eviction or a PodGroup to be made is sent once; its answer goes to the inbox and the machine decides.
     The other writes are retried here up to `attempts` times with full-jitter back-off while the server is unavailable,
     a look-up of an owner until it is answered, because the machine waits for it.
 
-    `allowed` is asked immediately before anything is sent. Once it says no, what was decided is forgotten and nothing
-    is posted: another process may lead already.
+    `allowed`, whether the term lasts, is asked immediately before anything is sent. Once it says no, what was decided
+    is forgotten and nothing is posted: another process may lead already. The next term has an executor of its own.
     """
 
     def __init__(
@@ -81,7 +82,6 @@ class Executor:
         post: Callable[[Iterable[Event]], None],
         *,
         metrics: Metrics,
-        on_group_gone: Callable[[GroupKey], None],
         slots: int = 32,
         attempts: int = 8,
         backoff_s: float = 0.5,
@@ -97,7 +97,6 @@ class Executor:
         self._writes = writes
         self._post = post
         self._metrics = metrics
-        self._on_group_gone = on_group_gone
         self._slots = slots
         self._attempts = attempts
         self._backoff_s = backoff_s
@@ -118,7 +117,9 @@ class Executor:
         self._idle: deque[asyncio.Future[None]] = deque()
         self._retries: dict[Hashable, Timer] = {}
         self._closing = False
+        self._cut = False
         self._quiet = asyncio.Event()
+        self._uncertain: dict[str, tuple[float, BindPod]] = {}
         for kind in _KINDS:
             metrics.read_queue_from(kind.__name__, partial(self._backlog.waiting, kind))
 
@@ -147,10 +148,14 @@ class Executor:
             for number in range(self._slots):
                 workers.create_task(self._work(), name=f"executor-{number}")
 
-    async def drain(self, timeout_s: float) -> int:
-        """Stop: let everything in flight end, send the statuses and Events that wait, and drop the rest.
+    def unanswered(self) -> list[BindPod]:
+        """The bindings that may have happened without our knowing; to be asked for when `run` has ended."""
+        return [effect for _, effect in self._uncertain.values()]
 
-        Returns how many writes were still in flight or waiting when `timeout_s` had passed; 0 if all ended.
+    async def drain(self, timeout_s: float, *, telling_s: float) -> int:
+        """Stop: let bindings and evictions in flight end, send statuses and Events for `telling_s`, drop the rest.
+
+        Returns how many bindings and evictions were still in flight when `timeout_s` had passed; 0 if all ended.
         """
         self._closing = True
         dropped = self._backlog.close()
@@ -162,12 +167,22 @@ class Executor:
         self._retries.clear()
         self._note_quiet()
         self._wake(self._slots)
+        if not await self._quiet_within(telling_s):
+            self._cut = True
+            untold = self._backlog.clear()
+            if untold:
+                _log.info("statuses and Events not sent because of the shutdown", extra={"count": untold})
+            self._note_quiet()
+            await self._quiet_within(timeout_s - telling_s)
+        return self._backlog.acting
+
+    async def _quiet_within(self, timeout_s: float) -> bool:
         try:
             async with asyncio.timeout(timeout_s):
                 await self._quiet.wait()
         except TimeoutError:
-            return self._backlog.in_flight + sum(self._backlog.waiting(kind) for kind in _KINDS)
-        return 0
+            return False
+        return True
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -196,7 +211,8 @@ class Executor:
                 count -= 1
 
     def _note_quiet(self) -> None:
-        if self._closing and self._backlog.in_flight == 0 and self._backlog.empty:
+        awaited = self._backlog.acting if self._cut else self._backlog.in_flight
+        if self._closing and awaited == 0 and self._backlog.empty:
             self._quiet.set()
 
     def _withdraw(self, effect: WithdrawBinding) -> None:
@@ -234,7 +250,10 @@ class Executor:
 
     async def _bind(self, effect: BindPod) -> None:
         sent = self._monotonic()
+        self._note_sent(effect, sent)
         answer = await self._writes.bind(effect)
+        if not (isinstance(answer, BindRefused) and answer.why is Refused.UNAVAILABLE):
+            self._uncertain.pop(effect.uid, None)
         result = answer.why.value if isinstance(answer, BindRefused) else "Bound"
         self._metrics.bound(result, self._monotonic() - sent)
         if isinstance(answer, BindRefused):
@@ -248,6 +267,15 @@ class Executor:
                 },
             )
         self._post((answer,))
+
+    def _note_sent(self, effect: BindPod, now: float) -> None:
+        while self._uncertain:
+            uid, (sent, _) = next(iter(self._uncertain.items()))
+            if now - sent < _UNCERTAIN_S:
+                break
+            del self._uncertain[uid]
+        self._uncertain.pop(effect.uid, None)
+        self._uncertain[effect.uid] = now, effect
 
     async def _evict(self, effect: EvictPod) -> None:
         answer = await self._writes.evict(effect)
@@ -287,8 +315,6 @@ class Executor:
         if answer.outcome is Outcome.WRITTEN:
             reserved = effect.status.reservation is not None
             self._post((StatusWritten(effect.key, answer.resource_version, reserved=reserved),))
-        elif answer.outcome is Outcome.GONE:
-            self._on_group_gone(effect.key)
         if not self._answered(job, effect, answer) and answer.outcome is not Outcome.WRITTEN:
             self._post((StatusRefused(key=effect.key, stale=answer.outcome is Outcome.STALE),))
 

@@ -29,6 +29,13 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._events)
 
+    def clear(self) -> list[Event]:
+        """Take out everything posted so far, in order."""
+        events = list(self._events)
+        self._events.clear()
+        self._arrived.clear()
+        return events
+
     async def drain(self, timeout_s: float) -> list[Event]:
         """Everything posted so far, in order, as soon as there is something; empty when `timeout_s` passed without.
 
@@ -43,7 +50,4 @@ class Inbox:
                 pass
             else:
                 await asyncio.sleep(0)
-        drained = list(self._events)
-        self._events.clear()
-        self._arrived.clear()
-        return drained
+        return self.clear()

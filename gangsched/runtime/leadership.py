@@ -1,6 +1,7 @@
 """Leader election as it runs: campaign for the Lease, renew it while we lead, let go of it at the end.
 
-The rules are in `gangsched.runtime.election`; here are the calls, the waits and what people are told.
+The rules are in `gangsched.runtime.election`; here are the calls, the waits and what people are told. Whatever the API
+server answers is tried again: a lease that cannot be had makes a standby, and so does one that is lost.
 """
 
 from __future__ import annotations
@@ -16,19 +17,12 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Protocol
 
-from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Garbled, KubeError
+from gangsched.kube.errors import ApiError, KubeError
 from gangsched.kube.lease import Lease, LeaseSpec
 from gangsched.runtime.election import Election, Timing
 from gangsched.runtime.metrics import Metrics
 
 _log = logging.getLogger(__name__)
-
-_FAILURES = (ApiError, ApiUnreachable, Garbled)
-_DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-
-
-class LeaseLost(Exception):  # noqa: N818 - a past fact
-    """We led and do not any more; the message says why."""
 
 
 class Leases(Protocol):
@@ -58,7 +52,7 @@ def since_boot() -> float:
 
 
 class Leadership:
-    """One replica's part in the election: `acquire`, then `keep` until the end, then `release`."""
+    """One replica's part in the election: `acquire`, then `keep` until it is lost, and so on; at the end `release`."""
 
     def __init__(
         self,
@@ -91,6 +85,11 @@ class Leadership:
         return self._election.held(self._monotonic())
 
     @property
+    def term(self) -> int:
+        """Which campaign of this process it is, won or not, from 1; it grows when the lease is lost."""
+        return self._election.term
+
+    @property
     def handed_over(self) -> bool:
         """Whether the last holder let go of the lease, so that it acted until just before we took it."""
         return self._election.handed_over
@@ -111,16 +110,11 @@ class Leadership:
         return self._problem
 
     async def acquire(self) -> None:
-        """Campaign until the lease is ours.
-
-        Raises:
-            AccessDenied: our account may not read or write the Lease.
-        """
+        """Campaign until the lease is ours."""
         while True:
             try:
                 led = await self._attempt(self._request_timeout_s())
-            except _FAILURES as error:
-                self._refused(error)
+            except KubeError as error:
                 self._say(f"the Lease {self._leases} cannot be used: {error}")
             else:
                 self._say("")
@@ -130,11 +124,10 @@ class Leadership:
                 self._tell_standby()
             await self._pause()
 
-    async def keep(self) -> None:
-        """Renew the lease for as long as it is ours.
+    async def keep(self) -> str:
+        """Renew the lease for as long as it is ours. Returns why it is not any more; `held` is false from then on.
 
-        Raises:
-            LeaseLost: it is not ours any more. Nothing may be sent from then on, and `held` says so.
+        The next `acquire` then campaigns as somebody else.
         """
         election = self._election
         while True:
@@ -142,7 +135,7 @@ class Leadership:
             left_s = election.held_for_s(self._monotonic())
             if left_s == 0.0:
                 why = self._problem or "this process did not run for so long"
-                raise LeaseLost(f"the Lease {self._leases} was not renewed for {election.timing.renew_s:g} s: {why}")
+                return self._lost(f"the Lease {self._leases} was not renewed for {election.timing.renew_s:g} s: {why}")
             try:
                 # Bounds what the requests' own time-outs do not: several in a row, and credentials to be renewed.
                 async with asyncio.timeout(left_s):
@@ -153,7 +146,14 @@ class Leadership:
             else:
                 self._say("")
                 if not renewed and election.holder != election.identity:
-                    raise LeaseLost(f"the Lease {self._leases} is held by {self.leader or 'nobody'} now")
+                    return self._lost(f"the Lease {self._leases} is held by {self.leader or 'nobody'} now")
+
+    def _lost(self, why: str) -> str:
+        self._metrics.lease_lost()
+        self._election.begin_again()
+        self._current = self._claimed = self._standby = False
+        self._told = None
+        return why
 
     async def release(self, *, timeout_s: float = 3.0) -> None:
         """Let go of the lease if it is ours, so that another replica leads at once; failing that it just expires.
@@ -229,14 +229,6 @@ class Leadership:
         """Half of the deadline, so that a request without an answer leaves time for another one."""
         return self._election.timing.renew_s / 2
 
-    def _refused(self, error: KubeError) -> None:
-        if isinstance(error, ApiError) and error.status in _DENIED:
-            raise AccessDenied(
-                f"gangsched may not use the Lease {self._leases} for leader election ({error}): give its account a Role"
-                " in that namespace with the verbs get, patch and create on leases.coordination.k8s.io, or run a single"
-                " replica with --no-leader-elect."
-            ) from error
-
     def _say(self, problem: str) -> None:
         if problem and problem != self._problem:
             _log.warning("leader election has a problem", extra={"error": problem})
@@ -244,6 +236,10 @@ class Leadership:
 
     def _tell_standby(self) -> None:
         self._standby = True
-        if self.leader != self._told:
-            self._told = self.leader
+        if self.leader == self._told:
+            return
+        self._told = self.leader
+        if self._election.ours(self.leader):
+            _log.info("standby; waiting until the lease that was lost has expired", extra={"lease": self._leases})
+        else:
             _log.info("standby; another replica leads", extra={"leader": self.leader, "lease": self._leases})

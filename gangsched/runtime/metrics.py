@@ -6,7 +6,7 @@ No metric has a label for a group, pod, node or namespace: the number of time se
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import NamedTuple, Protocol
 
@@ -203,7 +203,9 @@ class Metrics:
             registry=registry,
         )
         self._synced = Gauge(
-            "gangsched_synced", "1 once every kind of object has been listed and decisions began.", registry=registry
+            "gangsched_synced",
+            "1 while this replica decides: every kind of object has been listed, and it leads.",
+            registry=registry,
         )
         self._leader = Gauge(
             "gangsched_leader",
@@ -218,6 +220,31 @@ class Metrics:
         self._renewal_failures = Counter(
             "gangsched_lease_renewal_failures",
             "Attempts of this leader to renew the lease that failed.",
+            registry=registry,
+        )
+        self._leases_lost = Counter(
+            "gangsched_leases_lost",
+            "How often this replica lost the lease while it led, and became a standby.",
+            registry=registry,
+        )
+        self._api_failures = Counter(
+            "gangsched_api_failures",
+            "Requests that the API server did not answer as it should, by problem, verb and resource. Unreachable: no"
+            " answer. Credentials: none to send, or not accepted (401). Denied: the right is not there, or the server"
+            " does not know it yet (403). Failing: an error of the server's own.",
+            ["problem", "verb", "resource"],
+            registry=registry,
+        )
+        self._api_problem_seconds = Gauge(
+            "gangsched_api_problem_seconds",
+            "For how long the API server has not answered as it should, by problem; 0 while all is well.",
+            ["problem"],
+            registry=registry,
+        )
+        self._crd_lacks = Gauge(
+            "gangsched_crd_fields_missing",
+            "Fields of PodGroup that this operator knows and the installed CustomResourceDefinition lacks: apply the"
+            " newer one.",
             registry=registry,
         )
         self._rival_bindings = Counter(
@@ -293,9 +320,9 @@ class Metrics:
         """The event loop was so late."""
         self._loop_lag.observe(duration_s)
 
-    def synced(self) -> None:
-        """Every kind of object has been listed."""
-        self._synced.set(1)
+    def deciding(self, yes: bool) -> None:  # noqa: FBT001 - the value of a gauge
+        """Whether this replica decides."""
+        self._synced.set(yes)
 
     def read_leader_from(self, held: Callable[[], bool]) -> None:
         """Ask this function at every scrape whether this replica may write."""
@@ -308,6 +335,22 @@ class Metrics:
     def renewal_failed(self) -> None:
         """An attempt to renew the lease that we hold failed."""
         self._renewal_failures.inc()
+
+    def lease_lost(self) -> None:
+        """We led and do not any more."""
+        self._leases_lost.inc()
+
+    def crd_seen(self, missing: Sequence[str]) -> None:
+        """The installed CustomResourceDefinition lacks these fields. May be called from any thread."""
+        self._crd_lacks.set(len(missing))
+
+    def api_failed(self, problem: str, verb: str, resource: str) -> None:
+        """A request was not answered as it should be."""
+        self._api_failures.labels(problem, verb, resource).inc()
+
+    def read_problem_from(self, problem: str, lasts_s: Callable[[], float]) -> None:
+        """Ask this function at every scrape for how long the problem has lasted."""
+        self._api_problem_seconds.labels(problem).set_function(lasts_s)
 
     def rivals_bound(self, count: int) -> None:
         """Somebody else has bound so many pods that are ours to bind."""

@@ -1,0 +1,210 @@
+"""How the API server answers: what is wrong while it does not answer as it should, and what to do about it.
+
+Every request is noted with its answer. Nothing here ends the process: whatever is refused is asked for again, and told
+in readiness, in metrics and in one log line.
+
+The problems
+    Unreachable: no answer came at all. Any answer ends it.
+    Credentials: there are none to send, or the server does not accept them (401). Any other answer ends it.
+    Denied: the account lacks a right (403). A restarted API server denies everything until it has read its roles
+    (kubernetes/kubernetes#121635), so that a right is called missing only after a minute without one success.
+    Failing: the server answers a kind of request with an error of its own (5xx, 429).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPStatus
+from typing import NamedTuple, Protocol
+
+from gangsched.kube.errors import ApiError, printable
+
+_log = logging.getLogger(__name__)
+
+TOLD_AFTER_S = 5.0
+"""Readiness tells of what has lasted so long: shorter gaps belong to every restart of an API server."""
+MISSING_AFTER_S = 60.0
+"""After so long without one success a right is called missing, and credentials wrong."""
+FORGOTTEN_AFTER_S = 300.0
+"""What has not been asked for again for so long is told no more."""
+_CORE_PATH = 2
+_GROUP_PATH = 3
+
+
+class Problem(StrEnum):
+    """What may be wrong between us and the API server."""
+
+    UNREACHABLE = "Unreachable"
+    CREDENTIALS = "Credentials"
+    DENIED = "Denied"
+    FAILING = "Failing"
+
+
+class Right(NamedTuple):
+    """What a request needs: a verb on a resource of an API group; the core group's name is empty."""
+
+    verb: str
+    group: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}.{self.group}" if self.group else f"{self.verb} {self.resource}"
+
+
+def right_of(method: str, path: str, *, watch: bool = False) -> Right:
+    """The right that a request to this path needs; a path that is no resource stands for itself."""
+    parts = path.strip("/").split("/")
+    match parts[0]:
+        case "api":
+            group, rest = "", parts[_CORE_PATH:]
+        case "apis":
+            group, rest = (parts[1] if len(parts) > 1 else ""), parts[_GROUP_PATH:]
+        case _:
+            group, rest = "", []
+    if not rest:
+        return Right("get", "", path)
+    if rest[0] == "namespaces" and len(rest) > _CORE_PATH:
+        rest = rest[_CORE_PATH:]
+    resource, named, below = rest[0], rest[1:2], rest[2:3]
+    verb = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}.get(method) or (
+        "watch" if watch else "get" if named else "list"
+    )
+    return Right(verb, group, "/".join((resource, *below)))
+
+
+_EVICTION = Right("create", "", "pods/eviction")
+"""Its 429 and 500 are how PodDisruptionBudgets refuse."""
+
+
+class Observer(Protocol):
+    """Counts what goes wrong."""
+
+    def api_failed(self, problem: str, verb: str, resource: str) -> None:
+        """A request for this right was not answered as it should be."""
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """Since when a problem lasts and when it was last met, in monotonic seconds; what was said; if it was logged."""
+
+    since: float
+    last: float
+    said: str
+    logged: bool = False
+
+
+_Subject = tuple[Problem, Right | None]
+
+
+class Contact:
+    """Notes all answers of one API server, whoever asked."""
+
+    def __init__(self, server: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.observer: Observer | None = None
+        self._server = server
+        self._monotonic = monotonic
+        self._troubles: dict[_Subject, _Trouble] = {}
+
+    def unanswered(self, method: str, path: str, said: str) -> None:
+        """A request got no answer."""
+        self._met(Problem.UNREACHABLE, None, right_of(method, path), said)
+
+    def without_credentials(self, method: str, path: str, said: str) -> None:
+        """A request could not be sent, for want of credentials."""
+        self._met(Problem.CREDENTIALS, None, right_of(method, path), said)
+
+    def answered(self, method: str, path: str, error: ApiError | None, *, watch: bool = False) -> None:
+        """A request was answered; without an `error` as it should be."""
+        if error is None and not self._troubles:
+            return
+        self._over(Problem.UNREACHABLE, None)
+        right = right_of(method, path, watch=watch)
+        if error is not None and error.status == HTTPStatus.UNAUTHORIZED:
+            self._met(Problem.CREDENTIALS, None, right, str(error))
+            return
+        self._over(Problem.CREDENTIALS, None)
+        if error is not None and error.denied:
+            self._over(Problem.FAILING, right)
+            self._met(Problem.DENIED, right, right, error.message)
+        elif error is not None and error.passing and right != _EVICTION:
+            self._met(Problem.FAILING, right, right, str(error))
+        else:
+            self._over(Problem.DENIED, right)
+            self._over(Problem.FAILING, right)
+
+    def problems(self) -> list[str]:
+        """What has been wrong for some seconds, one sentence each with what to do about it."""
+        return [self._sentence(subject, trouble) for subject, trouble in self._lasting()]
+
+    def lasts_s(self, problem: Problem) -> float:
+        """For how long the problem has lasted now, in seconds; 0 if it does not."""
+        now = self._monotonic()
+        return max((now - trouble.since for subject, trouble in self._lasting() if subject[0] is problem), default=0.0)
+
+    def _lasting(self) -> Iterator[tuple[_Subject, _Trouble]]:
+        now = self._monotonic()
+        for subject, trouble in self._troubles.items():
+            if now - trouble.since >= TOLD_AFTER_S and now - trouble.last < FORGOTTEN_AFTER_S:
+                yield subject, trouble
+
+    def _met(self, problem: Problem, about: Right | None, asked: Right, said: str) -> None:
+        now = self._monotonic()
+        if self.observer is not None:
+            self.observer.api_failed(problem.value, asked.verb, asked.resource)
+        trouble = self._troubles.get((problem, about))
+        if trouble is None or now - trouble.last >= FORGOTTEN_AFTER_S:
+            trouble = self._troubles[problem, about] = _Trouble(now, now, said)
+        trouble.last, trouble.said = now, said
+        patience_s = TOLD_AFTER_S if problem in (Problem.UNREACHABLE, Problem.FAILING) else MISSING_AFTER_S
+        if not trouble.logged and now - trouble.since >= patience_s:
+            trouble.logged = True
+            sentence = self._sentence((problem, about), trouble)
+            _log.error("the API server does not do its part", extra={"error": sentence})
+
+    def _over(self, problem: Problem, about: Right | None) -> None:
+        trouble = self._troubles.pop((problem, about), None)
+        if trouble is not None and trouble.logged:
+            lasted_s = f"{self._monotonic() - trouble.since:.0f}"
+            what = {"problem": problem.value, "lasted_s": lasted_s, **({"right": str(about)} if about else {})}
+            _log.info("the API server does its part again", extra=what)
+
+    def _sentence(self, subject: _Subject, trouble: _Trouble) -> str:
+        problem, right = subject
+        lasts_s = self._monotonic() - trouble.since
+        said = printable(trouble.said)
+        match problem:
+            case Problem.UNREACHABLE:
+                return (
+                    f"The API server {self._server} has not answered for {lasts_s:.0f} s ({said}): gangsched goes on "
+                    "trying; see that the server runs and can be reached from here."
+                )
+            case Problem.CREDENTIALS if lasts_s >= MISSING_AFTER_S:
+                return (
+                    f"gangsched has had no credentials that the API server {self._server} accepts for {lasts_s:.0f} s "
+                    f"({said}): see that the token, certificate or plug-in of its account or kubeconfig is valid."
+                )
+            case Problem.CREDENTIALS:
+                return (
+                    f"The API server {self._server} has not accepted our credentials for {lasts_s:.0f} s ({said}): "
+                    "gangsched goes on trying."
+                )
+            case Problem.DENIED if lasts_s >= MISSING_AFTER_S and right is not None:
+                group = right.group or '"" (core)'
+                return (
+                    f"gangsched may not {right} ({said}): give its account a role with the verb {right.verb} on "
+                    f"{right.resource} of the API group {group}, as the chart does."
+                )
+            case Problem.DENIED:
+                return (
+                    f"The API server has denied {right} for {lasts_s:.0f} s ({said}): a restarted one does so for some "
+                    "seconds, and gangsched goes on trying."
+                )
+            case Problem.FAILING:
+                return (
+                    f"The API server has failed to {right} for {lasts_s:.0f} s ({said}): gangsched goes on trying; see "
+                    "the server's log."
+                )

@@ -1,0 +1,121 @@
+"""Terms of leadership: each begins with the lease, and what was decided in it ends with it.
+
+A term has an executor of its own. When the lease is lost nothing more of the term is sent, its requests are given up,
+and the engine's machine is discarded: this replica is a standby again, which knows what it has seen and nothing of
+what was decided. The next term, of this replica as of any other, begins like the first one: statuses are read, what
+became of bindings without an answer is found out, and only then the machine decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from gangsched.core.effects import BindPod
+from gangsched.core.events import Event
+from gangsched.kube.errors import KubeError
+from gangsched.runtime.engine import Engine
+from gangsched.runtime.executor import Executor
+from gangsched.runtime.leadership import Leadership
+
+_log = logging.getLogger(__name__)
+
+_RETRY_S = 0.5
+_AT_ONCE = 32
+
+Outcome = Callable[[BindPod], Awaitable[Event | None]]
+"""Finds out what became of a binding; None if the pod still waits. It raises a KubeError where it cannot."""
+
+
+class Terms:
+    """All the terms of one process, one after the other.
+
+    Without a `leadership` there is one, which lasts; without `make_executor` nothing is sent in it. `make_executor` is
+    given what says whether the term lasts; `prepare` brings what the machine knows up to date once the term has begun.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        leadership: Leadership | None,
+        make_executor: Callable[[Callable[[], bool]], Executor] | None,
+        prepare: Callable[[], Awaitable[None]],
+        outcome: Outcome,
+        post: Callable[[Iterable[Event]], None],
+    ) -> None:
+        self._engine = engine
+        self._leadership = leadership
+        self._make_executor = make_executor
+        self._prepare = prepare
+        self._outcome = outcome
+        self._post = post
+        self._executor: Executor | None = None
+        self._unanswered: list[BindPod] = []
+
+    async def run(self) -> None:
+        """Campaign, lead and stand by for ever. Only a bug ends it, by raising."""
+        while True:
+            if self._leadership is not None:
+                await self._leadership.acquire()
+            why = await self._term()
+            self._engine.stand_down()
+            _log.warning("not leading any more; standing by, as after a start", extra={"why": why})
+
+    async def drain(self, timeout_s: float, *, telling_s: float) -> int:
+        """Send nothing new; wait for what is in flight. See `Executor.drain`."""
+        return 0 if self._executor is None else await self._executor.drain(timeout_s, telling_s=telling_s)
+
+    async def _term(self) -> str:
+        """Lead until the lease is lost; give the reason."""
+        leadership = self._leadership
+        executor = self._make_executor(_lasting(leadership)) if self._make_executor is not None else None
+        self._executor = executor
+        async with asyncio.TaskGroup() as tasks:
+            working = [tasks.create_task(executor.run(), name="executor")] if executor is not None else []
+            working.append(tasks.create_task(self._begin(executor), name="begin"))
+            if leadership is None:
+                await asyncio.Event().wait()
+                raise AssertionError("a term without an election does not end")
+            why = await leadership.keep()
+            for task in working:
+                task.cancel()
+        self._executor = None
+        if executor is not None:
+            self._unanswered += executor.unanswered()
+        return why
+
+    async def _begin(self, executor: Executor | None) -> None:
+        """Bring everything up to date, then decide."""
+        await self._prepare()
+        await self._read_back(self._unanswered)
+        self._unanswered = []
+        self._engine.lead(executor.submit if executor is not None else None)
+        _log.info("everything is listed; scheduling begins")
+
+    async def _read_back(self, bindings: Sequence[BindPod]) -> None:
+        """Find out of bindings without an answer what became of them, and post it."""
+        slots = asyncio.Semaphore(_AT_ONCE)
+
+        async def read(binding: BindPod) -> None:
+            async with slots:
+                while True:
+                    try:
+                        found = await self._outcome(binding)
+                    except KubeError:
+                        await asyncio.sleep(_RETRY_S)
+                    else:
+                        break
+            if found is not None:
+                self._post((found,))
+
+        await asyncio.gather(*map(read, bindings))
+
+
+def _lasting(leadership: Leadership | None) -> Callable[[], bool]:
+    """Says whether the term that begins now still lasts."""
+    if leadership is None:
+        return lambda: True
+    term = leadership.term
+    return lambda: leadership.term == term and leadership.held()
