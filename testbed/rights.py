@@ -1,0 +1,31 @@
+"""The account that the chart gives the operator, with its rights and no other, on a control plane of the testbed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from testbed.control_plane import ControlPlane
+
+CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"
+
+
+@contextmanager
+def chart_account(control_plane: ControlPlane, namespace: str, *values: str) -> Iterator[str]:
+    """Create the namespace, and in it what the chart's templates say of rights; gives them as YAML.
+
+    `values` are further words of helm's command line. The account is `gangsched` in that namespace: see
+    `ControlPlane.kubeconfig_of_service_account`. All is deleted at the end.
+    """
+    shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
+    text = control_plane.helm(
+        *("template", "gangsched", CHART, "--namespace", namespace, "--set", "image.repository=none", *shown, *values)
+    )
+    control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    control_plane.kubectl("apply", "-f", "-", stdin=text)
+    try:
+        yield text
+    finally:
+        control_plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text)
+        control_plane.api.delete(f"/api/v1/namespaces/{namespace}")
