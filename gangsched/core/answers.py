@@ -54,14 +54,15 @@ class Answers:
         gang = self._members.gangs.get(event.key)
         if gang is None or gang.group is None:
             return
-        self._members.dirty[event.key] = None
         if isinstance(event, StatusRefused):
+            self._members.dirty[event.key] = None
             gang.told.unwritten = True
             gang.told.awaited = None
             gang.told.retry_at = now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S)
             return
         gang.resource_version = event.resource_version
         if event.reserved and gang.told.awaited is not None:
+            self._members.dirty[event.key] = None
             gang.durable = gang.told.awaited & gang.bindings.keys()
             gang.told.awaited = None
 

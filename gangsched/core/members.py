@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from gangsched.core import adoption, bindings, clock, life, places
 from gangsched.core.cluster import Cluster
 from gangsched.core.events import (
@@ -175,6 +177,9 @@ class Members:
             old = None
         gang.group = group
         gang.resource_version = group.resource_version
+        if old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old:
+            # What comes back of our own status writes, the most of all, changes nothing.
+            return
         self.dirty[group.key] = None
         if old is None:
             forget_what_was_told(gang)
