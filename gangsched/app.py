@@ -32,6 +32,7 @@ from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES
 from gangsched.kube.session import ApiSession, connect
 from gangsched.kube.writes import ApiWrites
 from gangsched.operator.frame import Frame
+from gangsched.runtime.alone import Alone
 from gangsched.runtime.clock import Clock, measure_loop_lag
 from gangsched.runtime.election import Timing
 from gangsched.runtime.engine import Engine
@@ -137,7 +138,7 @@ class _Shell:
         self._engine = Engine(partial(Machine, policy), self._inbox, now=self._clock.now, metrics=self._metrics)
         self._terms = Terms(
             self._engine,
-            leadership=self._leadership,
+            mandate=self._leadership or self._alone(),
             make_executor=None if dry_run else self._make_executor,
             prepare=self._prepare,
             outcome=partial(outcome, session),
@@ -253,6 +254,10 @@ class _Shell:
             ),
             metrics=self._metrics,
         )
+
+    def _alone(self) -> Alone:
+        deadline = parse_duration(self._settings.leader_election.renew_deadline)
+        return Alone(partial(self._session.contact.lasts_s, Problem.UNREACHABLE), limit_s=deadline)
 
     def _may_write(self) -> bool:
         return self._leadership.held() if self._leadership is not None else not self._dry_run

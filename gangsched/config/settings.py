@@ -91,9 +91,9 @@ class LeaderElection(Part):
     )
     renew_deadline: Duration = Field(
         default="10s",
-        description="How long the leader goes on without a renewal, as a duration; then it sends nothing more and its "
-        "process ends with status 1. At least 5s below `leaseDuration`, so that its last binding has ended before "
-        "another replica acts. Longer: a longer outage of the API server costs no restart.",
+        description="How long the leader goes on without a renewal, as a duration; then it sends nothing more and "
+        "stands by. At least 5s below `leaseDuration`, so that its last binding has ended before another replica acts. "
+        "Longer: a longer outage of the API server costs no change of leader.",
     )
     retry_period: Duration = Field(
         default="2s",
