@@ -354,6 +354,52 @@ def test_a_random_world_is_judged_alike(oracle: Oracle, seed: int) -> None:
     assert 0.05 < accepted < 0.95, "pods that fit everywhere or nowhere tell nothing"
 
 
+# Volumes that a pod names itself, without a claim; the first are refused by name.
+REFUSED_VOLUMES: dict[str, Json] = {
+    "awsElasticBlockStore": {"volumeID": "v"},
+    "azureDisk": {"diskName": "v", "diskURI": "/subscriptions/s/v", "kind": "Managed"},
+    "cinder": {"volumeID": "v"},
+    "gcePersistentDisk": {"pdName": "v"},
+    "portworxVolume": {"volumeID": "v"},
+}
+OTHER_VOLUMES: dict[str, Json] = {
+    "azureFile": {"secretName": "s", "shareName": "v"},
+    "csi": {"driver": "csi.vsphere.vmware.com"},
+    "emptyDir": {},
+    "fc": {"targetWWNs": ["0123456789abcdef"], "lun": 0},
+    "glusterfs": {"endpoints": "e", "path": "v"},
+    "hostPath": {"path": "/v"},
+    "nfs": {"server": "s", "path": "/v"},
+    "vsphereVolume": {"volumePath": "v"},
+}
+CSI_DRIVERS = [
+    "disk.csi.azure.com",
+    "ebs.csi.aws.com",
+    "cinder.csi.openstack.org",
+    "csi.vsphere.vmware.com",
+    "file.csi.azure.com",
+    "pd.csi.storage.gke.io",
+    "pxd.portworx.com",
+]
+
+
+def test_inline_volumes_that_count_against_a_nodes_limits_are_refused_by_name_and_others_judged_alike(
+    oracle: Oracle,
+) -> None:
+    """azureDisk, cinder and portworxVolume were not read, so a pod with one went to a node that takes no more."""
+    volumes = REFUSED_VOLUMES | OTHER_VOLUMES
+    limits = [{"name": name, "nodeID": "n", "allocatable": {"count": 0}} for name in CSI_DRIVERS]
+    with oracle.world(World([node("full"), node("unlimited")])):
+        oracle.api.post("/apis/storage.k8s.io/v1/csinodes", {"metadata": {"name": "full"}, "spec": {"drivers": limits}})
+        probes = [pod(volumes=[{"name": "v", kind: source}]) for kind, source in volumes.items()]
+        judged = dict(zip(volumes, oracle.ask(probes), strict=True))
+        oracle.api.delete("/apis/storage.k8s.io/v1/csinodes/full")
+    assert {kind: (judged[kind].kube_scheduler, judged[kind].unsupported) for kind in REFUSED_VOLUMES} == {
+        kind: ({"unlimited"}, (f"spec.volumes[].{kind}",)) for kind in REFUSED_VOLUMES
+    }
+    agree(judged[kind] for kind in OTHER_VOLUMES)
+
+
 def test_fractions_of_a_byte_are_added_before_they_are_rounded(oracle: Oracle) -> None:
     """They are legal, though the API server warns of them. Rounded one by one they came out a byte too large."""
     halves = pod(container(memory=f"{4 * GI - 1}500m"), container(memory=f"{4 * GI}500m"))
