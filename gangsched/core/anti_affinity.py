@@ -1,5 +1,4 @@
-"""Required anti-affinity of pods already placed, or nominated to a node by others: it forbids topology domains to a
-newcomer that says nothing itself.
+"""Required anti-affinity of pods placed or nominated: it forbids topology domains to one that says nothing itself.
 
 Each term of such a pod is judged on its own, against the newcomer's labels, namespace and namespace's labels
 (`InterPodAffinity` of kube-scheduler). A pod on a node without the term's topology key forbids nothing.

@@ -162,9 +162,9 @@ class Snapshot:
     def heed_nominated(self, priority: int) -> None:
         """Treat pods that others have nominated to nodes as if they were there, if their priority is at least this.
 
-        As in kube-scheduler, which counts nominated pods of equal or higher priority when it filters. It looks at those
-        of the node in question alone; here their required anti-affinity closes its whole domain, as it will once they
-        are bound. Not undone by `undo`: it holds until it is called again.
+        As in kube-scheduler, which counts nominated pods of equal or higher priority when it filters. It looks only at
+        those of the node in question, and not always at their required anti-affinity; here that closes its whole domain
+        at once, as it will when they are bound. Not undone by `undo`: it holds until it is called again.
         """
         wanted = {uid: pod for uid, pod in self._cluster.nominated.items() if pod.priority >= priority}
         for uid in self._heeded.keys() - wanted.keys():

@@ -10,7 +10,6 @@ from gangsched.core.quantity import MAX_AMOUNT
 from gangsched.core.snapshot import MOST, MOST_KNOWN, MemberClass, Snapshot
 from tests.builders import GPU, node, pod, shape
 
-
 SHUNS_ZONE = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
 SHUNS_RACK = PodTerm(topology_key="rack", selector=(), namespaces=("default",))
 SHUNS_OTHERS = PodTerm(topology_key="zone", selector=(), namespaces=("other",))
@@ -128,8 +127,8 @@ def test_required_anti_affinity_of_a_pod_closes_nodes_to_a_newcomer_without_cons
     [
         pytest.param({"cpu": 3}, {}, [5, 8, 8], id="its share"),
         pytest.param({"cpu": 3, "priority": 4}, {}, [8, 8, 8], id="nothing, if its priority is lower"),
-        pytest.param({"requests": {"cpu": 3, "x.io/unheard-of": 1}}, {}, [5, 8, 8], id="its share, if more is unheard of"),
-        pytest.param({"requests": {"x.io/unheard-of": 1}}, {"cpu": None}, [109, 110, 110], id="its place among the pods"),
+        pytest.param({"requests": {"cpu": 3, "x.io/none": 1}}, {}, [5, 8, 8], id="its share, if no node has the rest"),
+        pytest.param({"requests": {"x.io/none": 1}}, {"cpu": None}, [109, 110, 110], id="its place among pods"),
         pytest.param({"host_ports": [80]}, {"host_ports": [80]}, [0, 1, 1], id="its host port"),
         pytest.param({"anti_affinity": [SHUNS_ZONE]}, {"cpu": None}, [0, 0, 110], id="the domain that it wants alone"),
         pytest.param({"anti_affinity": [SHUNS_OTHERS]}, {}, [7, 8, 8], id="no domain to pods that it does not mean"),

@@ -377,10 +377,10 @@ def test_a_random_world_is_judged_alike(oracle: Oracle, seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("there", "kube_scheduler"),
-    [([], {"n1", "n2", "n3"}), ([on("alone", pod(**shuns(**APP_A)))], {"n2", "n3"})],
+    [([], frozenset({"n1", "n2", "n3"})), ([on("alone", pod(**shuns(**APP_A)))], frozenset({"n2", "n3"}))],
 )
 def test_a_zone_that_a_nominated_pod_wants_alone_is_closed_though_kube_scheduler_closes_its_node_at_most(
-    oracle: Oracle, there: list[Standing], kube_scheduler: set[str]
+    oracle: Oracle, there: list[Standing], kube_scheduler: frozenset[str]
 ) -> None:
     """The one difference: kube-scheduler may give the zone away, and the nominated pod then finds its node closed.
 
@@ -389,7 +389,7 @@ def test_a_zone_that_a_nominated_pod_wants_alone_is_closed_though_kube_scheduler
     nodes = [node("n1"), node("n2"), node("n3", labels={ZONE: "b"}), node("alone", cordoned=True)]
     with oracle.world(World(nodes, [*there, heir("n1", pod(**shuns(**APP_A, topologyKey=ZONE)))])):
         [meant, other] = oracle.ask([pod(labels={"app": "a"}), pod()])
-    assert (meant.kube_scheduler, meant.gangsched) == (kube_scheduler, {"n3"})
+    assert (meant.kube_scheduler, meant.gangsched) == (kube_scheduler, frozenset({"n3"}))
     assert other.kube_scheduler == other.gangsched == {"n1", "n2", "n3"}
 
 
@@ -434,7 +434,7 @@ def test_inline_volumes_that_count_against_a_nodes_limits_are_refused_by_name_an
         judged = dict(zip(volumes, oracle.ask(probes), strict=True))
         oracle.api.delete("/apis/storage.k8s.io/v1/csinodes/full")
     assert {kind: (judged[kind].kube_scheduler, judged[kind].unsupported) for kind in REFUSED_VOLUMES} == {
-        kind: ({"unlimited"}, (f"spec.volumes[].{kind}",)) for kind in REFUSED_VOLUMES
+        kind: (frozenset({"unlimited"}), (f"spec.volumes[].{kind}",)) for kind in REFUSED_VOLUMES
     }
     agree(judged[kind] for kind in OTHER_VOLUMES)
 

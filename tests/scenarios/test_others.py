@@ -172,7 +172,8 @@ def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
 @pytest.mark.parametrize("end", ["withdrawn", "relabelled node", "removed node", "relabelled namespace"])
 def test_a_zone_that_a_nominated_pod_wants_alone_is_left_to_it_for_as_long_as_it_does(end):
     """Its required anti-affinity was not heeded: members went to its zone, and it found its node closed."""
-    shuns = PodTerm(topology_key="zone", selector=(), namespaces=(), namespace_selector=(Requirement("team", "DoesNotExist"),))
+    no_team = (Requirement("team", "DoesNotExist"),)
+    shuns = PodTerm(topology_key="zone", selector=(), namespaces=(), namespace_selector=no_team)
     harness = Harness()
     harness.add(node("n1", cpu=0, labels={"zone": "a"}), node("n2", cpu=3, labels={"zone": "a"}))
     harness.add(foreign("heir", cpu=None, nominated_node="n1", priority=5, anti_affinity=[shuns]))
