@@ -27,7 +27,6 @@ Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
 Forbidden = frozenset[tuple[str, str]]
 """(topology key, value) pairs whose nodes an existing pod's required anti-affinity closes to a newcomer."""
-_NOTHING: Forbidden = frozenset()
 _MOST_KNOWN = 256
 """For so many wishes, and keys, it is kept what they make of all nodes; the oldest is forgotten."""
 
@@ -70,8 +69,6 @@ class Cluster:
         self._labels: dict[str, Mapping[str, str]] = {}
         self._assumed: dict[str, str] = {}
         self._feasibility = Feasibility()
-        self._forbidden: dict[tuple[str, Labels], Forbidden] = {}
-        self._selecting_keys: frozenset[str] | None = None
         self._rank: npt.NDArray[np.int64] | None = None
         self._preferred: dict[Preference, npt.NDArray[np.int64]] = {}
         self._domains: dict[str, Domains] = {}
@@ -113,6 +110,8 @@ class Cluster:
             return False
         for pod in self._pods_on(name):
             self._give_back(pod, name)
+        if any(pod.anti_affinity for pod in self.nominated.values() if pod.nominated_node == name):
+            self.relief.everywhere = True
         row = self.capacity.remove_node(name)
         self.ports.pop(row, None)
         del self.nodes[name], self._labels[name]
@@ -215,19 +214,7 @@ class Cluster:
 
     def forbidden(self, pod: Pod) -> Forbidden:
         """The topology values that required anti-affinity of existing pods closes to this pod."""
-        if not self.anti_affinity:
-            return _NOTHING
-        if self._selecting_keys is None:
-            self._selecting_keys = self.anti_affinity.selecting_keys()
-        labels = tuple(pair for pair in pod.labels if pair[0] in self._selecting_keys)
-        known = self._forbidden.get((pod.namespace, labels))
-        if known is None:
-            known = self._forbidden[pod.namespace, labels] = self.anti_affinity.forbidden(
-                namespace=pod.namespace,
-                labels=dict(labels),
-                namespace_labels=self.namespaces.get(pod.namespace, {}),
-            )
-        return known
+        return self.anti_affinity.forbidden(pod, self.namespaces.get(pod.namespace, {}))
 
     def closed_rows(self, forbidden: Forbidden) -> list[int]:
         """The rows whose nodes carry one of the forbidden topology values."""
@@ -313,6 +300,8 @@ class Cluster:
         before = self.nominated.pop(uid, None)
         if before is not None and before.nominated_node in self.capacity.rows:
             self.relief.rows.add(self.capacity.rows[before.nominated_node])
+            if before.anti_affinity:
+                self.relief.everywhere = True
 
     def _uncount(self, pod: Pod | None) -> None:
         if pod is None or pod.terminal:
@@ -362,10 +351,6 @@ class Cluster:
             self.relief.everywhere = True
 
     def _count_terms(self, pod: Pod, node: str, sign: int) -> None:
-        if not pod.anti_affinity:
-            return
-        self._forbidden.clear()
-        self._selecting_keys = None
         labels = self._labels[node]
         for term in pod.anti_affinity:
             if sign > 0:
@@ -394,5 +379,6 @@ class Cluster:
 
     def _relieve_terms(self) -> None:
         """What anti-affinity closes may change anywhere, unless there is none."""
-        self._forbidden.clear()
-        self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
+        self.anti_affinity.namespaces_changed()
+        if self.anti_affinity or any(pod.anti_affinity for pod in self.nominated.values()):
+            self.relief.everywhere = True

@@ -186,7 +186,7 @@ def classify(
     for pod in members:
         prefer = wishes.get(role_of(pod), ()) if wishes else ()
         member = (
-            MemberClass(pod.shape, snapshot.cluster.forbidden(pod), avoided, domain, prefer)
+            MemberClass(pod.shape, snapshot.forbidden(pod), avoided, domain, prefer)
             if snapshot.heeds_pods
             else MemberClass(pod.shape, domain=domain, prefer=prefer)
         )

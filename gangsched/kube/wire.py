@@ -121,6 +121,9 @@ class Volume(Struct, gc=False, rename="camel"):
     ephemeral: Present | None = None
     gce_persistent_disk: Present | None = None
     aws_elastic_block_store: Present | None = None
+    azure_disk: Present | None = None
+    cinder: Present | None = None
+    portworx_volume: Present | None = None
     iscsi: Present | None = None
     rbd: Present | None = None
 
