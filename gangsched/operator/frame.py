@@ -52,7 +52,8 @@ def make_settings() -> kopf.OperatorSettings:
     settings.networking.request_timeout = 15
     settings.networking.enforce_retry_after = True
     settings.networking.error_backoffs = _Backoffs()
-    settings.process.ultimate_exiting_timeout = 30
+    # With a time limit kopf kills the whole process so long after its own end (seen with 1.45).
+    settings.process.ultimate_exiting_timeout = None
     return settings
 
 

@@ -17,7 +17,9 @@ import pytest
 
 from testbed import crds
 from testbed.control_plane import ControlPlane
+from testbed.nodes import node
 from testbed.operator import Operator
+from testbed.workloads import member, pod_group
 from tests.faults.plan import Fault, Rates
 from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
@@ -249,6 +251,22 @@ def test_a_leader_that_cannot_renew_its_lease_stands_by_and_leads_again(
         assert leader.child.poll() is None
         identity = lonely.api.get(f"{LEASES}/{lease}")["spec"]["holderIdentity"]
         assert identity.endswith("-2"), "another term, which waits until the lease of the first has expired"
+
+
+def test_a_custom_resource_definition_that_is_away_for_a_while_ends_nobody(lonely: ControlPlane) -> None:
+    """Its PodGroups go with it; those that are made after it has come back are scheduled at once."""
+    definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.gangsched.io"
+    lonely.api.post("/api/v1/nodes", node("crd-1", ready=True))
+    with Operator(lonely) as operator:
+        lonely.api.delete(definition)
+        until(lambda: "install the CustomResourceDefinition" in operator.get("/readyz")[1])
+        crds.install(lonely)
+        lonely.api.post("/apis/gangsched.io/v1alpha1/namespaces/default/podgroups", pod_group("again", min_member=2))
+        for number in range(2):
+            lonely.api.post("/api/v1/namespaces/default/pods", member(f"again-{number}", "again"))
+        until(lambda: bound_by(operator) == 2, within_s=15)
+        until(lambda: operator.get("/readyz")[0] == 200)
+        assert operator.child.poll() is None
 
 
 def test_a_dry_run_decides_at_once_and_touches_no_lease(with_crd: ControlPlane, tmp_path: Path, lease: str) -> None:
