@@ -37,8 +37,9 @@ class Replica:
     """Whether the version that it would write upon is what its last call brought."""
     acts_until: float = float("-inf")
     """The last moment, in true time, at which this or an earlier life of it may have sent something."""
-    acted_as: str = ""
     terms: int = 0
+    acted_in: tuple[int, int] = (0, 0)
+    """The life and term in which it last acted."""
     election: Election = field(init=False)
 
     def __post_init__(self) -> None:
@@ -49,6 +50,10 @@ class Replica:
         self.attempt += 1
         self.sure = False
         self.election = Election(f"replica-{self.number}-{self.life}", TIMING)
+
+    @property
+    def term(self) -> tuple[int, int]:
+        return self.life, self.terms
 
     def begin_again(self) -> None:
         self.terms += 1
@@ -99,7 +104,7 @@ class World:
         election = replica.election
         if self.chance.random() > self.calm and self.chance.random() < 0.3:
             self.let_go_or_crash(replica)
-        elif replica.acted_as == election.identity and not election.held(self.local(replica)):
+        elif replica.acted_in == replica.term and not election.held(self.local(replica)):
             replica.begin_again()
         replica.attempt += 1
         began = self.now
@@ -178,9 +183,9 @@ class World:
                 self.grants += 1
                 self.takeovers += not renewal
                 for other in self.replicas:
-                    goes_on = renewal or (other is replica and other.acted_as == election.identity)
+                    goes_on = renewal or (other is replica and other.acted_in == other.term)
                     assert goes_on or other.acts_until + GAP_S <= self.now + 1e-6
-                replica.acted_as = election.identity
+                replica.acted_in = replica.term
                 replica.acts_until = self.now + election.held_for_s(local)
 
     def rest(self, replica: Replica, began: float) -> None:
