@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import time
@@ -117,7 +118,7 @@ class ControlPlane:
         self._start_etcd()
         self._spawn_apiserver()
         self._await(self._has_certificate, what="its certificate", child=self._apiserver)
-        self.api = Api(self.port, certificate=self._certificate, token=self._token)
+        self.api = self.new_api()
         self._await_apiserver()
         self.kubeconfig = self.kubeconfig_for(token=self._token)
         if self._controllers:
@@ -186,6 +187,16 @@ class ControlPlane:
         """Ends kube-apiserver, leaving everything else as it is."""
         self.api.close()
         self._apiserver.stop(timeout_s=_APISERVER_END_WITHIN_S)
+
+    def kill_apiserver(self) -> None:
+        """Ends kube-apiserver as a crash would."""
+        self.api.close()
+        self._apiserver.signal(signal.SIGKILL)
+        self._apiserver.wait(timeout_s=_APISERVER_END_WITHIN_S)
+
+    def new_api(self) -> Api:
+        """Another connection to the API server, as cluster-admin."""
+        return Api(self.port, certificate=self._certificate, token=self._token)
 
     def restart_apiserver(self) -> None:
         """Ends kube-apiserver and starts it again on the same port, with the same certificate and data."""
@@ -273,8 +284,9 @@ class ControlPlane:
         return path
 
     def kubeconfig_of_service_account(self, namespace: str, name: str) -> Path:
-        """A new kubeconfig with a fresh token of that ServiceAccount."""
-        return self.kubeconfig_for(token=self.kubectl("create", "token", name, "--namespace", namespace).strip())
+        """A new kubeconfig with a fresh token of that ServiceAccount, which is good for longer than any test."""
+        token = self.kubectl("create", "token", name, "--namespace", namespace, "--duration=24h")
+        return self.kubeconfig_for(token=token.strip())
 
     def kubeconfig_of_user(self, name: str) -> Path:
         """A new kubeconfig with the credentials of that one of ``users``."""
