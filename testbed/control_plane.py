@@ -284,8 +284,9 @@ class ControlPlane:
         return path
 
     def kubeconfig_of_service_account(self, namespace: str, name: str) -> Path:
-        """A new kubeconfig with a fresh token of that ServiceAccount."""
-        return self.kubeconfig_for(token=self.kubectl("create", "token", name, "--namespace", namespace).strip())
+        """A new kubeconfig with a fresh token of that ServiceAccount, which is good for longer than any test."""
+        token = self.kubectl("create", "token", name, "--namespace", namespace, "--duration=24h")
+        return self.kubeconfig_for(token=token.strip())
 
     def kubeconfig_of_user(self, name: str) -> Path:
         """A new kubeconfig with the credentials of that one of ``users``."""

@@ -9,6 +9,9 @@ The problems
     Denied: the account lacks a right (403). A restarted API server denies everything until it has read its roles
     (kubernetes/kubernetes#121635), so that a right is called missing only after a minute without one success.
     Failing: the server answers a kind of request with an error of its own (5xx, 429).
+
+How long a problem lasts counts from the first such answer in a row to the last one. What is not asked for any more, as
+by a leader that became a standby, is no problem any more after a while.
 """
 
 from __future__ import annotations
@@ -29,8 +32,10 @@ TOLD_AFTER_S = 5.0
 """Readiness tells of what has lasted so long: shorter gaps belong to every restart of an API server."""
 MISSING_AFTER_S = 60.0
 """After so long without one success a right is called missing, and credentials wrong."""
+PASSED_AFTER_S = 60.0
+"""What has not been asked for again for so long is told no more, unless credentials or a right are missing."""
 FORGOTTEN_AFTER_S = 300.0
-"""What has not been asked for again for so long is told no more."""
+"""What has not been asked for again for so long is forgotten."""
 _CORE_PATH = 2
 _GROUP_PATH = 3
 
@@ -89,12 +94,16 @@ class Observer(Protocol):
 
 @dataclass(slots=True)
 class _Trouble:
-    """Since when a problem lasts and when it was last met, in monotonic seconds; what was said; if it was logged."""
+    """When a problem was first and last met, in monotonic seconds; what was said; if it was logged."""
 
     since: float
     last: float
     said: str
     logged: bool = False
+
+    @property
+    def lasted_s(self) -> float:
+        return self.last - self.since
 
 
 _Subject = tuple[Problem, Right | None]
@@ -142,13 +151,13 @@ class Contact:
 
     def lasts_s(self, problem: Problem) -> float:
         """For how long the problem has lasted now, in seconds; 0 if it does not."""
-        now = self._monotonic()
-        return max((now - trouble.since for subject, trouble in self._lasting() if subject[0] is problem), default=0.0)
+        return max((trouble.lasted_s for subject, trouble in self._lasting() if subject[0] is problem), default=0.0)
 
     def _lasting(self) -> Iterator[tuple[_Subject, _Trouble]]:
         now = self._monotonic()
         for subject, trouble in self._troubles.items():
-            if now - trouble.since >= TOLD_AFTER_S and now - trouble.last < FORGOTTEN_AFTER_S:
+            told_s = FORGOTTEN_AFTER_S if _missing(subject[0], trouble) else PASSED_AFTER_S
+            if trouble.lasted_s >= TOLD_AFTER_S and now - trouble.last < told_s:
                 yield subject, trouble
 
     def _met(self, problem: Problem, about: Right | None, asked: Right, said: str) -> None:
@@ -160,7 +169,7 @@ class Contact:
             trouble = self._troubles[problem, about] = _Trouble(now, now, said)
         trouble.last, trouble.said = now, said
         patience_s = TOLD_AFTER_S if problem in (Problem.UNREACHABLE, Problem.FAILING) else MISSING_AFTER_S
-        if not trouble.logged and now - trouble.since >= patience_s:
+        if not trouble.logged and trouble.lasted_s >= patience_s:
             trouble.logged = True
             sentence = self._sentence((problem, about), trouble)
             _log.error("the API server does not do its part", extra={"error": sentence})
@@ -168,13 +177,12 @@ class Contact:
     def _over(self, problem: Problem, about: Right | None) -> None:
         trouble = self._troubles.pop((problem, about), None)
         if trouble is not None and trouble.logged:
-            lasted_s = f"{self._monotonic() - trouble.since:.0f}"
-            what = {"problem": problem.value, "lasted_s": lasted_s, **({"right": str(about)} if about else {})}
+            what = {"problem": problem.value, "lasted_s": f"{trouble.lasted_s:.0f}", **({"right": str(about)} if about else {})}
             _log.info("the API server does its part again", extra=what)
 
     def _sentence(self, subject: _Subject, trouble: _Trouble) -> str:
         problem, right = subject
-        lasts_s = self._monotonic() - trouble.since
+        lasts_s = trouble.lasted_s
         said = printable(trouble.said)
         match problem:
             case Problem.UNREACHABLE:
@@ -182,7 +190,7 @@ class Contact:
                     f"The API server {self._server} has not answered for {lasts_s:.0f} s ({said}): gangsched goes on "
                     "trying; see that the server runs and can be reached from here."
                 )
-            case Problem.CREDENTIALS if lasts_s >= MISSING_AFTER_S:
+            case Problem.CREDENTIALS if _missing(problem, trouble):
                 return (
                     f"gangsched has had no credentials that the API server {self._server} accepts for {lasts_s:.0f} s "
                     f"({said}): see that the token, certificate or plug-in of its account or kubeconfig is valid."
@@ -192,7 +200,7 @@ class Contact:
                     f"The API server {self._server} has not accepted our credentials for {lasts_s:.0f} s ({said}): "
                     "gangsched goes on trying."
                 )
-            case Problem.DENIED if lasts_s >= MISSING_AFTER_S and right is not None:
+            case Problem.DENIED if _missing(problem, trouble) and right is not None:
                 group = right.group or '"" (core)'
                 return (
                     f"gangsched may not {right} ({said}): give its account a role with the verb {right.verb} on "
@@ -208,3 +216,8 @@ class Contact:
                     f"The API server has failed to {right} for {lasts_s:.0f} s ({said}): gangsched goes on trying; see "
                     "the server's log."
                 )
+
+
+def _missing(problem: Problem, trouble: _Trouble) -> bool:
+    """Whether it has lasted for so long that it will not pass by itself: credentials or a right have to be given."""
+    return problem in (Problem.CREDENTIALS, Problem.DENIED) and trouble.lasted_s >= MISSING_AFTER_S

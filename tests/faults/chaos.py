@@ -18,6 +18,10 @@ from testbed.tether import run_marker
 from tests.faults.contenders import Contender, Supervisor
 from tests.faults.plan import Fault
 
+LEASE_S = 15.0
+"""How long a lease lasts by default; a leader has given up a third of that before."""
+_BEYOND_S = 5.0
+
 
 class Chaos:
     """Troubles by name, counted in `done`."""
@@ -36,7 +40,7 @@ class Chaos:
             (3, self.pause),
             (2, self.terminate),
             (3, self.cut_off),
-            (2, self.restart_apiserver),
+            (3, self.kill_apiserver),
             (3, self.pause_etcd),
             (4, self.refuse_bindings),
             (3, self.refuse_evictions),
@@ -61,19 +65,22 @@ class Chaos:
         """SIGSTOP of an operator, for less or more than its lease lasts, then SIGCONT."""
         victim = self._victim()
         victim.pause()
-        over.wait(self._random.uniform(0.5, 14.0))
+        over.wait(self._random.uniform(0.5, LEASE_S + _BEYOND_S))
         victim.resume()
 
     def cut_off(self, over: threading.Event) -> None:
         """No way from an operator to the API server for a while."""
         victim = self._victim()
         victim.block()
-        over.wait(self._random.uniform(0.5, 8.0))
+        over.wait(self._random.uniform(0.5, LEASE_S))
         victim.unblock()
 
-    def restart_apiserver(self, _: threading.Event) -> None:
-        """The API server ends and begins anew."""
-        self._control_plane.restart_apiserver()
+    def kill_apiserver(self, over: threading.Event) -> None:
+        """kill -9 of the API server; it is started again at once, soon, or when every lease has run out."""
+        away_s = self._random.choice(((0.0, 0.0), (0.0, LEASE_S), (LEASE_S, LEASE_S + _BEYOND_S)))
+        self._control_plane.kill_apiserver()
+        over.wait(self._random.uniform(*away_s))
+        self._control_plane.start_apiserver()
 
     def pause_etcd(self, over: threading.Event) -> None:
         """The API server's store does not answer for a while."""

@@ -1,22 +1,24 @@
-"""Capacity is never exceeded by one deciding process: checked from what that process was told and from what happened.
+"""Capacity is never exceeded by one term of leadership: checked from what its machine was told and from what happened.
 
 `overcommitted` reads a recording with an accounting of its own, far simpler than the product's. At each binding that
-the machine decides, everything that it had been told to be on the node by then, its own earlier decisions that are not
-answered with a refusal, and the newcomer must fit what it had been told of the node. A decision that was refused counts
+the machine decides, everything that it had been told to be on the node by then (by a watch, or as the outcome of a
+binding of an earlier term), its own earlier decisions that are not answered with a refusal, and the newcomer must fit
+what it had been told of the node. A decision that was refused counts
 no longer, though the machine may still hold the place: the check is on the safe side, never stricter than the rule.
 
 `overbound` reads what the API server's watch told, in its order. At each binding of a pod of ours, all that stood on
-the node then and of which the process must have known, because it had sent those bindings itself or they were older
-than the process and so in its first lists, must fit beside the newcomer. Bindings that two processes sent, and those
-that a list had to tell of, are passed over: whose they are or what was beside them is not known.
+the node then and of which the term's machine must have known, because it had decided those bindings itself or they were
+older than the process and so in its first lists, must fit beside the newcomer. Bindings that two terms decided, and
+those that a list had to tell of, are passed over: whose they are or what was beside them is not known.
 
-What neither checks is a pod of another scheduler, or of a leader just deposed, that landed while the process could not
-know of it: no client of the API can exclude that, and the kubelet then refuses the later one (`OutOf…`).
+What neither checks is a pod of another scheduler, or of an earlier term, of this process or another, that landed while
+the machine could not know of it: no client of the API can exclude that, and the kubelet then refuses the later one
+(`OutOf…`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gangsched.core.effects import BindPod
@@ -26,6 +28,7 @@ from gangsched.core.events import (
     NodeGone,
     NodeSeen,
     NodesReplaced,
+    PodBound,
     PodGone,
     PodSeen,
     PodsReplaced,
@@ -75,6 +78,8 @@ class _Known:
                 self._nodes.pop(name, None)
             case NodesReplaced(nodes):
                 self._nodes = {node.name: node for node in nodes}
+            case PodBound(uid, node):
+                self._sent[uid] = node
             case BindRefused(uid, node):
                 if self._sent.get(uid) == node:
                     del self._sent[uid]
@@ -105,27 +110,25 @@ class _Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Process:
-    """One life of an operator: when it was started, in epoch seconds, and the pods whose bindings it sent, by UID."""
+class Term:
+    """One machine: when its process was started, in epoch seconds, and the pods whose binding it decided, by UID."""
 
     name: str
     started: float
     sent: frozenset[str]
 
 
-def sent_by(recordings: Iterable[Recording]) -> frozenset[str]:
-    """The UIDs of all pods whose binding these machines decided."""
-    effects = (effect for recording in recordings for turn in recording.turns for effect in turn.effects or ())
+def sent_by(recording: Recording) -> frozenset[str]:
+    """The UIDs of all pods whose binding the machine decided."""
+    effects = (effect for turn in recording.turns for effect in turn.effects or ())
     return frozenset(effect.uid for effect in effects if isinstance(effect, BindPod))
 
 
-def overbound(
-    bindings: Sequence[Bound], allocatables: Mapping[str, Json], processes: Sequence[Process]
-) -> Iterator[str]:
-    """Each binding after which a node carried more than it has, by what its process must have known."""
+def overbound(bindings: Sequence[Bound], allocatables: Mapping[str, Json], terms: Sequence[Term]) -> Iterator[str]:
+    """Each binding after which a node carried more than it has, by what its term must have known."""
     by_uid = {bound.uid: bound for bound in bindings}
     for bound in bindings:
-        senders = [process for process in processes if bound.uid in process.sent]
+        senders = [term for term in terms if bound.uid in term.sent]
         if not bound.ours or bound.gap or len(senders) != 1:
             continue
         (sender,) = senders

@@ -25,9 +25,9 @@ class Report:
     troubles: Mapping[str, int] = field(default_factory=dict)
     restarts: Mapping[str, int] = field(default_factory=dict)
     rejected_by_kubelet: Mapping[str, int] = field(default_factory=dict)
-    kopf_closed_uncleanly: int = 0
     kills: int = 0
     leader_changes: int = 0
+    leases_lost: int = 0
     quiet_periods: int = 0
     slowest_rest_s: float = 0.0
     longest_partial_s: float = 0.0

@@ -12,7 +12,6 @@ needed to find out why.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import http.client
 import json
 import secrets
@@ -31,17 +30,18 @@ from testbed import crds
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from testbed.nodes import wait_until_ready
+from testbed.rights import chart_account
 from tests.faults.audit import Lists, audit
 from tests.faults.chaos import Chaos
-from tests.faults.contenders import Contender, Supervisor, until
-from tests.faults.decisions import Process, overbound, overcommitted, sent_by
+from tests.faults.contenders import ACCOUNT, Contender, Supervisor, until
+from tests.faults.decisions import Term, overbound, overcommitted, sent_by
 from tests.faults.history import CountedClock, History
 from tests.faults.kubelet import Kubelets
 from tests.faults.proxy import ProxyProcess
-from tests.faults.recording import NoRecording, Recording, read, replay
+from tests.faults.recording import NoRecording, read, replay
 from tests.faults.report import Report
 from tests.faults.requests import examine, read_log
-from tests.faults.watching import Probe, Watch, client_of, kinds
+from tests.faults.watching import Probe, Watch, kinds
 from tests.faults.world import World
 
 NODES = 8
@@ -51,12 +51,13 @@ SLACK_S = 5.0
 HELD_FOR_NOBODY_S = 15.0
 """Places go at once with the last member; this is for a new leader's lists and for a status that fails to be written:
 after the fourth failure it waits for up to 4 s, after the fifth for up to 8 s."""
-RENEW_S = 5.0
+RENEW_S = 10.0
+"""The renew deadline by default: a leader that has not renewed its lease for so long is none any more."""
 CONFIG = {
     "repairDeadline": f"{REPAIR_DEADLINE_S:g}s",
     "defaultMaxScheduleTime": "5s",
     "backoff": {"initial": "1s", "max": "3s"},
-    "leaderElection": {"leaseDuration": "10s", "renewDeadline": f"{RENEW_S:g}s", "retryPeriod": "1s"},
+    "leaderElection": {"resourceNamespace": ACCOUNT[0]},
 }
 _STORM_S = (20.0, 40.0)
 _ACT_EVERY_S = (0.0, 0.2)
@@ -65,7 +66,7 @@ _REST_WITHIN_S = 120.0
 _LOOK_EVERY_S = 1.0
 _START_WITHIN_S = 60.0
 _SYNC_WITHIN_S = 30.0
-_END_WITHIN_S = 45.0
+_END_WITHIN_S = 15.0
 _OTHER_FAILURES = (ApiError, OSError, http.client.HTTPException)
 """What a request of the soak's own may meet while the API server restarts."""
 
@@ -100,10 +101,10 @@ class Soak:
 
     def _set_up(self, stack: ExitStack) -> None:
         control_plane, seed = self._control_plane, self.report.seed
-        self._kubelets = Kubelets(client_of(control_plane))
+        self._kubelets = Kubelets(control_plane.new_api())
         self._history = History(self._clock, on_bound=self._kubelets.take)
         self._watches = [Watch(control_plane, kind) for kind in kinds(self._history)]
-        self._world = World(client_of(control_plane), self._history, seed=seed, nodes=NODES)
+        self._world = World(control_plane.new_api(), self._history, seed=seed, nodes=NODES)
         self._world.prepare()
         for number in range(NODES):
             wait_until_ready(control_plane.api, f"n{number}")
@@ -114,6 +115,7 @@ class Soak:
             watch.synced.wait(_SYNC_WITHIN_S)
         self._kubelets.serve(self._history)
         stack.callback(self._kubelets.stop)
+        stack.enter_context(chart_account(control_plane, ACCOUNT[0]))
         config = control_plane.folder / "config.yaml"
         config.write_text(json.dumps(CONFIG))
         self._proxies = [stack.enter_context(ProxyProcess(control_plane, seed=seed + number)) for number in (1, 2)]
@@ -122,7 +124,8 @@ class Soak:
             proxy.calm()
             self._contenders.append(Contender(control_plane, f"operator-{name}", proxy=proxy, config=config))
             self._contenders[-1].start()
-        self._supervisor = Supervisor(self._contenders, Probe(control_plane), self._clock, renew_s=RENEW_S)
+        probe = Probe(control_plane, control_plane.kubeconfig_of_service_account(*ACCOUNT))
+        self._supervisor = Supervisor(self._contenders, probe, self._clock, renew_s=RENEW_S)
         self._supervisor.start()
         stack.callback(self._supervisor.stop)
         until(lambda: self._supervisor.leading, within_s=_START_WITHIN_S, what="the first leader's election")
@@ -175,6 +178,7 @@ class Soak:
     def _look(self) -> list[str]:
         """What is not at rest or wrong at this moment."""
         waits = [f"{contender.life.name} does not run" for contender in self._contenders if not contender.able()]
+        waits += [f"{each.life.name} is not ready: {why}" for each in self._contenders if (why := each.problem())]
         waits += [] if self._supervisor.leading is not None else ["nobody leads"]
         waits += [] if self._kubelets.idle else ["the kubelets have work"]
         try:
@@ -228,7 +232,7 @@ class Soak:
         lives = [life for contender in self._contenders for life in contender.lives]
         for life in lives:
             report.violations += life.defects()
-            report.kopf_closed_uncleanly += life.unclean_ends
+            report.leases_lost += life.leases_lost
         report.violations += self._check_decisions()
         requests = examine(read_log(self._control_plane.folder), spares=self._world.spares)
         report.violations += requests.wrong
@@ -252,21 +256,21 @@ class Soak:
         report.leader_changes = max(0, len(self._supervisor.leaders) - 1)
 
     def _check_decisions(self) -> list[str]:
-        wrong, processes = [], []
-        for contender in self._contenders:
-            for life in contender.lives:
-                recordings: list[Recording] = []
-                for path in sorted(life.recording.parent.iterdir()):
-                    with contextlib.suppress(NoRecording):
-                        recordings.append(read(path))
-                for recording in recordings:
-                    self.report.replayed_turns += len(recording.turns)
-                    difference = replay(recording)
-                    wrong += [f"{life.name} does not replay with equal effects: {difference}"] if difference else []
-                    wrong += [f"{life.name}: {what}" for what in overcommitted(recording)]
-                processes.append(Process(name=life.name, started=life.started, sent=sent_by(recordings)))
+        wrong, terms = [], []
+        for life in [life for contender in self._contenders for life in contender.lives]:
+            for path in sorted(life.recording.parent.iterdir()):
+                try:
+                    recording = read(path)
+                except NoRecording:
+                    continue
+                name = f"{life.name}/{path.name}"
+                self.report.replayed_turns += len(recording.turns)
+                difference = replay(recording)
+                wrong += [f"{name} does not replay with equal effects: {difference}"] if difference else []
+                wrong += [f"{name}: {what}" for what in overcommitted(recording)]
+                terms.append(Term(name=name, started=life.started, sent=sent_by(recording)))
         with self._history.lock:
-            wrong += overbound(self._history.bindings, self._history.allocatables, processes)
+            wrong += overbound(self._history.bindings, self._history.allocatables, terms)
         return wrong
 
     def _keep(self) -> Path:

@@ -11,6 +11,7 @@ from gangsched.core.events import (
     NodeGone,
     NodeSeen,
     NodesReplaced,
+    PodBound,
     PodGone,
     PodSeen,
     PodsReplaced,
@@ -18,7 +19,7 @@ from gangsched.core.events import (
 )
 from gangsched.core.policy import Policy
 from tests.builders import node, pod
-from tests.faults.decisions import Process, overbound, overcommitted, sent_by
+from tests.faults.decisions import Term, overbound, overcommitted, sent_by
 from tests.faults.history import Bound
 from tests.faults.manifests import a_node
 from tests.faults.objects import Key
@@ -78,6 +79,9 @@ EXCEEDING = {
         ([], to("n1", "c")),
     ],
     "beside a listed one": [([SMALL, PodsReplaced((pod("a", cpu="2", node="n1"), pod("c")))], to("n1", "c"))],
+    "beside an earlier term's, not seen yet": [
+        ([SMALL, *seen("a", cpu="2"), *seen("c"), PodBound("uid-default/a", "n1")], to("n1", "c"))
+    ],
     "on a node that went": [([SMALL, *seen("a")], []), ([NodeGone("n1")], to("n1", "a"))],
     "on a node that was not listed": [([SMALL, *seen("a")], []), ([NodesReplaced(())], to("n1", "a"))],
     "too many pods": [([SMALL, *seen("a", "b", "c", cpu="100m")], to("n1", "a", "b", "c"))],
@@ -109,48 +113,50 @@ def bound(name: str, *beside: str, cpu: int = 1000, at: float = 100.0, ours: boo
     )
 
 
-def process(*sent: str, name: str = "a-1", started: float = 50.0) -> Process:
-    return Process(name=name, started=started, sent=frozenset(sent))
+def term(*sent: str, name: str = "a-1", started: float = 50.0) -> Term:
+    return Term(name=name, started=started, sent=frozenset(sent))
 
 
 NODES = {"n1": a_node("n1", cpu="2")}
 
 
 @pytest.mark.parametrize(
-    ("bindings", "processes"),
+    ("bindings", "terms"),
     [
         # Its own three.
-        ([bound("x"), bound("y", "x"), bound("z", "x", "y")], [process("x", "y", "z")]),
+        ([bound("x"), bound("y", "x"), bound("z", "x", "y")], [term("x", "y", "z")]),
         # Somebody else's, older than the process.
-        ([bound("x", cpu=2000, at=40.0, ours=False), bound("z", "x")], [process("z")]),
-        ([bound("x", cpu=2000, at=40.0), bound("z", "x")], [process("z"), process("x", name="b-1", started=1.0)]),
+        ([bound("x", cpu=2000, at=40.0, ours=False), bound("z", "x")], [term("z")]),
+        ([bound("x", cpu=2000, at=40.0), bound("z", "x")], [term("z"), term("x", name="b-1", started=1.0)]),
     ],
 )
-def test_a_node_filled_beyond_what_its_process_must_have_known_is_found(bindings, processes) -> None:
-    (wrong,) = overbound(bindings, NODES, processes)
+def test_a_node_filled_beyond_what_its_term_must_have_known_is_found(bindings, terms) -> None:
+    (wrong,) = overbound(bindings, NODES, terms)
 
     assert wrong.startswith("a-1 bound default/z to node n1, which then had cpu ")
 
 
 @pytest.mark.parametrize(
-    ("bindings", "processes"),
+    ("bindings", "terms"),
     [
-        ([bound("x"), bound("y", "x")], [process("x", "y")]),
+        ([bound("x"), bound("y", "x")], [term("x", "y")]),
         # Landed while the process could not know.
-        ([bound("x", cpu=2000, at=60.0, ours=False), bound("z", "x")], [process("z")]),
+        ([bound("x", cpu=2000, at=60.0, ours=False), bound("z", "x")], [term("z")]),
         # Whose it is is not known.
-        ([bound("x", cpu=2000, at=40.0), bound("z", "x")], [process("z"), process("z", name="b-1")]),
+        ([bound("x", cpu=2000, at=40.0), bound("z", "x")], [term("z"), term("z", name="b-1")]),
+        # An earlier term of the same process sent the other one.
+        ([bound("x", cpu=2000, at=60.0), bound("z", "x")], [term("z", name="a-2"), term("x")]),
         # What was beside it is not known.
-        ([bound("x", cpu=2000, at=40.0), bound("z", "x", gap=True)], [process("z")]),
+        ([bound("x", cpu=2000, at=40.0), bound("z", "x", gap=True)], [term("z")]),
         # A stranger's own.
-        ([bound("x", cpu=2000, at=40.0), bound("z", "x", ours=False)], [process("x")]),
+        ([bound("x", cpu=2000, at=40.0), bound("z", "x", ours=False)], [term("x")]),
     ],
 )
-def test_what_it_could_not_know_is_not_held_against_it(bindings, processes) -> None:
-    assert list(overbound(bindings, NODES, processes)) == []
+def test_what_it_could_not_know_is_not_held_against_it(bindings, terms) -> None:
+    assert list(overbound(bindings, NODES, terms)) == []
 
 
-def test_who_sent_what_is_read_from_the_recordings() -> None:
+def test_who_sent_what_is_read_from_the_recording() -> None:
     recorded = recording(([SMALL, *seen("a", "b")], to("n1", "a")), ([], to("n1", "b")))
 
-    assert sent_by([recorded]) == {"uid-default/a", "uid-default/b"}
+    assert sent_by(recorded) == {"uid-default/a", "uid-default/b"}

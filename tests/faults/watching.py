@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.api import Api
 from testbed.control_plane import ControlPlane
 from tests.faults.history import History
 from tests.faults.objects import Json
@@ -41,14 +40,8 @@ class _Expired(Exception):  # noqa: N818 - the API server's own word
     """The version is no longer to be had."""
 
 
-def client_of(control_plane: ControlPlane) -> Api:
-    """Another client of the API server as cluster-admin, with a connection of its own."""
-    certificate, token = _credentials(control_plane)
-    return Api(control_plane.port, certificate=certificate, token=token)
-
-
-def _credentials(control_plane: ControlPlane) -> tuple[Path, str]:
-    content = json.loads(control_plane.kubeconfig.read_text())
+def _credentials(kubeconfig: Path) -> tuple[Path, str]:
+    content = json.loads(kubeconfig.read_text())
     return Path(content["clusters"][0]["cluster"]["certificate-authority"]), content["users"][0]["user"]["token"]
 
 
@@ -71,7 +64,7 @@ class Watch(threading.Thread):
 
     def __init__(self, control_plane: ControlPlane, kind: Kind) -> None:
         super().__init__(name=f"watch {kind.path}", daemon=True)
-        certificate, token = _credentials(control_plane)
+        certificate, token = _credentials(control_plane.kubeconfig)
         self.failed: Exception | None = None
         self.synced = threading.Event()
         self._port = control_plane.port
@@ -150,10 +143,10 @@ class Watch(threading.Thread):
 
 
 class Probe:
-    """A client that gives up soon, to see whether the API server answers."""
+    """A client with the credentials of that kubeconfig which gives up soon, to see whether the API server answers."""
 
-    def __init__(self, control_plane: ControlPlane, *, timeout_s: float = 1.0) -> None:
-        certificate, token = _credentials(control_plane)
+    def __init__(self, control_plane: ControlPlane, kubeconfig: Path, *, timeout_s: float = 1.0) -> None:
+        certificate, token = _credentials(kubeconfig)
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         context = ssl.create_default_context(cafile=certificate)
         self._connection = http.client.HTTPSConnection(
