@@ -10,7 +10,7 @@ such a node (`placement.place`). Nothing of this is written anywhere; after a re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -217,13 +217,13 @@ class Avoidance:
                 del outer[inner]
 
 
-def going_first(gang: Gang, avoided: Iterable[str], assignments: Sequence[tuple[Pod, str]]) -> set[str]:
+def going_first(gang: Gang, avoided: frozenset[str], assignments: Sequence[tuple[Pod, str]]) -> set[str]:
     """The members, by UID, whose bindings are sent before those of the others: what they may fail by fails early.
 
-    Those that were refused wherever they were tried, and one on each node that is avoided.
+    Those that were refused wherever they were tried, or else one on each node that is avoided.
     """
-    first = {node: pod.uid for pod, node in reversed(assignments) if node in set(avoided) and pod.name}
-    return {*first.values(), *(pod.uid for pod, _ in assignments if pod.uid in gang.doubted)}
+    doubted = {pod.uid for pod, _ in assignments if pod.uid in gang.doubted}
+    return doubted or set({node: pod.uid for pod, node in assignments if node in avoided and pod.name}.values())
 
 
 def _drop_oldest(known: dict[str, _Note] | dict[GroupKey, dict[str, _Note]], most: int) -> None:

@@ -51,7 +51,7 @@ def begin(
     if held or gang.vacant():
         return []
     ahead = _ahead(gang)
-    return list(map(_send, begun if ahead is None else [ahead]))
+    return [_send(binding) for binding in begun if ahead is None or binding is ahead]
 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:
@@ -128,10 +128,11 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     binding.complaint = event.message
     if event.why not in FOR_GOOD:
         return False
-    stands = any(other.state is not BindState.HELD for other in gang.bindings.values())
-    if not stands and not any(pod.node for pod in gang.live()):
+    states = {other.state for other in gang.bindings.values()}
+    bound = BindState.BOUND in states or any(pod.node for pod in gang.live())
+    if not bound and BindState.SENT not in states:
         return True
-    if tries.nodes > 1 or tries.here > TRIES_ON_A_NODE:
+    if bound and (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE):
         gang.doubted.add(event.uid)
     if tries.here == TRIES_ON_A_NODE:
         gang.complaint = event.message

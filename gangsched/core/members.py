@@ -78,8 +78,8 @@ class Members:
         if before == key and self._cluster.pods.get(pod.uid) == pod:
             return
         old = self._cluster.set_pod(pod)
-        if old is not None and old.phase is not pod.phase:
-            self._note_kubelet(pod, key)
+        if old is not None and old.phase is not pod.phase and self._ours(pod):
+            self._note_kubelet(pod)
         if not self._ours(pod):
             self._cluster.nominate(pod)
         on_its_way = self._leave(pod.uid, before) if before is not None and before != key else None
@@ -101,10 +101,12 @@ class Members:
             self._note_bound(pod, gang)
         self.dirty[key] = None
 
-    def _note_kubelet(self, pod: Pod, key: GroupKey | None) -> None:
+    def _note_kubelet(self, pod: Pod) -> None:
         """See whether the kubelet has just refused one of our pods, or started one."""
-        if pod.rejected and key is not None and self._ours(pod):
-            said = "it failed when it was admitted to the node"
+        if pod.rejected:
+            name = pod.declaration.group if pod.declaration is not None else ""
+            key = GroupKey(pod.namespace, name) if name else GroupKey(pod.namespace, pod.name, pod.uid)
+            said = f"pod {pod.namespace}/{pod.name} failed when it was to be started"
             self._avoidance.refused(key, pod.uid, pod.node, said, by_kubelet=True)
         elif pod.phase is PodPhase.RUNNING:
             self._avoidance.ran(pod.node)
