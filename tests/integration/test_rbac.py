@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import yaml
 
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import DEMANDS, DIALECTS, served
+from tests.integration.rights import charts_rights
 
-CHART = Path(__file__).resolve().parent.parent.parent / "charts" / "gangsched"
 NAMESPACE = "gangsched-rights"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:gangsched"
 CONFIG = f"""
@@ -42,15 +40,8 @@ def _other_systems(with_crd) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def rights(with_crd) -> Iterator[list[dict]]:
     """The chart's roles, given to the operator's account."""
-    shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
-    text = with_crd.helm(
-        *("template", "gangsched", CHART, "--namespace", NAMESPACE, "--set", "image.repository=none", *shown)
-    )
-    with_crd.api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    with_crd.kubectl("apply", "-f", "-", stdin=text)
-    yield [each for each in yaml.safe_load_all(text) if each]
-    with_crd.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text)
-    with_crd.api.delete(f"/api/v1/namespaces/{NAMESPACE}")
+    with charts_rights(with_crd, NAMESPACE) as objects:
+        yield objects
 
 
 def operators_rules(objects: list[dict]) -> list[dict]:
