@@ -33,7 +33,8 @@ MOST_BLAMED = 5
 MOST_GANGS = 10_000
 MOST_NODES_OF_A_GANG = 100
 MOST_PODS = 10_000
-"""So many gangs, nodes of each, and refused pods are remembered; the oldest go first."""
+MOST_PODS_ON_A_NODE = 1_000
+"""So many gangs, nodes of each, and refused pods in all and of a node are remembered; the oldest go first."""
 EVENTS_A_MINUTE = 10
 """So many Events on nodes are written: where more nodes refuse, it is no single node's fault."""
 _MINUTE_S = 60.0
@@ -99,7 +100,7 @@ class Avoidance:
 
     def by_gang(self, key: GroupKey) -> frozenset[str]:
         """The nodes that have refused a member of the gang, and that it leaves alone now."""
-        return self._active(self._by_gang.get(key, {}))
+        return self._active(self._by_gang[key]) if key in self._by_gang else frozenset()
 
     def next_end(self) -> float:
         """When the next node is left alone by all no longer, in epoch seconds; infinity if none is."""
@@ -122,9 +123,12 @@ class Avoidance:
             self._kubelets.add(node)
         while len(self._cases) > MOST_PODS:
             self._drop_pod(next(iter(self._cases)))
-        several = [each for uid, each in self._on.get(node, {}).items() if self._may_count(uid, each)]
-        if len({each.namespace for each in several}) > 1:
-            self._count(node, several)
+        while len(self._on[node]) > MOST_PODS_ON_A_NODE:
+            self._drop_case(next(iter(self._on[node])), node)
+        if self._may_count(uid, case) and node not in self.by_all():
+            several = [each for uid, each in self._on[node].items() if self._may_count(uid, each)]
+            if len({each.namespace for each in several}) > 1:
+                self._count(node, several)
         return tries
 
     def accepted(self, uid: str, node: str) -> None:

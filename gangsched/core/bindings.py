@@ -91,7 +91,6 @@ def unsecured(gang: Gang) -> bool:
 
 def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
     """The server has confirmed a binding. One that was to be withdrawn takes room that others were left to rely on."""
-    gang.doubted.discard(uid)
     gang.replanned = 0
     binding = gang.bindings.get(uid)
     if binding is not None and binding.node == node:

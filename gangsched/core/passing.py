@@ -97,7 +97,7 @@ class _Pass:
             return
         self._snapshot.heed_nominated(self._assessments[gang.key].terms.priority)
         refused = self._avoidance.by_gang(gang.key)
-        ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
+        ask = replace(ask, avoided=self._avoided(refused), refused=refused)
         mark = self._snapshot.mark()
         found = self._place(ask)
         if gang.replanned and isinstance(found, Placement) and found.touches(refused):
@@ -138,7 +138,7 @@ class _Pass:
                 wishes=wishes(terms.spec),
                 topology=terms.spec.topology,
                 own=own,
-                avoided=self._avoided_by_all | refused,
+                avoided=self._avoided(refused),
                 refused=refused,
             )
             found = self._place(ask)
@@ -180,6 +180,9 @@ class _Pass:
         if alike and isinstance(found, Refusal):
             self._refused[key] = (self._snapshot.mark(), found)
         return found
+
+    def _avoided(self, refused: frozenset[str]) -> frozenset[str]:
+        return self._avoided_by_all | refused if refused else self._avoided_by_all
 
     def _count(self, refusal: Refusal) -> None:
         self._decided.refusals[Reason.NEVER_FITS if refusal.never else Reason.UNSCHEDULABLE] += 1

@@ -10,7 +10,6 @@ from gangsched.kube.errors import ApiError, KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
 from gangsched.kube.session import ApiSession
 
-
 _MISSING_RIGHT = 'cannot create resource "pods/binding"'
 """What the API server's authorizer says where no role gives us the right; admission, which looks at nodes, does not."""
 

@@ -18,9 +18,8 @@ CHART = Path(__file__).resolve().parent.parent.parent / "charts" / "gangsched"
 def charts_rights(control_plane: ControlPlane, namespace: str) -> Iterator[list[dict[str, Any]]]:
     """A namespace with the ServiceAccount `gangsched` and the chart's roles given to it; yields these objects."""
     shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
-    text = control_plane.helm(
-        *("template", "gangsched", CHART, "--namespace", namespace, "--set", "image.repository=none", *shown)
-    )
+    given = ("--namespace", namespace, "--set", "image.repository=none", *shown)
+    text = control_plane.helm("template", "gangsched", CHART, *given)
     control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
     control_plane.kubectl("apply", "-f", "-", stdin=text)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,7 @@ def account(with_crd: ControlPlane) -> Iterator[Path]:
 
 
 def test_beside_five_nodes_that_refuse_every_binding_forty_gangs_are_whole_and_the_nodes_are_told_of(
-    account: Path, cluster: Cluster, refuse_bindings: BindingPolicy
+    account: Path, cluster: Cluster, refuse_bindings: BindingPolicy, show: Callable[[str], None]
 ) -> None:
     for number in range(50):
         cluster.add_node(f"n{number:02}", cpu="25", wait=False)
@@ -59,7 +59,7 @@ def test_beside_five_nodes_that_refuse_every_binding_forty_gangs_are_whole_and_t
         refused = operator.metric("gangsched_bindings_total", result="Forbidden")
         counted = operator.metric("gangsched_node_refusals_total")
         cluster.until(lambda: told(cluster, bad), what="a node is told of")
-        print(
+        show(
             f"40 gangs of 20 whole {whole_s:.1f} s after the operator's start; {refused:.0f} refusals, {counted:.0f} "
             f"counted; longest partly bound {longest_partial_s:.1f} s"
         )
@@ -91,13 +91,13 @@ def test_gangs_with_one_pod_that_is_refused_everywhere_say_so_and_leave_the_room
         for group in groups:
             cluster.add_group(group, min_member=10)
             stateful_set(cluster, group, 10)
-        for group in groups:
-            cluster.until(
-                lambda group=group: f"refuses to bind {group}-7 wherever that was tried"
-                in cluster.condition(group)["message"],
-                within_s=60,
-                what=f"{group} says which pod is refused",
-            )
+        cluster.until(
+            lambda: all(
+                f"refuses to bind {group}-7 wherever" in cluster.condition(group)["message"] for group in groups
+            ),
+            within_s=60,
+            what="each group says which pod is refused",
+        )
         evicted = operator.metric("gangsched_evictions_total", result="Evicted")
         cluster.add_group("rest", min_member=40)
         cluster.add_pods("rest", 40)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import BindRefused, Refused
+from gangsched.core.effects import BindPod, PatchStatus
+from gangsched.core.events import BindRefused, Refused, Synced
 from gangsched.core.model import Owner, PodPhase
 from tests.builders import group, node, pod, pods
 from tests.harness import START, Harness
@@ -33,6 +33,14 @@ def harness_with(*nodes: str, when: Refusing, why: Refused = Refused.FORBIDDEN, 
 
 def at(node_name: str) -> Refusing:
     return lambda effect: effect.node == node_name
+
+
+def everything(_: BindPod) -> bool:
+    return True
+
+
+def nothing(_: BindPod) -> bool:
+    return False
 
 
 def binds(harness: Harness) -> list[BindPod]:
@@ -96,14 +104,12 @@ def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_an
     """An admission policy refuses one named pod of each gang of 20; the set makes evicted pods again, by name."""
     harness = forty(8)
     harness.refuse_bind = refusing(lambda effect: effect.name.endswith("-13"))
-    made = Counter()
     end = harness.now + 420
     while harness.now < end:
-        harness.wait(0.5)
+        harness.wait(1)
         gone = [found for found in harness.pods.values() if found.terminating]
         harness.end_terminating()
         for old in gone:
-            made[old.name] += 1
             again = replace(old, uid=f"{old.uid}+", node="", terminating=False, created=harness.now, bound_at=0.0)
             harness.add(again)
         if harness.now > START + 30:
@@ -139,7 +145,7 @@ def test_a_gang_that_is_wholly_refused_is_planned_anew_at_once_elsewhere():
 
 
 def test_where_everything_refuses_a_gang_backs_off_after_so_many_nodes_and_goes_on_with_others():
-    harness = harness_with(*(f"n{number:02}" for number in range(25)), when=lambda effect: True)
+    harness = harness_with(*(f"n{number:02}" for number in range(25)), when=everything)
     harness.add(group("a", min_member=2), *pods("a", 2))
     harness.settle()
     tried = [effect.node for effect in binds(harness)]
@@ -182,7 +188,7 @@ def test_of_avoided_nodes_one_that_has_not_refused_the_gang_is_tried_before_one_
     harness = harness_with("n1", "n2", when=at("n1"))
     plain(harness, "x/p")
     assert avoided(harness) == 1
-    harness.refuse_bind = refusing(lambda effect: True)
+    harness.refuse_bind = refusing(everything)
     before = len(binds(harness))
     harness.add(group("a", min_member=2), *pods("a", 2))
     harness.settle()
@@ -190,7 +196,7 @@ def test_of_avoided_nodes_one_that_has_not_refused_the_gang_is_tried_before_one_
 
 
 def test_members_that_the_gang_can_do_without_are_left_out_once_they_are_refused_wherever_tried():
-    harness = harness_with("n1", "n2", when=lambda effect: effect.name == "a-0")
+    harness = harness_with("n1", when=lambda effect: effect.name == "a-0", cpu=3)
     harness.add(group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.wait(21)
     harness.end_terminating()
@@ -198,6 +204,78 @@ def test_members_that_the_gang_can_do_without_are_left_out_once_they_are_refused
     harness.wait(11)
     assert harness.gang("default/a").phase == "Scheduled"
     assert harness.bound() == ["default/a-3", "default/a-4", "default/a-5"]
+
+
+def test_of_two_members_that_are_refused_everywhere_one_binding_is_sent_in_each_later_attempt_and_no_place_written():
+    harness = harness_with("n1", "n2", when=lambda effect: effect.name in {"a-0", "a-1"})
+    harness.add(group("a", min_member=4), *pods("a", 4, owner=SET))
+    harness.wait(21)
+    harness.end_terminating()
+    harness.add(*(pod(f"a-{number}", uid=f"again-{number}", owner=SET) for number in (2, 3)))
+    harness.settle()
+    before = len(harness.effects)
+    harness.wait(9)
+    assert harness.gang("default/a").run.timeouts == 2
+    later = harness.effects[before:]
+    assert sum(isinstance(effect, BindPod) for effect in later) == 1
+    assert not any(isinstance(effect, PatchStatus) and effect.status.reservation for effect in later)
+    assert "a-0 and 1 more" in harness.condition("default/a").message
+
+
+def test_a_member_that_is_refused_everywhere_does_not_keep_another_from_being_tried_again():
+    harness = harness_with("n1", "n2", when=nothing)
+    left = {"a-1": 4}
+
+    def refuse(effect: BindPod) -> BindRefused | None:
+        left[effect.name] = left.get(effect.name, 0) - 1
+        why = Refused.FORBIDDEN if effect.name == "a-0" else Refused.UNAVAILABLE
+        refused = effect.name == "a-0" or left[effect.name] >= 0
+        return BindRefused(effect.uid, effect.node, why, "no") if refused else None
+
+    harness.refuse_bind = refuse
+    harness.add(group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.wait(10)
+    assert harness.bound() == ["default/a-1", "default/a-2"]
+
+
+def test_once_a_part_is_bound_the_rest_goes_back_to_nodes_that_have_refused_it_and_does_not_back_off():
+    """All are refused on n1, then one is bound on n2 and one refused on n3; three seconds later nobody refuses."""
+    harness = harness_with("n1", when=nothing, cpu=2)
+    harness.add(node("n2", cpu=1), node("n3", cpu=1))
+    busy = [pod(f"busy-{name}", group="", node=name, scheduler="somebody-else") for name in ("n2", "n3")]
+    harness.add(*busy)
+
+    def refuse(effect: BindPod) -> BindRefused | None:
+        if busy and effect.name == "a-1":
+            harness.delete(*(f"default/{busy.pop().name}" for _ in (1, 2)))
+        refused = effect.node != "n2"
+        return BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if refused else None
+
+    harness.refuse_bind = refuse
+    harness.add(group("a", min_member=2), *pods("a", 2, owner=SET))
+    harness.wait(3)
+    assert len(harness.bound("default/a-")) == 1
+    harness.refuse_bind = lambda _: None
+    harness.wait(5)
+    assert len(harness.bound("default/a-")) == 2
+
+
+def test_a_gang_that_finds_no_room_when_it_is_planned_anew_is_tried_again_where_it_was_refused_once_there_is_room():
+    harness = harness_with("n1", when=nothing, cpu=2)
+
+    def refuse(effect: BindPod) -> BindRefused:
+        if effect.name == "a-1":
+            harness.add(pod("busy", group="", node="n1", scheduler="somebody-else", cpu=2))
+        return BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
+
+    harness.refuse_bind = refuse
+    harness.add(group("a", min_member=2), *pods("a", 2))
+    harness.wait(2)
+    assert harness.condition("default/a").reason == "Unschedulable"
+    harness.refuse_bind = lambda _: None
+    harness.delete("default/busy")
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 2
 
 
 # What all learn of it
@@ -208,10 +286,12 @@ def test_a_refusal_counts_once_the_same_pod_is_accepted_elsewhere_for_a_time_tha
     assert plain(harness, "x/p0") == "n1"
     assert told(harness) == [("Node", "", "n1")]
     assert "60s" in harness.events("BindingsRefused")[0].note
+    assert avoided(harness) == 1
     harness.wait(59)
     assert plain(harness, "y/p1") == "n2"
     harness.delete("y/p1", "x/p0")
     harness.wait(1)
+    assert avoided(harness) == 0
     assert plain(harness, "y/p2") == "n1"
     assert "120s" in harness.events("BindingsRefused")[1].note
     harness.delete("y/p2")
@@ -234,15 +314,16 @@ def test_pods_of_two_namespaces_that_can_go_nowhere_else_tell_others_of_the_node
         assert avoided(harness) == 0
         harness.add(pod(f"{namespace}/p{len(harness.pods)}", group=""))
         harness.wait(12)
-    harness.add(node("n2", cpu=5))
+    harness.add(node("n2", cpu=9))
     assert plain(harness, "z/p") == "n2"
+    assert avoided(harness) == 1
 
 
 @pytest.mark.parametrize(
     ("when", "why", "pinned"),
     [
-        (lambda effect: True, Refused.DENIED, True),
-        (lambda effect: True, Refused.FORBIDDEN, False),
+        (everything, Refused.DENIED, True),
+        (everything, Refused.FORBIDDEN, False),
         (lambda effect: effect.name == "a-1", Refused.FORBIDDEN, False),
         (lambda effect: effect.namespace == "x", Refused.FORBIDDEN, True),
     ],
@@ -263,7 +344,7 @@ def test_a_tenants_own_refusals_turn_nobody_else_away(when, why, pinned):
 
 
 def test_a_gang_whose_namespace_is_being_deleted_is_not_tried_on_other_nodes():
-    harness = harness_with("n1", "n2", when=lambda effect: True, why=Refused.DENIED)
+    harness = harness_with("n1", "n2", when=everything, why=Refused.DENIED)
     harness.add(group("a", min_member=2), *pods("a", 2))
     harness.settle()
     assert len(binds(harness)) == 2
@@ -280,23 +361,36 @@ def test_after_a_restart_nothing_is_remembered_and_all_is_learned_anew():
     assert avoided(harness) == 1
 
 
-def test_events_on_nodes_are_few_though_all_nodes_refuse():
-    harness = harness_with(*(f"n{number:02}" for number in range(40)), "open", when=lambda effect: effect.node != "open")
-    for number in range(40):
-        harness.add(pod(f"x/p{number}", group="", node_selector={}))
+def rejected_in_two_namespaces(harness: Harness, scheduler: str = "gangsched") -> None:
+    for namespace in ("x", "y"):
+        harness.add(pod(f"{namespace}/p", group="", node="n1", scheduler=scheduler))
         harness.settle()
-    assert len(told(harness)) <= 10
+        harness.add(replace(harness.pod(f"{namespace}/p"), phase=PodPhase.FAILED, rejected=True))
+        harness.settle()
 
 
 def test_a_kubelet_that_refuses_pods_of_two_namespaces_is_avoided_by_all_until_it_starts_one():
-    harness = harness_with("n1", "n2", when=lambda effect: False)
-    for namespace in ("x", "y"):
-        assert plain(harness, f"{namespace}/p") == "n1"
-        harness.add(replace(harness.pod(f"{namespace}/p"), phase=PodPhase.FAILED, rejected=True))
-        harness.settle()
+    harness = harness_with("n1", "n2", when=nothing)
+    rejected_in_two_namespaces(harness)
     assert plain(harness, "z/p") == "n2"
     harness.add(pod("z/q", group="", node="n1"))
     harness.settle()
     harness.change("z/q", phase=PodPhase.RUNNING)
     harness.settle()
     assert avoided(harness) == 0
+
+
+def test_what_a_kubelet_does_with_another_schedulers_pods_is_no_reason():
+    harness = harness_with("n1", "n2", when=nothing)
+    rejected_in_two_namespaces(harness, scheduler="somebody-else")
+    assert avoided(harness) == 0
+
+
+def test_a_standby_learns_of_kubelets_and_does_not_tell_of_them_later():
+    harness = harness_with("n1", "n2", when=nothing)
+    harness.inbox.pop(0)
+    rejected_in_two_namespaces(harness)
+    harness.report(Synced())
+    harness.settle()
+    assert avoided(harness) == 1
+    assert told(harness) == []
