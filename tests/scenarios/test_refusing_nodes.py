@@ -112,12 +112,16 @@ def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_an
         for old in gone:
             again = replace(old, uid=f"{old.uid}+", node="", terminating=False, created=harness.now, bound_at=0.0)
             harness.add(again)
+        if harness.now == START + 25:
+            before = len(binds(harness))
         if harness.now > START + 30:
             harness.settle()
             assert harness.bound() == []
             assert all(not gang.bindings for gang in harness.machine.gangs.values())
     assert set(Counter(harness.evicted).values()) == {1}
     assert len(harness.evicted) == 8 * 19
+    attempts = sum(gang.run.timeouts - 1 for gang in harness.machine.gangs.values())
+    assert len(binds(harness)) - before == attempts > 3 * 8, "one binding for each attempt after the first"
     condition = harness.condition("team-0/g00")
     assert condition.reason == "BindingRefused"
     assert condition.message == (
