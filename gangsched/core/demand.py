@@ -162,7 +162,6 @@ def want_of(
             wishes=wishes(terms.spec),
             topology=terms.spec.topology,
             own=Counter(_nodes_of(gang, census)),
-            avoided=frozenset(gang.avoided),
         )
         return Want(repair=(bool(census.bound) or bool(flying)) and not scheduled, quorum=quorum)
     missed = first(eligible, need)

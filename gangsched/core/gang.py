@@ -35,7 +35,8 @@ class Binding:
     """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was.
 
     `withdrawn`: it was asked not to be sent; the answer is still to come. `vacant`: the member does not exist yet,
-    `pod` stands for it (it has no name) and the place is only ever held; see `core.places`.
+    `pod` stands for it (it has no name) and the place is only ever held; see `core.places`. `first`: while it is not
+    confirmed, the others of the gang that are held are not sent.
     """
 
     pod: Pod
@@ -46,6 +47,7 @@ class Binding:
     complaint: str = ""
     withdrawn: bool = False
     vacant: bool = False
+    first: bool = False
 
 
 @dataclass(slots=True)
@@ -167,7 +169,9 @@ class Gang:
     `look_at`: before this it is not brought up to date again, being large.
     `claims` are the owners that claim it, if they are several, each with the number of its members; `disowned` are
     waiting members (by UID) that it does without because their owner is not the first (`core.claims`).
-    `avoided` are nodes on which a member was refused lately, each with the time until which it is left alone.
+    `doubted` are members (by UID) whose binding was refused for good wherever it was tried, while others were bound:
+    theirs is sent first. `replanned` is how often all its bindings were refused and it was planned anew at once;
+    `exhausted`: there was no other node left for that.
     `vacancies` counts the places that were ever held for members to come: most gangs have none. `mismatched` are
     members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this
     one's. `made_at` is when the API server was last asked to make a PodGroup, 0.0 if it was not; `unmade`: it would
@@ -190,7 +194,9 @@ class Gang:
     emptied: bool = False
     claims: Mapping[str, int] = field(default_factory=dict)
     disowned: frozenset[str] = frozenset()
-    avoided: dict[str, float] = field(default_factory=dict)
+    doubted: set[str] = field(default_factory=set)
+    replanned: int = 0
+    exhausted: bool = False
     durable: frozenset[str] = frozenset()
     durable_asked_at: float = 0.0
     resource_version: str = ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from gangsched.core import bindings, claims, explain, life, making, places, undo
 from gangsched.core.answers import Answers
+from gangsched.core.avoidance import Avoidance
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
 from gangsched.core.declaration import WITHOUT_OBJECT, resolve
@@ -54,7 +55,7 @@ FORMER_LEADER_S = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Plain numbers for metrics; `refusals` (by reason) and `timeouts` only ever grow."""
+    """Plain numbers for metrics; `refusals` (by reason), `timeouts` and `node_refusals` only ever grow."""
 
     pods: int
     nodes: int
@@ -63,6 +64,8 @@ class Stats:
     parked: int
     refusals: Mapping[str, int]
     timeouts: int
+    avoided_nodes: int
+    node_refusals: int
 
 
 class Machine:
@@ -74,9 +77,10 @@ class Machine:
         self.gangs: dict[GroupKey, Gang] = {}
         self.assessments: dict[GroupKey, Assessment] = {}
         self._policy = policy
-        self._members = Members(self.cluster, self.gangs, policy)
+        self._avoidance = Avoidance()
+        self._members = Members(self.cluster, self.gangs, self._avoidance, policy)
         self._queue = Queue()
-        self._answers = Answers(self.cluster, self._members, policy)
+        self._answers = Answers(self.cluster, self._members, self._avoidance, policy)
         self._surroundings = Surroundings(self.cluster, self._members, self.assessments)
         self._deadlines = Deadlines()
         self._scaling = Scaling(self.cluster, policy, self._deadlines)
@@ -90,15 +94,17 @@ class Machine:
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
         """Apply what has happened and decide; `now` is in epoch seconds and never goes back."""
+        self._avoidance.note_time(now)
         for event in events:
             self._apply(event, now)
         if now < self._alone_from:
             self._members.rivals.clear()
         if not self._synced:
+            self._avoidance.take_events()
             self._forget_finished()
             return []
         self._holders.renew()
-        effects: list[Effect] = []
+        effects: list[Effect] = [*self._avoidance.take_events()]
         self._recheck(effects)
         self._members.dirty.update(dict.fromkeys(self._deadlines.take_due(now)))
         touched = self._advance_dirty(effects, now)
@@ -110,6 +116,7 @@ class Machine:
                 self.gangs,
                 self.assessments,
                 self._queue.in_order(),
+                avoidance=self._avoidance,
                 held_up_by=lambda key: self._queue.turns.held_up_by(key, self.gangs, self.assessments, now),
             )
             effects += decided.effects
@@ -126,7 +133,8 @@ class Machine:
 
     def next_deadline(self) -> float | None:
         """When, in epoch seconds, something is due though nothing happens; None if nothing is."""
-        return self._deadlines.next()
+        due = min(self._deadlines.next() or float("inf"), self._avoidance.next_end())
+        return due if due < float("inf") else None
 
     def stats(self) -> Stats:
         """What metrics show of the present state."""
@@ -139,6 +147,8 @@ class Machine:
             parked=len(self._queue.parked),
             refusals=self._refusals,
             timeouts=self._timeouts,
+            avoided_nodes=len(self._avoidance.by_all()),
+            node_refusals=self._avoidance.counted,
         )
 
     def facts(self) -> list[Event]:
@@ -191,9 +201,9 @@ class Machine:
             case PodSeen(pod):
                 self._members.pod_seen(pod)
             case PodGone(uid):
-                self._members.pod_gone(uid, now)
+                self._members.pod_gone(uid)
             case PodsReplaced(pods):
-                self._members.pods_replaced(pods, now)
+                self._members.pods_replaced(pods)
             case GroupSeen(group):
                 self._members.group_seen(group, now=now, synced=self._synced)
             case GroupGone(key):
@@ -301,7 +311,7 @@ class Machine:
         return (
             gang.group is not None
             and not gang.run.scheduled_at
-            and any(binding.state is BindState.HELD for binding in gang.bindings.values())
+            and any(each.state is BindState.HELD and each.tries for each in gang.bindings.values())
         )
 
     def _tell(self, key: GroupKey, now: float) -> list[Effect]:

@@ -8,10 +8,11 @@ blocks nobody (rule 7).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gangsched.core import bindings, places
+from gangsched.core.avoidance import Avoidance, going_first
 from gangsched.core.cluster import Cluster
 from gangsched.core.demand import further, role_minima, wishes
 from gangsched.core.effects import BindPod
@@ -39,13 +40,14 @@ def run_pass(
     assessments: Mapping[GroupKey, Assessment],
     order: Sequence[GroupKey],
     *,
+    avoidance: Avoidance,
     held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
 ) -> Decided:
     """Plan the gangs in this order, assume the places found and say which bindings to send.
 
-    `held_up_by` names the gang that another may not overtake.
+    `avoidance` knows the nodes that are better left alone, `held_up_by` names the gang that another may not overtake.
     """
-    return _Pass(cluster, gangs, assessments, held_up_by).run(order)
+    return _Pass(cluster, gangs, assessments, avoidance, held_up_by).run(order)
 
 
 class _Pass:
@@ -54,8 +56,11 @@ class _Pass:
         cluster: Cluster,
         gangs: Mapping[GroupKey, Gang],
         assessments: Mapping[GroupKey, Assessment],
+        avoidance: Avoidance,
         held_up_by: Callable[[GroupKey], GroupKey | None],
     ) -> None:
+        self._avoidance = avoidance
+        self._avoided_by_all = avoidance.by_all()
         self._held_up_by = held_up_by
         self._cluster = cluster
         self._gangs = gangs
@@ -77,7 +82,7 @@ class _Pass:
         for key in order:
             gang = self._gangs[key]
             want = self._assessments[key].want
-            if want.quorum is not None and gang.refusal is None and gang.held_up_by is None:
+            if want.quorum is not None and not (gang.refusal or gang.held_up_by or gang.exhausted):
                 spec = self._assessments[key].terms.spec
                 self._singles(gang, further(gang, want.quorum.members, spec))
             self._singles(gang, want.extras)
@@ -91,9 +96,17 @@ class _Pass:
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
             return
         self._snapshot.heed_nominated(self._assessments[gang.key].terms.priority)
+        refused = self._avoidance.by_gang(gang.key)
+        ask = replace(ask, avoided=self._avoided(refused), refused=refused)
+        mark = self._snapshot.mark()
         found = self._place(ask)
+        if gang.replanned and isinstance(found, Placement) and found.touches(refused):
+            self._snapshot.undo(mark)
+            gang.exhausted = gang.parked = True
+            return
         gang.complaint = ""
         if isinstance(found, Refusal):
+            gang.replanned = 0
             gang.refusal = found
             gang.parked = True
             self._count(found)
@@ -106,14 +119,15 @@ class _Pass:
         if not gang.run.scheduled_at:
             spec = self._assessments[gang.key].terms.spec
             gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
-        self._bind(gang, found)
+        # Beside members that are bound or on their way nobody waits for another.
+        self._bind(gang, found, first=() if ask.own else going_first(gang, ask.avoided, found.assignments))
 
     def _singles(self, gang: Gang, members: Sequence[Pod]) -> None:
         if not members:
             return
         terms = self._assessments[gang.key].terms
         self._snapshot.heed_nominated(terms.priority)
-        avoided = frozenset(gang.avoided)
+        refused = self._avoidance.by_gang(gang.key)
         own = Counter(self._cluster.node_of(pod.uid) for pod in gang.live())
         for pod in members:
             ask = Ask(
@@ -124,7 +138,8 @@ class _Pass:
                 wishes=wishes(terms.spec),
                 topology=terms.spec.topology,
                 own=own,
-                avoided=avoided,
+                avoided=self._avoided(refused),
+                refused=refused,
             )
             found = self._place(ask)
             if isinstance(found, Refusal):
@@ -148,10 +163,10 @@ class _Pass:
         else:
             self._snapshot.undo(mark)
 
-    def _bind(self, gang: Gang, found: Placement) -> None:
+    def _bind(self, gang: Gang, found: Placement, *, first: Collection[str] = ()) -> None:
         if gang.transaction is not None:
             gang.transaction.pods.update(pod.uid for pod, _ in found.assignments)
-        self._decided.effects += bindings.begin(gang, self._cluster, found.assignments)
+        self._decided.effects += bindings.begin(gang, self._cluster, found.assignments, first=first)
 
     def _place(self, ask: Ask) -> Placement | Refusal:
         """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
@@ -165,6 +180,9 @@ class _Pass:
         if alike and isinstance(found, Refusal):
             self._refused[key] = (self._snapshot.mark(), found)
         return found
+
+    def _avoided(self, refused: frozenset[str]) -> frozenset[str]:
+        return self._avoided_by_all | refused if refused else self._avoided_by_all
 
     def _count(self, refusal: Refusal) -> None:
         self._decided.refusals[Reason.NEVER_FITS if refusal.never else Reason.UNSCHEDULABLE] += 1

@@ -74,6 +74,9 @@ class Reason(StrEnum):
     """No pod names the PodGroup yet."""
     SEVERAL_OWNERS = "SeveralOwners"
     """Pods of several owners name the group; by the setting ownerGuard, only those of the first are its members."""
+    BINDINGS_REFUSED = "BindingsRefused"
+    """The reason of an Event on a Node: pods were refused there that are accepted elsewhere, or pods of several
+    namespaces; other nodes are preferred for a while."""
     FOREIGN_MEMBER = "ForeignMember"
     """A pod of another scheduler names the group; it is no member."""
 

@@ -174,7 +174,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.PLACES_HELD: _held(gang, assessment),
         Reason.MEMBERS_MISSING: _late(gang, assessment),
         Reason.BINDING_UNDONE: _undone(gang),
-        Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {bindings.complaint(gang)}",
+        Reason.BINDING_REFUSED: _binding_refused(gang, assessment),
         Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang) + _disowned(gang),
         Reason.NO_MEMBERS: _nobody(gang),
         Reason.GANG_FAILED: f"The run ended with {succeeded} of {explain.number_of(gang.run.minimum, 'member')} "
@@ -186,6 +186,19 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
             f"to begin anew. {refusal}"
         )
     return said[reason].rstrip()
+
+
+def _binding_refused(gang: Gang, assessment: Assessment) -> str:
+    said = bindings.complaint(gang)
+    doubted = sorted(gang.pods[uid].name for uid in gang.doubted & gang.pods.keys())
+    if not doubted or gang.bindings or assessment.census.bound:
+        return f"The API server refused a binding, which is tried again: {said}"
+    more = f" and {len(doubted) - 1} more" if len(doubted) > 1 else ""
+    return (
+        f"The API server refuses to bind {doubted[0]}{more} wherever that was tried, so nobody else is bound and no "
+        "place is held: find what refuses it, most often an admission policy, or delete the pod; it is tried again "
+        f"first of all after a back-off. The last answer: {said}"
+    )
 
 
 def _in_line(gang: Gang, assessment: Assessment) -> str:

@@ -240,13 +240,16 @@ def _said(error: Exception) -> str:
 
 def _api_error(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     reason, message = "", body[:500].decode("utf-8", "replace").strip()
+    causes: frozenset[str] = frozenset()
     try:
         said = _STATUS.decode(body)
     except msgspec.DecodeError:
         pass
     else:
         reason, message = said.reason or "", said.message or message
-    return ApiError(status, reason or "HTTP", message, retry_after_s=_retry_after_s(headers))
+        if said.details is not None and said.details.causes:
+            causes = frozenset(cause.reason for cause in said.details.causes if cause.reason)
+    return ApiError(status, reason or "HTTP", message, retry_after_s=_retry_after_s(headers), causes=causes)
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:

@@ -262,9 +262,22 @@ class Versioned(Struct, gc=False):
     metadata: Meta
 
 
+class StatusCause(Struct, gc=False):
+    """One cause of what is wrong, in a word."""
+
+    reason: str | None = None
+
+
+class StatusDetails(Struct, gc=False):
+    """What the API server says beside the message."""
+
+    causes: list[StatusCause] | None = None
+
+
 class Status(Struct, gc=False):
     """How the API server says what is wrong."""
 
     code: int | None = None
     reason: str | None = None
     message: str | None = None
+    details: StatusDetails | None = None

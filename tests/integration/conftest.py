@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -114,3 +115,14 @@ def refuse_bindings(cluster: Cluster) -> Iterator[BindingPolicy]:
     policy = BindingPolicy(cluster)
     yield policy
     policy.allow()
+
+
+@pytest.fixture
+def show(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Prints a measurement though the test passes."""
+
+    def printed(line: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{line}\n")
+
+    return printed
