@@ -19,6 +19,7 @@ from gangsched.core.anti_affinity import AntiAffinityIndex
 from gangsched.core.capacity import Capacity
 from gangsched.core.domains import Domain, Domains, domains, names_of
 from gangsched.core.feasibility import Codes, Feasibility
+from gangsched.core.holdings import Holdings
 from gangsched.core.model import Labels, Node, Pod, Preference, Shape
 from gangsched.core.ports import PortsInUse
 from gangsched.core.preferences import ranks
@@ -60,6 +61,7 @@ class Cluster:
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.capacity = Capacity()
+        self.holdings = Holdings()
         self.ports: dict[int, PortsInUse] = {}
         self.port_rows: dict[tuple[str, int], dict[int, int]] = {}
         self.anti_affinity = AntiAffinityIndex()
@@ -105,6 +107,7 @@ class Cluster:
         self._feasibility.set_node(row, node, self._labels[node.name])
         self.relief.rows.add(row)
         self.worsened.add(node.name)
+        self.holdings.nodes_changed = True
         return True
 
     def remove_node(self, name: str) -> bool:
@@ -151,6 +154,8 @@ class Cluster:
         self._recount(pod)
         if pod.node:
             self.worsened.add(pod.node)
+        if old is None and not pod.name:
+            self.holdings.add(pod)
         return old
 
     def nominate(self, pod: Pod) -> None:
@@ -164,6 +169,8 @@ class Cluster:
         old = self.pods.get(uid)
         self._uncount(old)
         self._denominate(uid)
+        if old is not None and not old.name:
+            self.holdings.remove(old)
         self.pods.pop(uid, None)
         self._assumed.pop(uid, None)
         return old

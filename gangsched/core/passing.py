@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.core import bindings, places
+from gangsched.core.caps import Caps
 from gangsched.core.cluster import Cluster
 from gangsched.core.demand import further, role_minima, wishes
 from gangsched.core.effects import BindPod
@@ -39,13 +40,14 @@ def run_pass(
     assessments: Mapping[GroupKey, Assessment],
     order: Sequence[GroupKey],
     *,
+    caps: Caps,
     held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
 ) -> Decided:
     """Plan the gangs in this order, assume the places found and say which bindings to send.
 
-    `held_up_by` names the gang that another may not overtake.
+    `held_up_by` names the gang that another may not overtake; `caps` say who may hold no more for members to come.
     """
-    return _Pass(cluster, gangs, assessments, held_up_by).run(order)
+    return _Pass(cluster, gangs, assessments, caps, held_up_by).run(order)
 
 
 class _Pass:
@@ -54,8 +56,10 @@ class _Pass:
         cluster: Cluster,
         gangs: Mapping[GroupKey, Gang],
         assessments: Mapping[GroupKey, Assessment],
+        caps: Caps,
         held_up_by: Callable[[GroupKey], GroupKey | None],
     ) -> None:
+        self._caps = caps
         self._held_up_by = held_up_by
         self._cluster = cluster
         self._gangs = gangs
@@ -63,6 +67,7 @@ class _Pass:
         self._snapshot = Snapshot(cluster)
         self._refused: dict[tuple[MemberClass, int, int, frozenset[str]], tuple[int, Refusal]] = {}
         self._decided = Decided()
+        self._placed: set[GroupKey] = set()
 
     def run(self, order: Sequence[GroupKey]) -> Decided:
         for key in order:
@@ -77,7 +82,7 @@ class _Pass:
         for key in order:
             gang = self._gangs[key]
             want = self._assessments[key].want
-            if want.quorum is not None and gang.refusal is None and gang.held_up_by is None:
+            if want.quorum is not None and key in self._placed:
                 spec = self._assessments[key].terms.spec
                 self._singles(gang, further(gang, want.quorum.members, spec))
             self._singles(gang, want.extras)
@@ -90,14 +95,26 @@ class _Pass:
             gang.parked = True
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
             return
+        if not self._place_quorum(gang, ask) and gang.run.capped is not None and any(pod.node for pod in gang.live()):
+            self._singles(gang, [pod for pod in ask.members if pod.name])
+
+    def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
+        """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
+        if gang.run.capped is not None and self._stopped(gang, ask.members):
+            # It fitted when that was first found out; while too much is asked for, nothing need be planned.
+            return False
         self._snapshot.heed_nominated(self._assessments[gang.key].terms.priority)
+        mark = self._snapshot.mark()
         found = self._place(ask)
         gang.complaint = ""
         if isinstance(found, Refusal):
             gang.refusal = found
             gang.parked = True
             self._count(found)
-            return
+            return False
+        if self._stopped(gang, [pod for pod, _ in found.assignments]):
+            self._snapshot.undo(mark)
+            return False
         gang.refusal = None
         gang.undone = ""
         if gang.undo is not None:
@@ -107,6 +124,14 @@ class _Pass:
             spec = self._assessments[gang.key].terms.spec
             gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
         self._bind(gang, found)
+        self._placed.add(gang.key)
+        return True
+
+    def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
+        if not self._caps.stops(gang, members):
+            return False
+        self._decided.refusals[Reason.NAMESPACE_LIMIT] += 1
+        return True
 
     def _singles(self, gang: Gang, members: Sequence[Pod]) -> None:
         if not members:
@@ -116,6 +141,8 @@ class _Pass:
         avoided = frozenset(gang.avoided)
         own = Counter(self._cluster.node_of(pod.uid) for pod in gang.live())
         for pod in members:
+            if self._stopped(gang, [pod]):
+                continue
             ask = Ask(
                 members=(pod,),
                 need=1,
