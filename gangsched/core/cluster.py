@@ -300,6 +300,8 @@ class Cluster:
             wrong.append("the anti-affinity terms are not those of the pods")
         if on_node != self.on_node:
             wrong.append("the lists of pods by node are not what the pods say")
+        if self.holdings != Holdings(pod for pod in self.pods.values() if not pod.name):
+            wrong.append("what namespaces hold for members to come is not what the places say")
         return wrong
 
     # Accounting

@@ -27,10 +27,18 @@ class Holdings:
     `nodes_changed`: the shares that namespaces have may have, too, since that was last read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, places: Iterable[Pod] = ()) -> None:
         self.nodes_changed = False
         self._eased: set[str] = set()
         self._held: dict[str, Counter[str]] = {}
+        for place in places:
+            self.add(place)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether as much is held."""
+        return isinstance(other, Holdings) and self._held == other._held
+
+    __hash__ = None  # type: ignore[assignment]
 
     def of(self, namespace: str) -> Mapping[str, int]:
         """What the namespace holds, by resource; the number of places is that of `pods`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gangsched.config.dialects import NAMES
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import DEMANDS, DIALECTS, served
@@ -41,10 +42,11 @@ def _other_systems(with_crd) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def rights(with_crd) -> Iterator[list[dict]]:
-    """The chart's roles, given to the operator's account."""
+    """The chart's roles with all dialects, given to the operator's account."""
     shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
     text = with_crd.helm(
-        *("template", "gangsched", CHART, "--namespace", NAMESPACE, "--set", "image.repository=none", *shown)
+        *("template", "gangsched", CHART, "--namespace", NAMESPACE, "--set", "image.repository=none", *shown),
+        *("--set", f"dialects={{{','.join(NAMES)}}}"),
     )
     with_crd.api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     with_crd.kubectl("apply", "-f", "-", stdin=text)
