@@ -29,8 +29,8 @@ class NamespaceLimits(Part):
     free_places: Number = Field(
         default=10,
         description="So many places may be held though they are more than `heldPercent`, if they are no more than the "
-        "two nodes with most of the resource have: in a cluster of fewer than eight equal nodes hardly any group with "
-        "templates could start without. 0: the percentage always counts.",
+        "four nodes with most of the resource have: in a small cluster hardly any group with templates could start "
+        "without. From sixteen equal nodes on it changes nothing. 0: the percentage always counts.",
     )
     waiting_groups: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         default=500,

@@ -27,7 +27,7 @@ from gangsched.core.policy import NamespaceLimits, Policy
 from gangsched.core.quantity import format_amount
 from gangsched.core.reasons import Reason
 
-FREE_NODES = 2
+FREE_NODES = 4
 """A namespace's first places are no more than so many of the largest nodes could have."""
 
 

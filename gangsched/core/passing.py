@@ -101,19 +101,20 @@ class _Pass:
     def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
         if gang.run.capped is not None and self._stopped(gang, ask.members):
-            # It fitted when that was first found out; while too much is asked for, nothing need be planned.
+            # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
             return False
         self._snapshot.heed_nominated(self._assessments[gang.key].terms.priority)
         mark = self._snapshot.mark()
         found = self._place(ask)
         gang.complaint = ""
+        never = isinstance(found, Refusal) and found.never
+        if not never and self._stopped(gang, ask.members):
+            self._snapshot.undo(mark)
+            return False
         if isinstance(found, Refusal):
             gang.refusal = found
             gang.parked = True
             self._count(found)
-            return False
-        if self._stopped(gang, [pod for pod, _ in found.assignments]):
-            self._snapshot.undo(mark)
             return False
         gang.refusal = None
         gang.undone = ""

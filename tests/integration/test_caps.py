@@ -45,6 +45,7 @@ def test_a_tiny_pod_with_a_large_template_holds_nothing_and_stops_nobody(
     operator.start()
     cluster.delete_pod("healthy-0")
     cluster.until(lambda: cluster.phase("healthy") == "Degraded", what="the new process decides")
+    cluster.until_reason("attack", "NamespaceLimit")
 
     assert f"(namespaceLimits.heldPercent), 100 of 400; it holds 0, and this group asks for {WANTED} more" in told
     assert cluster.told("seed")["reason"] == "NamespaceLimit"

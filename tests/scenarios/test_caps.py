@@ -72,6 +72,9 @@ def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
     harness.add(group("b", min_member=1500), *pods("b", 1500))
     harness.settle()
     assert len(harness.bound("default/")) == 1500
+    harness.restart()
+    harness.wait(100)
+    assert (held(harness), harness.condition("attack/a").reason) == (0, "NamespaceLimit"), "though there is no room now"
 
 
 def test_several_groups_and_namespaces_hold_up_to_each_namespace_s_share():
@@ -94,17 +97,18 @@ def test_several_groups_and_namespaces_hold_up_to_each_namespace_s_share():
 @pytest.mark.parametrize(
     ("limits", "places", "cpu", "fits"),
     [
-        (NamespaceLimits(), 10, 3, True),  # ten places, as much as two nodes have
-        (NamespaceLimits(), 10, 4, False),
-        (NamespaceLimits(), 11, 2, False),
-        (NamespaceLimits(free_places=0), 2, 9, False),
-        (NamespaceLimits(free_places=0), 4, 4, True),  # a quarter
-        (NamespaceLimits(held_percent=100), 11, 4, True),
+        (NamespaceLimits(), 10, 6, True),  # ten places, and no more than four nodes have
+        (NamespaceLimits(), 10, 7, False),
+        (NamespaceLimits(), 11, 3, False),
+        (NamespaceLimits(), 4, 16, True),
+        (NamespaceLimits(free_places=0), 4, 9, False),
+        (NamespaceLimits(free_places=0), 4, 8, True),  # a quarter
+        (NamespaceLimits(held_percent=100), 11, 7, True),
         (NamespaceLimits(held_percent=100, held_places=10), 11, 1, False),
     ],
 )
-def test_the_first_few_places_are_measured_by_two_nodes_instead_of_the_share(limits, places, cpu, fits):
-    harness = cluster(Policy(namespace_limits=limits), cores=64)
+def test_the_first_few_places_are_measured_by_four_nodes_instead_of_the_share(limits, places, cpu, fits):
+    harness = cluster(Policy(namespace_limits=limits), cores=128)
     harness.add(attack(places=places, cpu=cpu), seed())
     harness.wait(2)
     assert held(harness) == (places if fits else 0)
