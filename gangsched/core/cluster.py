@@ -19,6 +19,7 @@ from gangsched.core.anti_affinity import AntiAffinityIndex
 from gangsched.core.capacity import Capacity
 from gangsched.core.domains import Domain, Domains, domains, names_of
 from gangsched.core.feasibility import Codes, Feasibility
+from gangsched.core.holdings import Holdings
 from gangsched.core.model import Labels, Node, Pod, Preference, Shape
 from gangsched.core.ports import PortsInUse
 from gangsched.core.preferences import ranks
@@ -59,6 +60,7 @@ class Cluster:
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.capacity = Capacity()
+        self.holdings = Holdings()
         self.ports: dict[int, PortsInUse] = {}
         self.port_rows: dict[tuple[str, int], dict[int, int]] = {}
         self.anti_affinity = AntiAffinityIndex()
@@ -102,6 +104,7 @@ class Cluster:
         self._feasibility.set_node(row, node, self._labels[node.name])
         self.relief.rows.add(row)
         self.worsened.add(node.name)
+        self.holdings.nodes_changed = True
         return True
 
     def remove_node(self, name: str) -> bool:
@@ -150,6 +153,8 @@ class Cluster:
         self._recount(pod)
         if pod.node:
             self.worsened.add(pod.node)
+        if old is None and not pod.name:
+            self.holdings.add(pod)
         return old
 
     def nominate(self, pod: Pod) -> None:
@@ -163,6 +168,8 @@ class Cluster:
         old = self.pods.get(uid)
         self._uncount(old)
         self._denominate(uid)
+        if old is not None and not old.name:
+            self.holdings.remove(old)
         self.pods.pop(uid, None)
         self._assumed.pop(uid, None)
         return old
@@ -280,6 +287,8 @@ class Cluster:
             wrong.append("the anti-affinity terms are not those of the pods")
         if on_node != self.on_node:
             wrong.append("the lists of pods by node are not what the pods say")
+        if self.holdings != Holdings(pod for pod in self.pods.values() if not pod.name):
+            wrong.append("what namespaces hold for members to come is not what the places say")
         return wrong
 
     # Accounting

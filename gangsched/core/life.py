@@ -85,16 +85,19 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     if _finishes(gang, hindrance):
         eligible = first(eligible, need)
     there = [*(binding.pod for binding in gang.flying()), *eligible]
-    to_come = []
+    to_come: list[Pod] = []
     if hindrance is None and (there or census.bound) and (gang.undo is None or undo.may_plan(gang, now)):
         # Who fits no place keeps none from being held: it may fit nowhere.
         fitting = [pod for pod in there if pod.uid not in gang.mismatched] if gang.mismatched else there
         to_come = places.to_come(gang, need, fitting, terms)
     complete = (hindrance is None or _finishes(gang, hindrance)) and _complete(gang, need, [*there, *to_come])
     _unpark_if_changed(gang, census, terms, hindrance)
-    timed_out = keep_clock(
-        gang, census, terms, complete=complete, holds=not to_come or bool(gang.vacant()), now=now, policy=policy
-    )
+    counts = not gang.outside and (not to_come or bool(gang.vacant()))
+    timed_out = keep_clock(gang, census, terms, complete=complete, counts=counts, now=now, policy=policy)
+    if hindrance is None and not to_come and (gang.vacant() or scheduled or not census.bound):
+        gang.run.capped = None
+    if gang.run.capped is not None and gang.run.capped.until:
+        to_come = []
     facts = _facts(gang, census, complete=complete, now=now, policy=policy)
     gang.phase = settle(gang.phase, facts)
     return Assessment(
@@ -278,7 +281,7 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     undoing = gang.undo is not None and now >= gang.undo.since + policy.degraded_after_s
     return Facts(
         complete=complete,
-        held=bool(flying) and not sent,
+        held=(bool(flying) and not sent) or (run.capped is not None and not scheduled and bool(census.bound)),
         binding=sent or (gang.undo is not None and not undoing and not scheduled),
         quorum_running=scheduled and census.running + census.done >= run.minimum,
         was_scheduled=scheduled,
@@ -307,6 +310,9 @@ def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy)
     due = [places.expires(gang, terms) if run.scheduled_at or census.bound else NEVER]
     if gang.undo is not None and not facts.degraded:
         due.append(gang.undo.since + policy.degraded_after_s)
+    due.append(places.held_until(gang, terms))
+    if run.capped is not None and run.capped.until:
+        due.append(run.capped.until)
     # Members stay barred though the run in which they were refused is over, as when the group's PodGroup was replaced.
     due += [barred.until for barred in gang.barred.values() if barred.until]
     if run.scheduled_at:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from gangsched.core import bindings, places
 from gangsched.core.avoidance import Avoidance, going_first
+from gangsched.core.caps import Caps
 from gangsched.core.cluster import Cluster
 from gangsched.core.demand import further, role_minima, wishes
 from gangsched.core.effects import BindPod
@@ -41,13 +42,15 @@ def run_pass(
     order: Sequence[GroupKey],
     *,
     avoidance: Avoidance,
+    caps: Caps,
     held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
 ) -> Decided:
     """Plan the gangs in this order, assume the places found and say which bindings to send.
 
-    `avoidance` knows the nodes that are better left alone, `held_up_by` names the gang that another may not overtake.
+    `avoidance` knows the nodes that are better left alone, `held_up_by` names the gang that another may not overtake;
+    `caps` say who may hold no more for members to come.
     """
-    return _Pass(cluster, gangs, assessments, avoidance, held_up_by).run(order)
+    return _Pass(cluster, gangs, assessments, avoidance, caps, held_up_by).run(order)
 
 
 class _Pass:
@@ -57,10 +60,12 @@ class _Pass:
         gangs: Mapping[GroupKey, Gang],
         assessments: Mapping[GroupKey, Assessment],
         avoidance: Avoidance,
+        caps: Caps,
         held_up_by: Callable[[GroupKey], GroupKey | None],
     ) -> None:
         self._avoidance = avoidance
         self._avoided_by_all = avoidance.by_all()
+        self._caps = caps
         self._held_up_by = held_up_by
         self._cluster = cluster
         self._gangs = gangs
@@ -68,6 +73,7 @@ class _Pass:
         self._snapshot = Snapshot(cluster)
         self._refused: dict[tuple[MemberClass, int, int, frozenset[str]], tuple[int, Refusal]] = {}
         self._decided = Decided()
+        self._placed: set[GroupKey] = set()
 
     def run(self, order: Sequence[GroupKey]) -> Decided:
         for key in order:
@@ -82,7 +88,7 @@ class _Pass:
         for key in order:
             gang = self._gangs[key]
             want = self._assessments[key].want
-            if want.quorum is not None and not (gang.refusal or gang.held_up_by or gang.exhausted):
+            if want.quorum is not None and key in self._placed:
                 spec = self._assessments[key].terms.spec
                 self._singles(gang, further(gang, want.quorum.members, spec))
             self._singles(gang, want.extras)
@@ -95,6 +101,14 @@ class _Pass:
             gang.parked = True
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
             return
+        if not self._place_quorum(gang, ask) and gang.run.capped is not None and any(pod.node for pod in gang.live()):
+            self._singles(gang, [pod for pod in ask.members if pod.name])
+
+    def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
+        """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
+        if gang.run.capped is not None and self._stopped(gang, ask.members):
+            # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
+            return False
         self._snapshot.heed_nominated(self._assessments[gang.key].terms.priority)
         refused = self._avoidance.by_gang(gang.key)
         ask = replace(ask, avoided=self._avoided(refused), refused=refused)
@@ -103,14 +117,18 @@ class _Pass:
         if gang.replanned and isinstance(found, Placement) and found.touches(refused):
             self._snapshot.undo(mark)
             gang.exhausted = gang.parked = True
-            return
+            return False
         gang.complaint = ""
+        never = isinstance(found, Refusal) and found.never
+        if not never and self._stopped(gang, ask.members):
+            self._snapshot.undo(mark)
+            return False
         if isinstance(found, Refusal):
             gang.replanned = 0
             gang.refusal = found
             gang.parked = True
             self._count(found)
-            return
+            return False
         gang.refusal = None
         gang.undone = ""
         if gang.undo is not None:
@@ -121,6 +139,14 @@ class _Pass:
             gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
         # Beside members that are bound or on their way nobody waits for another.
         self._bind(gang, found, first=() if ask.own else going_first(gang, ask.avoided, found.assignments))
+        self._placed.add(gang.key)
+        return True
+
+    def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
+        if not self._caps.stops(gang, members):
+            return False
+        self._decided.refusals[Reason.NAMESPACE_LIMIT] += 1
+        return True
 
     def _singles(self, gang: Gang, members: Sequence[Pod]) -> None:
         if not members:
@@ -130,6 +156,8 @@ class _Pass:
         refused = self._avoidance.by_gang(gang.key)
         own = Counter(self._cluster.node_of(pod.uid) for pod in gang.live())
         for pod in members:
+            if self._stopped(gang, [pod]):
+                continue
             ask = Ask(
                 members=(pod,),
                 need=1,

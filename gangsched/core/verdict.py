@@ -107,10 +107,14 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return Reason.BINDING_REFUSED
     if gang.flies():
         return Reason.BINDING if any(not binding.vacant for binding in gang.flying()) else Reason.PLACES_HELD
+    if gang.run.capped is not None:
+        return gang.run.capped.reason
     if gang.phase is Phase.TIMED_OUT:
         return Reason.BINDING_UNDONE if gang.undone else Reason.TIMED_OUT
     if not assessment.facts.complete:
         return Reason.GANG_INCOMPLETE if gang.pods else Reason.NO_MEMBERS
+    if gang.outside:
+        return Reason.NAMESPACE_LIMIT
     return _waiting_reason(gang)
 
 
@@ -159,6 +163,10 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
     if hindrance is not None and reason is hindrance.reason:
         return hindrance.message
     census = assessment.census
+    if gang.run.capped is not None and reason is gang.run.capped.reason:
+        return _capped(gang, assessment)
+    if reason is Reason.NAMESPACE_LIMIT:
+        return gang.outside
     time_s = assessment.terms.max_schedule_time_s
     succeeded = len(gang.run.succeeded)
     said = {
@@ -185,7 +193,16 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
             f"No room within {time_s:g}s, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
             f"to begin anew. {refusal}"
         )
-    return said[reason].rstrip()
+    return f"{said[reason].rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
+
+
+def _capped(gang: Gang, assessment: Assessment) -> str:
+    """Which cap has released its places or keeps them from being held, and who is bound meanwhile."""
+    capped = gang.run.capped
+    note = capped.note if capped is not None else ""
+    if not assessment.census.bound:
+        return f"{note} {assessment.terms.lowered}".rstrip()
+    return f"{len(assessment.census.bound)} of {_number(assessment.minimum, 'member')} bound and stay. {note}"
 
 
 def _binding_refused(gang: Gang, assessment: Assessment) -> str:
@@ -219,7 +236,7 @@ def _held(gang: Gang, assessment: Assessment) -> str:
     return (
         f"{len(assessment.census.bound)} of {_number(assessment.minimum, 'member')} bound and "
         f"{'a place is' if number == 1 else f'{number} places are'} held for those to come, for up to "
-        f"{assessment.terms.max_schedule_time_s:g}s."
+        f"{min(assessment.terms.max_schedule_time_s, assessment.terms.max_hold_s):g}s."
     )
 
 
@@ -281,9 +298,10 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     there = len(assessment.census.bound) + assessment.census.done
     minimum = assessment.terms.spec.minimum
     if gang.phase is Phase.DEGRADED:
+        capped = f" {gang.run.capped.note}" if gang.run.capped is not None else ""
         return (
             f"{there} of {_number(gang.run.minimum, 'member')} left; a replacement is bound first of all as soon as it "
-            "exists."
+            f"exists.{capped}"
         )
     if minimum > gang.run.minimum:
         are = "is" if there == 1 else "are"
