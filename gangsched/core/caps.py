@@ -121,7 +121,8 @@ def limit(cluster: Cluster, limits: NamespaceLimits, namespace: str, asked: Mapp
         has = held.get(resource, 0)
         if has + amount <= most:
             continue
-        if number <= limits.free_places and has + amount <= sum(np.partition(given, -FREE_NODES)[-FREE_NODES:].tolist()):
+        largest = np.partition(given, -FREE_NODES)[-FREE_NODES:].tolist() if number <= limits.free_places else []
+        if has + amount <= sum(largest):
             continue
         return (
             f"Namespace {namespace} may hold {limits.held_percent}% of the cluster's {resource} for members to come "
