@@ -24,6 +24,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.model import Group
 from gangsched.kube.demands import DEMANDS
 from gangsched.kube.dialects.table import Dialects, chosen
+from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, CrdMissing, Garbled, KubeError, NoCredentials
 from gangsched.kube.foreign import ForeignWatch, groups, settle
 from gangsched.kube.lease import LeaseClient, own_namespace
@@ -153,13 +154,14 @@ class _Shell:
             Reflector(session, resource, self._inbox.post, observer=self._metrics)
             for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(dialects))
         )
+        discovery = Discovery(session)
         self._foreign = tuple(
-            ForeignWatch(session, groups(dialect, kind), self._inbox.post, observer=self._metrics)
+            ForeignWatch(session, groups(dialect, kind), self._inbox.post, observer=self._metrics, discovery=discovery)
             for dialect, kind in dialects.kinds.items()
         )
         # What an autoscaler is asked for keeps nobody waiting at the start.
         self._demands = (
-            [ForeignWatch(session, DEMANDS, self._inbox.post, observer=self._metrics)]
+            [ForeignWatch(session, DEMANDS, self._inbox.post, observer=self._metrics, discovery=discovery)]
             if DEMANDS.dialect in settings.dialects
             else []
         )

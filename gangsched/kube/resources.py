@@ -30,6 +30,7 @@ from gangsched.core.events import (
 from gangsched.core.model import Group, Labels, Node, Pod
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
+from gangsched.kube.discovery import listed_versions
 from gangsched.kube.errors import CrdMissing, Garbled
 from gangsched.kube.session import ApiSession
 
@@ -154,17 +155,6 @@ class _GroupPage(Struct, gc=False):
 _GROUP_PAGE = msgspec.json.Decoder(_GroupPage)
 
 
-class _Named(Struct, gc=False):
-    name: str = ""
-
-
-class _ApiGroups(Struct, gc=False):
-    groups: list[_Named] | None = None
-
-
-_API_GROUPS = msgspec.json.Decoder(_ApiGroups)
-
-
 async def check_discovery(session: ApiSession) -> None:
     """See that the API server's discovery lists PodGroups' group: it does so a little later than it serves them.
 
@@ -172,13 +162,8 @@ async def check_discovery(session: ApiSession) -> None:
         CrdMissing: it does not list it (yet).
         ApiError, ApiUnreachable, Garbled: the answer did not come whole.
     """
-    answer = await session.request("GET", "/apis")
-    try:
-        found = _API_GROUPS.decode(answer.checked().body)
-    except msgspec.DecodeError as error:
-        raise Garbled(f"The list of API groups cannot be read: {error}") from error
-    if GROUP not in {each.name for each in found.groups or ()}:
-        raise CrdMissing(f"The API server's discovery (/apis) does not list {GROUP} yet: wait.")
+    if API_VERSION not in await listed_versions(session):
+        raise CrdMissing(f"The API server's discovery (/apis) does not list {API_VERSION} yet: wait.")
 
 
 async def list_groups(session: ApiSession, *, most: int | None = None) -> tuple[list[Group], str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -65,17 +64,6 @@ def slow(with_crd: ControlPlane) -> Iterator[Path]:
     with ProxyProcess(with_crd, seed=1, rates=Rates(of={}, delay_s=(0.05, 0.05))) as proxy:
         proxy.next(fault=Fault.DELAY_AFTER, method="POST", path_contains="/binding", times=10_000)
         yield proxy.kubeconfig_for()
-
-
-@pytest.fixture
-def show(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Prints a measurement though the test passes."""
-
-    def printed(line: str) -> None:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{line}\n")
-
-    return printed
 
 
 def bound_by(operator: Operator) -> float:
