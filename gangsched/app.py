@@ -34,10 +34,12 @@ from gangsched.kube.session import ApiSession, connect
 from gangsched.kube.writes import ApiWrites
 from gangsched.operator.frame import WatchEnded, run_kopf
 from gangsched.operator.handlers import make_registry, report_gaps
+from gangsched.runtime.backlog import AT_FIRST
 from gangsched.runtime.clock import Clock, measure_loop_lag
 from gangsched.runtime.election import Timing
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
+from gangsched.runtime.files import allow_connections
 from gangsched.runtime.groups import GroupFeed
 from gangsched.runtime.health import Health, ListenError
 from gangsched.runtime.inbox import Inbox
@@ -71,6 +73,7 @@ async def run(
     _take_signals(stop)
     try:
         policy = settings.policy(seed=secrets.randbits(32))
+        allow_connections(settings.bind_concurrency)
         session = await connect(kubeconfig=kubeconfig, context=context)
     except InvalidConfig as error:
         _log.critical("the configuration cannot be used", extra={"error": str(error)})
@@ -237,7 +240,7 @@ class _Shell:
         await settle(self._foreign, _FOREIGN_S)
         if self._leadership is not None:
             await self._lead(self._leadership, tasks)
-        await self._session.warm(self._settings.bind_concurrency)
+        await self._session.warm(min(self._settings.bind_concurrency, AT_FIRST))
         self._inbox.post((Synced(),))
         _log.info("everything is listed; scheduling begins")
 
@@ -253,7 +256,8 @@ class _Shell:
         chosen = self._settings.leader_election
         return Leadership(
             LeaseClient(
-                session=self._session,
+                # Whatever else is on its way, and however few files are left to open: the lease is renewed.
+                session=self._session.apart(),
                 namespace=chosen.resource_namespace or own_namespace(),
                 name=chosen.resource_name,
             ),
