@@ -11,7 +11,8 @@ Who goes first
     `telling_patience_s`, may even then take one of two slots of its sort.
 
 How many at once
-    AT_FIRST, and one more with every second answer to so many; never more than there are workers.
+    AT_FIRST, and one more with every second answer to so many, until a binding is not taken because the server has too
+    much to do or cannot be reached; never more than there are workers.
 
 What is never sent
     Of several status patches of one group, conditions of one pod or writes of one Demand, only the newest waits, and at
@@ -257,7 +258,8 @@ class Backlog:
     def done(self, job: Job) -> None:
         """A taken job has been answered, whatever the answer."""
         self._in_flight -= 1
-        self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
+        if self._in_flight < self._most:
+            self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
         match job.effect:
             case BindPod():
                 self._binding -= 1
@@ -277,6 +279,10 @@ class Backlog:
             case PutDemand(key=key) | DropDemand(key=key):
                 self._demands.done(key)
         self._telling -= 1
+
+    def slow_down(self) -> None:
+        """The server, or the way to it, has more than it can do: no more at once than at first."""
+        self._most = AT_FIRST
 
     def close(self) -> Dropped:
         """Forget all bindings, evictions, look-ups, conditions and Demands that wait, and all but the newest Events."""
