@@ -43,7 +43,8 @@ metadata:
 _RIGHTS = (
     _GENERATED
     + """#
-# What the user gangsched, with whose certificate the static pod acts, may do: no more than the chart's ServiceAccount.
+# What the user gangsched, with whose certificate the static pod acts, may do, and how urgent the API server takes its
+# requests to be: as the chart's ServiceAccount.
 """
 )
 _STATIC_POD = (
@@ -74,15 +75,18 @@ def pages() -> dict[Path, str]:
         FileNotFoundError: helm is not built yet.
         subprocess.CalledProcessError: helm refuses the chart.
     """
-    parts = ("serviceaccount", "rbac", "configmap", "deployment", "poddisruptionbudget")
+    parts = ("serviceaccount", "rbac", "flowschemas", "configmap", "deployment", "poddisruptionbudget")
     deployment = _rendered("gangsched-system", *parts)
     # Nothing keeps a digest of the configuration current where people write the ConfigMap themselves.
     deployment = re.sub(r"\n +annotations:\n.*\n +checksum/config: .*", "", deployment)
     account = "- kind: ServiceAccount\n  name: gangsched\n  namespace: kube-system\n"
     user = f"- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: {USER}\n"
+    sender = "- kind: ServiceAccount\n      serviceAccount:\n        name: gangsched\n        namespace: kube-system\n"
+    sending_user = f"- kind: User\n      user:\n        name: {USER}\n"
+    rights = _rendered("kube-system", "rbac", "flowschemas").replace(account, user).replace(sender, sending_user)
     return {
         Path("manifests/deployment.yaml"): _DEPLOYMENT + deployment,
-        Path("manifests/static-pod-rbac.yaml"): _RIGHTS + _rendered("kube-system", "rbac").replace(account, user),
+        Path("manifests/static-pod-rbac.yaml"): _RIGHTS + rights,
         Path("manifests/static-pod.yaml"): _STATIC_POD.replace("DIALECTS", _dialects()) + _static_pod(),
     }
 

@@ -110,6 +110,17 @@ def cluster(with_crd: ControlPlane, namespace: str) -> Cluster:
 
 
 @pytest.fixture
+def show(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Prints a measurement though the test passes."""
+
+    def printed(line: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{line}\n")
+
+    return printed
+
+
+@pytest.fixture
 def refuse_bindings(cluster: Cluster) -> Iterator[BindingPolicy]:
     """Refuses bindings of the namespace's pods whose name begins with a prefix, until it is told to allow them."""
     policy = BindingPolicy(cluster)

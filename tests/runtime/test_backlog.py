@@ -18,7 +18,7 @@ from gangsched.core.effects import (
     WithdrawBinding,
 )
 from gangsched.core.model import GroupKey, GroupStatus
-from gangsched.runtime.backlog import EVENTS_YIELD_S, Backlog, Dropped, Job
+from gangsched.runtime.backlog import AT_FIRST, EVENTS_YIELD_S, Backlog, Dropped, Job
 
 SLOTS = 8
 
@@ -114,6 +114,26 @@ class TestOrder:
             order.append(job.effect)
             queue.done(job)
         assert order == [condition("p"), status("g"), event("e"), status("late")]
+
+    def test_a_burst_grows_with_the_answers_and_the_next_begins_small_again(self):
+        queue = backlog()
+        for number in range(1000):
+            queue.add(bind(str(number)), 0.0)
+        sent = taken(queue)
+        assert len(sent) == AT_FIRST
+        assert taken(queue) == []
+        waves = []
+        while sent:
+            following = []
+            for effect in sent:
+                finish(queue, effect)
+                following += taken(queue)
+            waves.append(len(following))
+            sent = following
+        assert waves == [96, 144, 216, 324, 1000 - 64 - 96 - 144 - 216 - 324, 0]
+        for number in range(1000):
+            queue.add(bind(str(number)), 0.0)
+        assert len(taken(queue)) == AT_FIRST
 
     def test_telling_takes_at_most_half_of_the_slots(self):
         queue = backlog()

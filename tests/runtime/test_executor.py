@@ -40,6 +40,7 @@ from gangsched.core.events import (
 from gangsched.core.model import Group, GroupKey, GroupSpec, GroupStatus, Reservation
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer, Outcome
+from gangsched.runtime.backlog import AT_FIRST
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.metrics import Metrics
 
@@ -262,6 +263,21 @@ class TestBindings:
             await rig.sent_and_answered(PodBound(uid="0", node="n1"))
             await rig.settle()
             assert rig.calls.qsize() == SLOTS
+
+    async def test_more_are_in_flight_while_answers_come_and_fewer_once_the_server_has_too_much_to_do(self):
+        async with running(slots=2 * AT_FIRST) as rig:
+            rig.executor.submit([bind(str(number)) for number in range(300)])
+            await rig.settle()
+            assert rig.calls.qsize() == AT_FIRST
+            for _ in range(20):
+                await rig.sent_and_answered(PodBound(uid="x", node="n1"))
+            await rig.settle()
+            assert rig.calls.qsize() == AT_FIRST + 10
+            await rig.sent_and_answered(BindRefused(uid="x", node="n1", why=Refused.UNAVAILABLE, message="429"))
+            for _ in range(10):
+                await rig.sent_and_answered(PodBound(uid="x", node="n1"))
+                await rig.settle()
+            assert rig.calls.qsize() <= AT_FIRST + 1
 
     async def test_a_refused_binding_is_not_sent_again(self):
         async with running() as rig:

@@ -299,7 +299,6 @@ class TestKeep:
         assert "this process did not run for so long" in await made.keep()
         assert world.calls == []
 
-
     @pytest.mark.parametrize(
         "answers",
         [

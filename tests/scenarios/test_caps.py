@@ -265,7 +265,8 @@ def waiting(harness: Harness, *names: str, **fields: Any) -> None:
     for number, name in enumerate(names):
         space, _, bare = name.rpartition("/")
         harness.add(
-            group(name, min_member=2, created=float(number), **fields), *pods(bare, 2, namespace=space or "default", cpu=16)
+            group(name, min_member=2, created=float(number), **fields),
+            *pods(bare, 2, namespace=space or "default", cpu=16),
         )
 
 
