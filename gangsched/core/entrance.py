@@ -87,7 +87,7 @@ class Entrance:
 
     def _note(self, namespace: str) -> str:
         return (
-            f"{number_of(self._most, 'group')} of namespace {namespace} wait already, the most of one namespace that are "
-            "tried (namespaceLimits.waitingGroups); this one is tried in its turn, once one of them is bound, deleted "
-            "or times out: delete groups that nobody needs, or ask whoever runs gangsched to raise the limit."
+            f"{number_of(self._most, 'group')} of namespace {namespace} wait already, the most of one namespace that "
+            "are tried (namespaceLimits.waitingGroups); this one is tried in its turn, once one of them is bound, "
+            "deleted or times out: delete groups that nobody needs, or ask whoever runs gangsched to raise the limit."
         )
