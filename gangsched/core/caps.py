@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-
-import numpy as np
+from heapq import nlargest
 
 from gangsched.core import clock, places
 from gangsched.core.capacity import PODS
@@ -44,8 +43,9 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
         if places.held_until(gang, terms) <= now < places.expires(gang, terms):
             places.vacate(gang, cluster)
             hold_no_longer(gang, run.held_since + terms.max_hold_s, policy)
-    begun = bool(run.clock_start) or any(pod.node for pod in gang.live())
-    if run.capped is not None and begun and not (run.capped.paused_at or gang.vacant()):
+    if run.capped is None or run.capped.paused_at or gang.vacant():
+        return
+    if run.clock_start or any(pod.node for pod in gang.live()):
         clock.pause(run, now)
 
 
@@ -121,8 +121,7 @@ def limit(cluster: Cluster, limits: NamespaceLimits, namespace: str, asked: Mapp
         has = held.get(resource, 0)
         if has + amount <= most:
             continue
-        largest = np.partition(given, -FREE_NODES)[-FREE_NODES:].tolist() if number <= limits.free_places else []
-        if has + amount <= sum(largest):
+        if number <= limits.free_places and has + amount <= sum(nlargest(FREE_NODES, given)):
             continue
         return (
             f"Namespace {namespace} may hold {limits.held_percent}% of the cluster's {resource} for members to come "

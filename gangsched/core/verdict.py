@@ -107,8 +107,6 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return Reason.BINDING_REFUSED
     if gang.flies():
         return Reason.BINDING if any(not binding.vacant for binding in gang.flying()) else Reason.PLACES_HELD
-    if gang.run.capped is not None:
-        return gang.run.capped.reason
     if gang.phase is Phase.TIMED_OUT:
         return Reason.BINDING_UNDONE if gang.undone else Reason.TIMED_OUT
     if not assessment.facts.complete:
@@ -118,6 +116,8 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
 
 def _waiting_reason(gang: Gang) -> Reason:
     """The reason of a group that is complete and not placed."""
+    if gang.run.capped is not None:
+        return gang.run.capped.reason
     if gang.outside:
         return Reason.NAMESPACE_LIMIT
     if gang.held_up_by is not None:

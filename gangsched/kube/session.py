@@ -126,8 +126,8 @@ class ApiSession:
         A call that is not `essential` may be refused for good without keeping gangsched from its work.
 
         Raises:
-            ApiUnreachable: connecting took longer than `connect_s`, no complete answer came within `timeout_s`, or there
-                were no credentials to send.
+            ApiUnreachable: connecting took longer than `connect_s`, no complete answer came within `timeout_s`, or
+                there were no credentials to send.
         """
         headers = {"Content-Type": content_type} if body is not None else None
         timeout = aiohttp.ClientTimeout(total=timeout_s, connect=connect_s)

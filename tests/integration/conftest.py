@@ -126,14 +126,3 @@ def refuse_bindings(cluster: Cluster) -> Iterator[BindingPolicy]:
     policy = BindingPolicy(cluster)
     yield policy
     policy.allow()
-
-
-@pytest.fixture
-def show(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Prints a measurement though the test passes."""
-
-    def printed(line: str) -> None:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{line}\n")
-
-    return printed
