@@ -176,8 +176,8 @@ class Settings(Part):
         description="Bindings in flight at once; above 64 as many as the API server keeps up with. More: large groups "
         "start faster and the API server works harder; with Kubernetes' defaults it works on 98 requests of "
         "kube-scheduler and gangsched at once, and lets the others wait. Each has a connection, so the process needs "
-        "128 open files more than this: it raises its own limit as far as it may, and ends with status 2 where that is not "
-        "enough.",
+        "128 open files more than this: it raises its own limit as far as it may, and ends with status 2 where that is "
+        "not enough.",
     )
     gpu_strategy: Annotated[str, Field(min_length=1, max_length=253)] = Field(
         default="BestFit",
