@@ -29,6 +29,7 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _CONNECT_TIMEOUT_S = 10.0
 _KEEP_ALIVE_S = 60.0
 _WARM_S = 1.0
+_LONGEST_RETRY_AFTER_S = 30.0
 _READ_BUFFER_BYTES = 1 << 20
 _STATUS = msgspec.json.Decoder(Status)
 _UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError, NoCredentials)
@@ -265,6 +266,6 @@ def _api_error(status: int, headers: Mapping[str, str], body: bytes) -> ApiError
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:
-    """What a Retry-After header asks for; the API server always says it in whole seconds."""
+    """What a Retry-After header asks for, within reason; the API server always says it in whole seconds."""
     value = headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else 0.0
+    return min(float(value), _LONGEST_RETRY_AFTER_S) if value.isascii() and value.isdigit() else 0.0
