@@ -109,6 +109,11 @@ class Faulty(Living):
         self._forget_streams()
         super().restart()
 
+    def lead_again(self) -> None:
+        self.stalled.pop("groups", None)
+        self._writing.clear()
+        super().lead_again()
+
     def fail_over(self, *, lag: int = 0) -> None:
         self._forget_streams()
         super().fail_over(lag=lag)

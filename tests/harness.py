@@ -30,6 +30,7 @@ from gangsched.core.effects import (
     WithdrawBinding,
 )
 from gangsched.core.events import (
+    Answer,
     BindRefused,
     DemandGone,
     DemandSeen,
@@ -262,6 +263,30 @@ class Harness:
         self.inbox = []
         self._withheld.clear()
         self._hand_over([*self.lists(), Synced()])
+
+    def lead_again(self) -> None:
+        """The same process has lost the lease and leads again: it knows what it has seen, not what it has decided.
+
+        It lists the groups and reads the pods whose bindings were not answered. Watches go on where they are.
+        """
+        told = [event for events, *_ in self.history for event in events] + self.inbox
+        answered = {(event.uid, event.node) for event in told if isinstance(event, PodBound)}
+        sent = [effect for *_, effects in self.history for effect in effects if isinstance(effect, BindPod)]
+        found = [
+            PodBound(effect.uid, effect.node)
+            for effect in sent
+            if (effect.uid, effect.node) not in answered
+            and effect.uid in self.pods
+            and self.pods[effect.uid].node == effect.node
+        ]
+        seen = self.machine.facts()
+        self.machine = Machine(self.policy)
+        self.history = []
+        self._withheld.clear()
+        outdated = (Answer, Synced, GroupSeen, GroupGone, GroupsReplaced)
+        bound = [event for event in self.inbox if isinstance(event, PodBound)]
+        self.inbox = [event for event in self.inbox if not isinstance(event, outdated)]
+        self._hand_over([*seen, *bound, GroupsReplaced(tuple(self.groups.values())), *found, Synced()])
 
     def lists(self) -> list[Event]:
         """All that there is, as it is listed."""

@@ -188,6 +188,10 @@ class Living(Harness):
         self._die()
         super().restart()
 
+    def lead_again(self) -> None:
+        self._die()
+        super().lead_again()
+
     def fail_over(self, *, lag: int = 0) -> None:
         """The leading process has died; the standby leads, though the last events have not reached it yet."""
         self._die()

@@ -25,6 +25,7 @@ from gangsched.core.events import (
     GroupGone,
     GroupSeen,
     GroupsReplaced,
+    PodBound,
     PodGone,
     PodSeen,
     PodsReplaced,
@@ -141,17 +142,25 @@ class Machine:
         )
 
     def facts(self) -> list[Event]:
-        """All that was seen of the cluster, in the order of a start; what was decided is left out.
+        """All that is known of the cluster, in the order of a start; what was decided is left out.
 
-        A new machine that is given it knows what a process does that has just listed everything.
+        A new machine that is given it knows what a process does that has just listed everything, and besides which
+        pods the server has called bound though the watch has yet to show it.
         """
         groups = tuple(gang.group for gang in self.gangs.values() if gang.group is not None)
+        bound = [
+            PodBound(uid, binding.node)
+            for gang in self.gangs.values()
+            for uid, binding in gang.bindings.items()
+            if binding.state is BindState.BOUND
+        ]
         return [
             *self._surroundings.facts(),
             GroupsReplaced(groups),
             *self._members.foreign.facts(),
             *self._scaling.facts(),
             PodsReplaced(tuple(pod for pod in self.cluster.pods.values() if pod.name)),
+            *bound,
         ]
 
     def take_waits(self) -> list[float]:

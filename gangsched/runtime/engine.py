@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from gangsched.core.effects import BindPod, Effect, EvictPod
-from gangsched.core.events import Answer, Event, Synced, TimePassed
+from gangsched.core.events import Answer, Event, PodBound, Synced, TimePassed
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics, Stats
 from gangsched.runtime.rivals import Rivals
@@ -98,10 +98,14 @@ class Engine:
     def stand_down(self) -> None:
         """Decide no more, and forget all that was decided: a new machine learns what is there, as after a restart.
 
-        What the API server answers to what was sent before concerns nobody any more.
+        What the API server answers to what was sent before concerns nobody any more, but that a pod is bound is so.
         """
         facts = self._machine.facts()
-        meanwhile = [event for event in self._inbox.clear() if not isinstance(event, Answer | Synced)]
+        meanwhile = [
+            event
+            for event in self._inbox.clear()
+            if isinstance(event, PodBound) or not isinstance(event, Answer | Synced)
+        ]
         self._submit = None
         self._synced = False
         self._metrics.deciding(False)

@@ -7,7 +7,10 @@ import pytest
 from gangsched.core.effects import BindPod
 from gangsched.core.events import (
     BindRefused,
+    DemandsReplaced,
     Event,
+    ForeignGroupsHidden,
+    ForeignGroupsReplaced,
     GroupGone,
     GroupSeen,
     GroupsReplaced,
@@ -33,7 +36,7 @@ from gangsched.core.events import (
 from gangsched.core.machine import Machine
 from gangsched.core.model import PodTerm, Requirement
 from gangsched.core.policy import Policy
-from tests.builders import group, key, label_pairs, node, pod, pods
+from tests.builders import foreign_group, group, key, label_pairs, node, pod, pods
 
 
 def synced(*events: Event) -> Machine:
@@ -185,3 +188,82 @@ def test_places_held_later_are_made_durable_anew():
     machine.handle([BindRefused(pod("a-2").uid, "n1", Refused.UNAVAILABLE, "no")], 1001.0)
     assert bindings(machine, TimePassed(), now=1002.0) == []
     assert bindings(machine, StatusWritten(key("a"), "3", reserved=True), now=1002.0) == [("a-2", "n1")]
+
+
+def everything() -> list[Event]:
+    """Of every kind of fact something, and pods in every state."""
+    return [
+        NamespacesReplaced((("default", label_pairs({"a": "b"})),)),
+        PriorityClassesReplaced((("high", 5),)),
+        NodesReplaced((node("n1"), node("n2", unschedulable=True))),
+        GroupsReplaced((group("g", min_member=2), group("broken", error="no minMember"), group("empty"))),
+        ForeignGroupsReplaced("volcano", (foreign_group("volcano", "v"),)),
+        ForeignGroupsReplaced("coscheduling", ()),
+        ForeignGroupsHidden("coscheduling", "may not be read"),
+        DemandsReplaced(()),
+        PodsReplaced(
+            (
+                *pods("g", 2),
+                pod("gated", group="g", gated=True),
+                pod("ends", group="g", terminating=True),
+                pod("over", group="g", phase="Succeeded", node="n1"),
+                pod("there", group="", scheduler="x", node="n1"),
+                pod("beyond", group="", scheduler="x", node="not seen"),
+                pod("nominated", group="", scheduler="x", nominated_node="n1", priority=1),
+                pod("undeclared", group="nobody"),
+            )
+        ),
+    ]
+
+
+def test_a_successor_that_is_given_the_facts_decides_as_one_that_lists_everything():
+    """Steps: a machine has seen one thing of every kind and decides; its facts go to a new machine, and from there on
+    to a third."""
+    first = synced(*everything())
+    effects = {}
+    for name, facts in {"lists": everything(), "facts": first.facts(), "its own": synced(*first.facts()).facts()}.items():
+        machine = Machine(Policy())
+        effects[name] = machine.handle([*facts, Synced()], 2000.0)
+        assert machine.validate() == []
+        assert machine.facts() == first.facts()
+    assert effects["facts"] == effects["its own"] == effects["lists"]
+    assert any(isinstance(effect, BindPod) for effect in effects["facts"])
+
+
+def test_a_successor_knows_a_binding_that_was_answered_and_not_yet_shown_by_the_watch():
+    """Steps: two members are decided, one is answered, the lease is lost before the watch shows it."""
+    machine = synced(NodeSeen(node("n1", cpu=1)), NodeSeen(node("n2", cpu=1)))
+    members = pods("a", 2, cpu=1)
+    given = dict(bindings(machine, GroupSeen(group("a", min_member=2)), *map(PodSeen, members)))
+    machine.handle([PodBound(members[0].uid, given["a-0"])], 1001.0)
+    heir = Machine(Policy())
+    heir.handle(machine.facts(), 1001.0)
+    assert bindings(heir, Synced(), now=1002.0) == [("a-1", given["a-1"])]
+
+
+@pytest.mark.parametrize(
+    ("found", "node_after"),
+    [
+        ([], None),
+        ([pod("a-0", group="a", terminating=True)], "n1"),
+        ([pod("a-0", group="a", phase="Failed")], "n1"),
+        ([pod("a-0", group="a", gated=True)], "n1"),
+        ([pod("a-0", group="a", scheduler="other")], "n1"),
+        ([pod("a-0", group="", scheduler="other")], ""),
+        ([pod("a-0", group="a", node="n2")], "n2"),
+    ],
+    ids=["gone", "terminating", "ended", "gated", "another scheduler's", "nobody's", "bound elsewhere"],
+)
+@pytest.mark.parametrize("leads", [True, False])
+def test_news_of_an_earlier_terms_binding_do_no_harm_whatever_has_become_of_the_pod(found, node_after, leads):
+    """A binding without an answer is read back; meanwhile the watch may have told the end of the pod."""
+    machine = Machine(Policy())
+    start: list[Event] = [NodeSeen(node("n1")), NodeSeen(node("n2")), GroupSeen(group("a", min_member=2))]
+    machine.handle([*start, *map(PodSeen, found), *([Synced()] if leads else [])], 1000.0)
+    machine.handle([PodBound(pod("a-0").uid, "n1")], 1001.0)
+    machine.handle([Synced()], 1001.0)
+    assert machine.validate() == []
+    known = machine.cluster.pods.get(pod("a-0").uid)
+    assert (known.node if known is not None else None) == node_after
+    machine.handle([PodGone(pod("a-0").uid)], 1002.0)
+    assert machine.validate() == []

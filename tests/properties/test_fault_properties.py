@@ -27,6 +27,7 @@ from tests.living import Death
 from tests.promises import is_live, key_of
 
 POLICY = Policy(default_max_schedule_time_s=20.0)
+HEIRS = ("restarted", "same process", "standby", "late standby")
 GROUPS = ("a", "b", "c")
 UNDECLARED = "d"
 """A group without a PodGroup: its members' annotations declare it."""
@@ -231,7 +232,7 @@ class Faults(RuleBasedStateMachine):
     @rule(
         effects=st.integers(0, 6),
         death=st.sampled_from(Death),
-        heir=st.sampled_from(("restarted", "standby", "late standby")),
+        heir=st.sampled_from(HEIRS),
         late=st.booleans(),
     )
     def crash(self, effects, death, heir, late):
@@ -245,7 +246,7 @@ class Faults(RuleBasedStateMachine):
 
         harness.succeed = follow
 
-    @rule(heir=st.sampled_from(("restarted", "standby", "late standby")))
+    @rule(heir=st.sampled_from(HEIRS))
     def crash_now(self, heir):
         self.harness.crash_in = None
         self.follow(heir)
@@ -253,6 +254,8 @@ class Faults(RuleBasedStateMachine):
     def follow(self, heir):
         if heir == "restarted":
             self.harness.restart()
+        elif heir == "same process":
+            self.harness.lead_again()
         else:
             self.harness.fail_over(lag=3 if heir == "late standby" else 0)
 

@@ -224,10 +224,13 @@ class Cluster(RuleBasedStateMachine):
         self.harness.wait(seconds)
         self.check_rest()
 
-    @rule()
-    def restart(self):
+    @rule(anew=st.booleans())
+    def restart(self, anew):
         bound = {uid: found.node for uid, found in self.harness.pods.items() if found.node}
-        self.harness.restart()
+        if anew:
+            self.harness.restart()
+        else:
+            self.harness.lead_again()
         self.harness.settle()
         assert bound.items() <= {uid: found.node for uid, found in self.harness.pods.items()}.items()
         assert self.harness.groups.keys() <= self.harness.machine.gangs.keys()

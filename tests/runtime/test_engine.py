@@ -8,10 +8,22 @@ from dataclasses import dataclass, field
 import pytest
 
 from gangsched.core.effects import BindPod, Effect
-from gangsched.core.events import Event, PodGone, Synced, TimePassed
+from gangsched.core.events import (
+    BindRefused,
+    Event,
+    PodBound,
+    PodGone,
+    Refused,
+    StatusRefused,
+    Synced,
+    TimePassed,
+)
+from gangsched.core.machine import Machine
+from gangsched.core.model import GroupKey
+from gangsched.core.policy import Policy
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.inbox import Inbox
-from gangsched.runtime.metrics import Metrics
+from gangsched.runtime.metrics import Metrics, Stats
 
 BIND = BindPod(uid="u", namespace="ns", name="p", node="n")
 GONE = PodGone(uid="u")
@@ -26,6 +38,7 @@ class FakeMachine:
     rivals: list[tuple[str, str]] = field(default_factory=list)
     passes: list[tuple[list[Event], float]] = field(default_factory=list)
     fails: bool = False
+    seen: list[Event] = field(default_factory=list)
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
         if self.fails:
@@ -43,6 +56,12 @@ class FakeMachine:
     def next_deadline(self) -> float | None:
         return self.deadline
 
+    def facts(self) -> list[Event]:
+        return self.seen
+
+    def stats(self) -> Stats:
+        return Machine(Policy()).stats()
+
 
 @dataclass
 class Rig:
@@ -50,21 +69,25 @@ class Rig:
     now: float = 1000.0
     mono: float = 0.0
     sent: list[Effect] = field(default_factory=list)
+    leads: bool = True
     muted: bool = False
+    heirs: list[FakeMachine] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.inbox = Inbox()
         self.metrics = Metrics()
         self.submitted = asyncio.Event()
+        machines = iter([self.machine, *self.heirs])
         self.engine = Engine(
-            self.machine,
+            lambda: next(machines),
             self.inbox,
-            self._submit,
             now=lambda: self.now,
             metrics=self.metrics,
-            muted=self.muted,
             monotonic=lambda: self.mono,
         )
+        if self.leads:
+            self.engine.lead(None if self.muted else self._submit)
+            self.inbox.clear()
 
     def _submit(self, effects: Iterable[Effect]) -> None:
         self.sent.extend(effects)
@@ -74,6 +97,7 @@ class Rig:
 @pytest.fixture(autouse=True)
 def _no_freezing(monkeypatch):
     monkeypatch.setattr("gangsched.runtime.engine.gc.freeze", lambda: None)
+    monkeypatch.setattr("gangsched.runtime.engine.gc.collect", lambda: None)
 
 
 async def test_a_burst_is_one_pass_and_its_effects_are_handed_on():
@@ -112,6 +136,61 @@ async def test_without_events_and_deadlines_the_machine_is_left_alone_but_the_he
     await rig.engine.step()
     assert rig.machine.passes == []
     assert rig.engine.silent_s() == 0.0
+
+
+async def test_as_a_standby_it_learns_and_hands_nothing_on():
+    rig = Rig(FakeMachine(effects=[BIND], rivals=[("ns/p", "n")]), leads=False)
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    assert rig.machine.passes == [([GONE], 1000.0)]
+    assert rig.sent == []
+    assert rig.engine.rivals_problem() == ""
+
+
+async def test_what_is_posted_before_it_leads_is_known_when_it_decides():
+    rig = Rig(FakeMachine(effects=[BIND]), leads=False)
+    rig.inbox.post([GONE])
+    rig.engine.lead(rig._submit)
+    await rig.engine.step()
+    assert rig.machine.passes == [([GONE, Synced()], 1000.0)]
+    assert rig.sent == [BIND]
+
+
+async def test_standing_down_a_new_machine_knows_what_was_seen_and_nothing_of_what_was_decided():
+    """Steps: it leads; answers, a watch event and the word to decide have come and were not dealt with yet.
+
+    Of the answers only that a pod is bound is more than an answer: it is so, and the watch may show it late.
+    """
+    heir = FakeMachine(effects=[BIND])
+    rig = Rig(FakeMachine(effects=[BIND], seen=[PodGone(uid="seen")], deadline=2000.0), heirs=[heir])
+    rig.inbox.post([Synced()])
+    await rig.engine.step()
+    rig.sent.clear()
+    refused = BindRefused(uid="u", node="n", why=Refused.FORBIDDEN, message="no")
+    rig.inbox.post([GONE, StatusRefused(key=GroupKey("ns", "g"), stale=True), PodBound("b", "n"), refused, Synced()])
+    rig.engine.stand_down()
+    assert not rig.engine.synced
+    assert b"gangsched_synced 0.0" in rig.metrics.render()
+    await rig.engine.step()
+    assert heir.passes == [([PodGone(uid="seen"), GONE, PodBound("b", "n")], 1000.0)]
+    assert rig.sent == []
+    rig.engine.lead(rig._submit)
+    await rig.engine.step()
+    assert rig.sent == [BIND]
+    assert rig.engine.synced
+
+
+async def test_standing_down_while_it_waits_for_events_the_new_machine_gets_them():
+    heir = FakeMachine()
+    rig = Rig(FakeMachine(deadline=1000.2), heirs=[heir])
+    waiting = asyncio.create_task(rig.engine.step())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    rig.engine.stand_down()
+    rig.inbox.post([GONE])
+    await asyncio.wait_for(waiting, 10)
+    assert rig.machine.passes == []
+    assert heir.passes == [([GONE], 1000.0)]
 
 
 async def test_muted_it_decides_logs_and_counts_but_hands_nothing_on(caplog):
