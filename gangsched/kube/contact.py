@@ -177,7 +177,11 @@ class Contact:
     def _over(self, problem: Problem, about: Right | None) -> None:
         trouble = self._troubles.pop((problem, about), None)
         if trouble is not None and trouble.logged:
-            what = {"problem": problem.value, "lasted_s": f"{trouble.lasted_s:.0f}", **({"right": str(about)} if about else {})}
+            what = {
+                "problem": problem.value,
+                "lasted_s": f"{trouble.lasted_s:.0f}",
+                **({"right": str(about)} if about else {}),
+            }
             _log.info("the API server does its part again", extra=what)
 
     def _sentence(self, subject: _Subject, trouble: _Trouble) -> str:

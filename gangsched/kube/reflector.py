@@ -84,7 +84,8 @@ class Reflector(Generic[Value]):
 
     `synced` is set once the first list has been posted. `last_heard` is when anything last came from the server, on the
     clock of `time.monotonic`; minus infinity before that. `problem` says why nothing comes at present, since the moment
-    `interrupted_at` on that clock; empty if all is well, and then `going` is set.
+    `interrupted_at` on that clock; empty if all is well. `going` is set while nothing is missing: from a whole list, or
+    a watch from where the last one ended, up to the next interruption.
     """
 
     def __init__(
@@ -198,7 +199,6 @@ class Reflector(Generic[Value]):
         """The server answers as it should."""
         self.last_heard = time.monotonic()
         self._denied_since = math.inf
-        self.going.set()
         if self.problem:
             self.problem = ""
             self.interrupted_at = math.inf
@@ -233,6 +233,7 @@ class Reflector(Generic[Value]):
         self._post([self.resource.replaced(tuple(values))])
         self._version = page.metadata.resource_version or ""
         self.synced.set()
+        self.going.set()
         for posted in awaited:
             self._awaited.remove(posted)
             if not posted.done():
@@ -258,6 +259,7 @@ class Reflector(Generic[Value]):
             ) as pieces:
                 opened = time.monotonic()
                 self._heard()
+                self.going.set()
                 async for piece in pieces:
                     self._heard()
                     await self._take(splitter.feed(piece))

@@ -221,7 +221,11 @@ def test_a_successor_that_is_given_the_facts_decides_as_one_that_lists_everythin
     to a third."""
     first = synced(*everything())
     effects = {}
-    for name, facts in {"lists": everything(), "facts": first.facts(), "its own": synced(*first.facts()).facts()}.items():
+    for name, facts in {
+        "lists": everything(),
+        "facts": first.facts(),
+        "its own": synced(*first.facts()).facts(),
+    }.items():
         machine = Machine(Policy())
         effects[name] = machine.handle([*facts, Synced()], 2000.0)
         assert machine.validate() == []

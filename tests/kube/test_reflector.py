@@ -388,3 +388,16 @@ async def test_nodes_are_posted_as_nodes() -> None:
     [listed] = inbox.events
     assert isinstance(listed, NodesReplaced)
     assert [(node.name, node.allocatable) for node in listed.nodes] == [("n1", (("pods", 3),))]
+
+
+async def test_a_list_that_is_not_whole_yet_is_no_news() -> None:
+    """After an interruption: whoever waits for `going` must not decide by half of what there is."""
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    api.answer("WATCH", PODS.path, status(410), HANG)
+    api.answer("GET", PODS.path, page([pod("a", 1)], 9, more="one"), page([pod("b", 2)], 9))
+    async with reflecting(api) as (running, inbox):
+        await inbox.until(lambda: bool(inbox.relists))
+        assert not running.going.is_set()
+        await running.going.wait()
+        assert inbox.lists == [[], ["a", "b"]]
