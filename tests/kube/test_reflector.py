@@ -397,7 +397,8 @@ async def test_a_list_that_is_not_whole_yet_is_no_news() -> None:
     api.answer("WATCH", PODS.path, status(410), HANG)
     api.answer("GET", PODS.path, page([pod("a", 1)], 9, more="one"), page([pod("b", 2)], 9))
     async with reflecting(api) as (running, inbox):
-        await inbox.until(lambda: bool(inbox.relists))
-        assert not running.going.is_set()
-        await running.going.wait()
+        async with asyncio.timeout(10):
+            while running.going.is_set() or not inbox.relists:
+                await asyncio.sleep(0)
+            await running.going.wait()
         assert inbox.lists == [[], ["a", "b"]]
