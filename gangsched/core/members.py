@@ -76,8 +76,11 @@ class Members:
     def pod_seen(self, pod: Pod) -> None:
         """A pod exists in this form. Most of what a kubelet writes of a pod is not known here and changes nothing."""
         key = self._key(pod)
-        before = self._key_of.get(pod.uid)
-        if before == key and self._cluster.pods.get(pod.uid) == pod:
+        before, known = self._key_of.get(pod.uid), self._cluster.pods.get(pod.uid)
+        if known is not None and known.node and not pod.node:
+            # A pod stays bound: the watch is behind an answer that told of a binding.
+            pod = replace(pod, node=known.node, bound_at=known.bound_at)
+        if before == key and known == pod:
             return
         old = self._cluster.set_pod(pod)
         if old is not None and old.phase is not pod.phase and self._ours(pod):

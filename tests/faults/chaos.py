@@ -47,9 +47,9 @@ class Chaos:
         ]
 
     def trouble(self, over: threading.Event) -> None:
-        """One of them; it is cut short when `over` is set."""
+        """One of them, the first time the API server's; it is cut short when `over` is set."""
         weights, troubles = zip(*self._troubles, strict=True)
-        (trouble,) = self._random.choices(troubles, weights)
+        (trouble,) = self._random.choices(troubles, weights) if self.done else (self.kill_apiserver,)
         self.done[trouble.__name__] += 1
         trouble(over)
 

@@ -42,4 +42,5 @@ def test_all_rules_hold_under_a_minute_of_all_faults() -> None:
     assert report["bindings"] >= 10
     assert report["groups_with_places"] >= 1
     assert sum(report["faults"].values()) >= 20
+    assert report["troubles"]["kill_apiserver"] >= 1
     assert report["replayed_turns"] >= 100

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from gangsched.core.effects import BindPod, Effect, EvictPod
-from gangsched.core.events import BindRefused, Refused, Synced
+from gangsched.core.events import BindRefused, GroupSeen, NodeSeen, PodBound, PodSeen, Refused, Synced
 from gangsched.core.machine import Machine
 from gangsched.core.model import OnDegraded, Owner, Role, TimeoutPolicy
+from gangsched.core.policy import Policy
 from tests.builders import group, node, pod, pods
 from tests.faulty import Faulty
 from tests.living import Death, Living
@@ -368,3 +369,19 @@ def test_a_member_above_the_minimum_that_is_bound_alone_is_undone_too():
     harness.add(node("n1", cpu=1))
     harness.wait(31)
     assert harness.evicted == ["default/a-2"]
+
+
+def test_a_watch_that_is_behind_a_confirmed_binding_does_not_unbind_the_pod():
+    """There is room for one: a is bound, the answer comes, the API server is killed and the lease lost. In the next
+    term the watch goes on where it was and brings a as it was before its binding, and then as it is; b waits.
+    """
+    first, second = Machine(Policy()), Machine(Policy())
+    there = [NodeSeen(node("n1", cpu=1)), GroupSeen(group("a", min_member=1))]
+    waiting = [PodSeen(pod("a")), PodSeen(pod("b", created=5.0))]
+
+    decided = [first.handle([*there, *waiting, Synced()], 1.0), first.handle([PodBound("uid-default/a", "n1")], 2.0)]
+    decided.append(second.handle([*first.facts(), *waiting, Synced()], 20.0))
+    decided.append(second.handle([PodSeen(pod("a", node="n1"))], 21.0))
+
+    bound = [[effect.name for effect in effects if isinstance(effect, BindPod)] for effects in decided]
+    assert bound == [["a"], [], [], []]
