@@ -174,6 +174,7 @@ class Members:
             self.group_gone(group.key)
             old = None
         gang.group = group
+        gang.look_at = 0.0
         gang.resource_version = group.resource_version
         self.dirty[group.key] = None
         if old is None:
@@ -188,6 +189,7 @@ class Members:
         gang = self.gangs.get(key)
         if gang is None or gang.group is None:
             return
+        gang.look_at = 0.0
         # What declares the gang does so without a PodGroup that was made of it.
         goes_on = gang.group.made and bool(gang.run.scheduled_at) and any(map(_declares, gang.live()))
         gang.group = None
