@@ -20,7 +20,7 @@ CLASS = 1_000
 """What a look at a class costs beside its rows, however few they are."""
 MEMBER = 300
 """Giving one member its place, and sending its binding."""
-GANG = 3_000
+GANG = 6_000
 """Bringing one gang up to date and telling of it, beside its pods."""
 POD = 60
 """The same for each of its pods."""

@@ -29,8 +29,10 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._events)
 
-    async def drain(self, timeout_s: float) -> list[Event]:
-        """Everything posted so far, in order, as soon as there is something; empty when `timeout_s` passed without.
+    async def drain(self, timeout_s: float, *, most: int) -> list[Event]:
+        """The first events posted, in order, as soon as there are any; empty when `timeout_s` passed without.
+
+        They are at most so many: what is left is given by the next call.
 
         It always gives way to other tasks once, so that a burst arriving in several pieces becomes one list.
         """
@@ -43,7 +45,7 @@ class Inbox:
                 pass
             else:
                 await asyncio.sleep(0)
-        drained = list(self._events)
-        self._events.clear()
-        self._arrived.clear()
+        drained = [self._events.popleft() for _ in range(min(most, len(self._events)))]
+        if not self._events:
+            self._arrived.clear()
         return drained
