@@ -44,6 +44,10 @@ _STREAM, _PARKED = "stream 500 × 100 × 20", "parked 500 × 500 × 20"
 _EVENTS, _MIXED = "core: pod events, gangs of 20", "core: plan 5,000 nodes × 100 of 10 signatures"
 _NO_GPU = "core: 1,000 parked groups without GPUs, a CPU pod ends"
 _NO_CPU = "core: 1,000 parked groups without CPUs, a small pod ends"
+_CALLS = {
+    what: f"core: longest call, {what}"
+    for what in ("25,000 members of minimum 1", "20,000 parked gangs", "500 racks that all fail")
+}
 _FOOTPRINT = "footprint 5,000 × 50,000"
 _RATE = "pods/s ÷ bare API server"
 
@@ -120,6 +124,17 @@ BARS = (
         scenario=_NO_CPU,
         figure="cpu_ms",
         most=100,
+        unit="ms",
+    ),
+    *(
+        Bar(what=f"longest call of the core: {what}", scenario=title, figure="longest_ms", most=100, unit="ms")
+        for what, title in _CALLS.items()
+    ),
+    Bar(
+        what="20,000 parked gangs, a pod ends that half a gang could use",
+        scenario="core: longest call, 20,000 parked gangs",
+        figure="freed_ms",
+        most=20,
         unit="ms",
     ),
     Bar(

@@ -11,6 +11,7 @@ from functools import partial
 from msgspec import Raw
 from msgspec.structs import replace
 
+from bench import calls
 from bench.lab import Figures
 from gangsched.core.cluster import Cluster
 from gangsched.core.effects import BindPod
@@ -66,6 +67,9 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
     yield "core: life of gangs of 20, 5,000 nodes against 500", life_of_more_nodes
     if quick:
         return
+    yield "core: longest call, 25,000 members of minimum 1", calls.members
+    yield "core: longest call, 20,000 parked gangs", calls.parked
+    yield "core: longest call, 500 racks that all fail", calls.racks
     yield "core: pod events, gangs of 5,000", partial(pod_events, 1, 5000)
     yield "core: life of a gang of 5,000 on 5,000 nodes", partial(life, 5000, 1, 5000)
     yield "core: memory of 5,000 nodes and 50,000 pods", memory

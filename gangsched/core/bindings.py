@@ -71,11 +71,12 @@ def _to_send_again(gang: Gang) -> list[Binding]:
     """
     if gang.contradicted:
         return []
+    held = BindState.HELD
     ahead = _ahead(gang)
     return [
         binding
         for uid, binding in (gang.bindings if ahead is None else {ahead.pod.uid: ahead}).items()
-        if binding.state is BindState.HELD and not binding.vacant and (uid in gang.durable or not gang.durable_asked_at)
+        if binding.state is held and not binding.vacant and (uid in gang.durable or not gang.durable_asked_at)
     ]
 
 
@@ -227,8 +228,11 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
     A pod that shows a node has been bound, by us or by somebody else; a held place is worth nothing once its pod is
     no member any more or its node is gone.
     """
+    held = BindState.HELD
     for uid, binding in list(gang.bindings.items()):
         pod = gang.pods.get(uid)
+        if pod is binding.pod and binding.state is not held:
+            continue  # nothing has changed of it since it was sent
         if binding.vacant:
             if binding.node not in cluster.nodes:
                 release(gang, cluster, uid)

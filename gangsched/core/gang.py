@@ -31,6 +31,10 @@ class BindState(StrEnum):
     """The server has confirmed; the watch has not shown it yet."""
 
 
+# Named once, because they are looked at for each member of gangs of thousands.
+_WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
+
+
 @dataclass(slots=True)
 class Binding:
     """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was.
@@ -256,7 +260,7 @@ class Gang:
         return [
             pod
             for pod in self.pods.values()
-            if not (pod.terminating or pod.gated or pod.phase in ENDED or pod.uid in gone)
+            if not (pod.terminating or pod.gated or pod.phase is _WELL or pod.phase is _BADLY or pod.uid in gone)
         ]
 
     def lives(self, pod: Pod) -> bool:
@@ -278,11 +282,11 @@ class Gang:
 
     def flies(self) -> bool:
         """Whether there are bindings that are not confirmed by the server yet."""
-        return any(binding.state is not BindState.BOUND for binding in self.bindings.values())
+        return any(binding.state is not _BOUND for binding in self.bindings.values())
 
     def flying(self) -> list[Binding]:
         """Bindings that are not confirmed by the server yet."""
-        return [binding for binding in self.bindings.values() if binding.state is not BindState.BOUND]
+        return [binding for binding in self.bindings.values() if binding.state is not _BOUND]
 
     def vacant(self) -> list[Binding]:
         """Places held for members that do not exist yet."""
@@ -328,7 +332,7 @@ def take_census(gang: Gang) -> Census:
     waiting = []
     for pod in live:
         binding = gang.bindings.get(pod.uid)
-        if pod.node or (binding is not None and binding.state is BindState.BOUND):
+        if pod.node or (binding is not None and binding.state is _BOUND):
             bound.append(pod)
         elif binding is None:
             waiting.append(pod)

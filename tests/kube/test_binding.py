@@ -65,9 +65,9 @@ async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: 
     [
         ("being terminated", [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}], Refused.DENIED),
         (
-            'User "x" cannot create resource "pods/binding" in API group "" in the namespace "team"',
+            'pods "a" is forbidden: User "x" cannot create resource "pods/binding" in API group "" in the namespace "team"',
             None,
-            Refused.DENIED,
+            Refused.UNAVAILABLE,
         ),
         ("ValidatingAdmissionPolicy 'p' denied request: being terminated", [{"message": "p"}], Refused.FORBIDDEN),
     ],

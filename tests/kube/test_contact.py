@@ -45,7 +45,9 @@ class World:
             case _:
                 self.contact.answered(method, path, what)
 
-    def keep_saying(self, what: int | ApiError | str | None, seconds: float, path: str = PODS, method: str = "GET") -> None:
+    def keep_saying(
+        self, what: int | ApiError | str | None, seconds: float, path: str = PODS, method: str = "GET"
+    ) -> None:
         """As reflectors do, every five seconds; the last time at the end."""
         end = self.now + seconds
         while self.now < end:

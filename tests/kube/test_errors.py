@@ -29,7 +29,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("message", "denied"), [*((text, True) for text in DENIED), *((text, False) for text in REFUSED)])
+@pytest.mark.parametrize(
+    ("message", "denied"), [*((text, True) for text in DENIED), *((text, False) for text in REFUSED)]
+)
 def test_a_right_that_is_missing_is_told_from_a_refusal_by_admission(message: str, *, denied: bool) -> None:
     error = ApiError(403, "Forbidden", message)
     assert (error.denied, error.passing) == (denied, denied)
