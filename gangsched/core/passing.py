@@ -8,7 +8,7 @@ blocks nobody (rule 7).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gangsched.core import bindings, places
@@ -163,7 +163,7 @@ class _Pass:
         else:
             self._snapshot.undo(mark)
 
-    def _bind(self, gang: Gang, found: Placement, *, first: Collection[str] = ()) -> None:
+    def _bind(self, gang: Gang, found: Placement, *, first: Sequence[str] = ()) -> None:
         if gang.transaction is not None:
             gang.transaction.pods.update(pod.uid for pod, _ in found.assignments)
         self._decided.effects += bindings.begin(gang, self._cluster, found.assignments, first=first)
