@@ -27,21 +27,11 @@ LONGEST_BAR_S = 300.0
 FOR_GOOD = frozenset({Refused.FORBIDDEN, Refused.DENIED})
 
 
-def begin(
-    gang: Gang,
-    cluster: Cluster,
-    assignments: Sequence[tuple[Pod, str]],
-    *,
-    held: bool = False,
-    first: Sequence[str] = (),
-) -> list[BindPod]:
-    """Assume all places and, unless they are to be `held`, send all bindings.
+def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], *, held: bool = False) -> list[BindPod]:
+    """Assume all places and, unless they are to be `held`, send all bindings; of a vanguard only the first.
 
-    None is sent beside places for members to come, which must be durable first. Members (by UID) that go `first` are
-    sent one by one, and the others once they are confirmed.
+    None is sent beside places for members to come, which must be durable first.
     """
-    if first or not gang.bindings:
-        gang.vanguard = first
     begun = []
     for pod, node in assignments:
         if not pod.name:

@@ -119,8 +119,10 @@ class _Pass:
         if not gang.run.scheduled_at:
             spec = self._assessments[gang.key].terms.spec
             gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
-        # Beside members that are bound or on their way nobody waits for another.
-        self._bind(gang, found, first=() if ask.own else going_first(gang, ask.avoided, found.assignments))
+        if not ask.own:
+            # Beside members that are bound or on their way nobody waits for another.
+            gang.vanguard = going_first(gang, ask.avoided, found.assignments)
+        self._bind(gang, found)
 
     def _singles(self, gang: Gang, members: Sequence[Pod]) -> None:
         if not members:
@@ -163,10 +165,10 @@ class _Pass:
         else:
             self._snapshot.undo(mark)
 
-    def _bind(self, gang: Gang, found: Placement, *, first: Sequence[str] = ()) -> None:
+    def _bind(self, gang: Gang, found: Placement) -> None:
         if gang.transaction is not None:
             gang.transaction.pods.update(pod.uid for pod, _ in found.assignments)
-        self._decided.effects += bindings.begin(gang, self._cluster, found.assignments, first=first)
+        self._decided.effects += bindings.begin(gang, self._cluster, found.assignments)
 
     def _place(self, ask: Ask) -> Placement | Refusal:
         """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
