@@ -40,8 +40,7 @@ class Binding:
     """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was.
 
     `withdrawn`: it was asked not to be sent; the answer is still to come. `vacant`: the member does not exist yet,
-    `pod` stands for it (it has no name) and the place is only ever held; see `core.places`. `first`: while it is not
-    confirmed, the others of the gang that are held are not sent.
+    `pod` stands for it (it has no name) and the place is only ever held; see `core.places`.
     """
 
     pod: Pod
@@ -52,7 +51,6 @@ class Binding:
     complaint: str = ""
     withdrawn: bool = False
     vacant: bool = False
-    first: bool = False
 
 
 @dataclass(slots=True)
@@ -194,7 +192,8 @@ class Gang:
     `claims` are the owners that claim it, if they are several, each with the number of its members; `disowned` are
     waiting members (by UID) that it does without because their owner is not the first (`core.claims`).
     `doubted` are members (by UID) whose binding was refused for good wherever it was tried, while others were bound:
-    theirs is sent first. `replanned` is how often all its bindings were refused and it was planned anew at once;
+    theirs is sent first. `vanguard` are members (by UID) that go one by one before the others of the quorum under way.
+    `replanned` is how often all its bindings were refused and it was planned anew at once;
     `exhausted`: there was no other node left for that.
     `vacancies` counts the places that were ever held for members to come: most gangs have none. `mismatched` are
     members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this
@@ -220,6 +219,7 @@ class Gang:
     claims: Mapping[str, int] = field(default_factory=dict)
     disowned: frozenset[str] = frozenset()
     doubted: set[str] = field(default_factory=set)
+    vanguard: Sequence[str] = ()
     replanned: int = 0
     exhausted: bool = False
     durable: frozenset[str] = frozenset()

@@ -218,6 +218,7 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
     )
     run.clock_start = run.backoff_until = 0.0
     run.failed_for_good = False
+    gang.vanguard = ()
     gang.transaction = gang.undo = None
     gang.refusal = gang.held_up_by = None
     gang.complaint = gang.undone = ""

@@ -8,7 +8,7 @@ Whom the budget leaves no time for stays in the queue and is tried in the next c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from msgspec.structs import replace as renewed
@@ -171,9 +171,10 @@ class Pass:
         if not gang.run.scheduled_at:
             spec = self._assessments[gang.key].terms.spec
             gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
-        # Beside members that are bound or on their way nobody waits for another.
-        first = () if ask.own else going_first(gang, ask.avoided, found.assignments)
-        self._bind(gang, found.assignments, first=first)
+        if not ask.own:
+            # Beside members that are bound or on their way nobody waits for another.
+            gang.vanguard = going_first(gang, ask.avoided, found.assignments)
+        self._bind(gang, found.assignments)
         return True
 
     def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
@@ -245,12 +246,10 @@ class Pass:
         else:
             self._snapshot.undo(mark)
 
-    def _bind(
-        self, gang: Gang, found: Sequence[tuple[Pod, str]], *, first: Collection[str] = (), above: bool = False
-    ) -> None:
+    def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
         if gang.transaction is not None:
             gang.transaction.pods.update(pod.uid for pod, _ in found)
-        begun = bindings.begin(gang, self._cluster, found, first=first)
+        begun = bindings.begin(gang, self._cluster, found)
         self._decided.effects += [renewed(effect, above=True) for effect in begun] if above else begun
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
