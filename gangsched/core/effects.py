@@ -15,7 +15,7 @@ from gangsched.core.model import GroupKey, GroupSpec, GroupStatus
 
 
 class BindPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
-    """Bind this very pod (by UID) to the node. One of a member `above` its gang's minimum yields to those of quorums."""
+    """Bind this very pod (by UID) to the node; members `above` their gang's minimum yield to those of quorums."""
 
     uid: str
     namespace: str

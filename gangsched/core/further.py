@@ -18,7 +18,7 @@ from gangsched.core import budget as units
 from gangsched.core import topology
 from gangsched.core.hunts import Hunts
 from gangsched.core.model import Pod
-from gangsched.core.placement import Ask, Placement, Unfinished, classify, place
+from gangsched.core.placement import Ask, Unfinished, classify, place
 from gangsched.core.quorum import fill_singly
 from gangsched.core.refusal import Refusal
 from gangsched.core.search import Share

@@ -216,9 +216,7 @@ class Machine:
                 self._members.dirty[gang.key] = None
                 effects += bindings.let_go(gang, self.cluster, binding)
 
-    def _advance_some(
-        self, waiting: int, effects: list[Effect], now: float, budget: Budget
-    ) -> dict[GroupKey, None]:
+    def _advance_some(self, waiting: int, effects: list[Effect], now: float, budget: Budget) -> dict[GroupKey, None]:
         """Bring gangs up to date: with a quarter of the budget each those touched by this call's events, those that
         have been `waiting` for that (or more of the former), the longest waiting first, and those that are due.
         """
@@ -236,9 +234,7 @@ class Machine:
             budget.charge(self._advance_if_due(due, touched, effects, now))
         return touched
 
-    def _advance_if_due(
-        self, key: GroupKey, touched: dict[GroupKey, None], effects: list[Effect], now: float
-    ) -> int:
+    def _advance_if_due(self, key: GroupKey, touched: dict[GroupKey, None], effects: list[Effect], now: float) -> int:
         """Bring the gang up to date, unless it is large and can wait. Returns the work as units."""
         gang = self.gangs.get(key)
         if gang is None:

@@ -11,7 +11,7 @@ once, so that thousands of gangs that nothing helps cost next to nothing.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -117,8 +117,12 @@ class Parked:
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
         exact = len(bucket.members) == 1 and not bucket.within_domain
+        self.settle(bucket, snapshot, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
+
+    def settle(self, bucket: Bucket, snapshot: Snapshot, *, lack: int = 1) -> None:
+        """The bucket waits until something is freed for so many members of a class that it lacks."""
         for at in bucket.lacks:
-            self._lack[at] = max(1, refusal.wanted - refusal.fits) if exact else 1
+            self._lack[at] = lack
             self._before[at] = -self._room(np.array([at]), snapshot.free)[0]
             self._shut[at] = False
             self._forced[at] = False
@@ -203,7 +207,7 @@ class Parked:
             if asked != refusal.asked or len(members) > MOST_CLASSES:
                 members = [MemberClass(Shape())]
             bucket = self.buckets[asked] = Bucket(asked, [], members, refusal.domain is not None)
-            for member in members:
+            for _ in members:
                 at = self._vacant.pop() if self._vacant else self._grown()
                 bucket.lacks.append(at)
                 self._owner[at] = bucket
@@ -238,5 +242,7 @@ class Parked:
             more = (0, at)
             self._amounts = np.pad(self._amounts, (more, (0, 0)))
             self._lack, self._before, self._now = (np.pad(each, more) for each in (self._lack, self._before, self._now))
-            self._owned, self._shut, self._forced = (np.pad(each, more) for each in (self._owned, self._shut, self._forced))
+            self._owned, self._shut, self._forced = (
+                np.pad(each, more) for each in (self._owned, self._shut, self._forced)
+            )
         return at

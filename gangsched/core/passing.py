@@ -45,7 +45,7 @@ class Decided:
 class Pass:
     """Plans on a snapshot what waits in the queue, assumes the places found and says which bindings to send.
 
-    `held_up_by` names the gang that another may not overtake. What is known of gangs that are `stale` is not up to date.
+    `held_up_by` names the gang that another may not overtake. What is known of `stale` gangs is not up to date.
     """
 
     def __init__(
@@ -109,8 +109,7 @@ class Pass:
                 self._singles(gang, want.repairs)
             if want.extras or placed:
                 round_.add(Candidate((True, candidate.rank[1]), key))
-        if not (gang.parked and candidate.bucket is not None):
-            round_.add(candidate.next())
+        round_.add(self._queue.next_of(candidate, gang, self._snapshot))
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place the quorum, or park the gang. Returns whether it has places."""

@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import overload
 
-from gangsched.core import expansion, topology
+from msgspec.structs import replace as renewed
+
 from gangsched.core import budget as units
+from gangsched.core import expansion, topology
 from gangsched.core.domains import Domain
 from gangsched.core.gang import role_of
 from gangsched.core.hunts import Hunts, to_look_at
-from msgspec.structs import replace as renewed
-
 from gangsched.core.model import Pod, Preference, Shape, Topology
 from gangsched.core.quorum import Quorum
 from gangsched.core.refusal import Refusal, fragmented, obstacles, shortage
@@ -62,6 +63,10 @@ class Unfinished:
 _UNFINISHED = Unfinished()
 
 
+@overload
+def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal: ...
+@overload
+def place(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Placement | Refusal | Unfinished: ...
 def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement | Refusal | Unfinished:
     """Find places for the quorum on the snapshot, which keeps them taken; a refusal leaves it as it was.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace as changed
-
 from unittest import mock
 
 from hypothesis import event, given, settings
@@ -17,11 +16,11 @@ from gangsched.core import queue as queue_module
 from gangsched.core.budget import Budget
 from gangsched.core.cluster import Cluster
 from gangsched.core.effects import BindPod
-from gangsched.core.events import GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
+from gangsched.core.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
 from gangsched.core.further import Found, place_each
 from gangsched.core.hunts import Hunts
 from gangsched.core.machine import Machine
-from gangsched.core.model import Preference, Topology
+from gangsched.core.model import Pod, Preference, Topology
 from gangsched.core.placement import Ask, Placement, place
 from gangsched.core.policy import Policy
 from gangsched.core.refusal import Refusal
@@ -59,7 +58,9 @@ def crowds(draw):
         for at in range(draw(st.integers(1, 5)))
     ]
     kinds = [
-        shape(draw(st.integers(0, 3)), memory=draw(st.integers(0, 2)), host_ports=draw(st.sampled_from(((), (), (80,)))))
+        shape(
+            draw(st.integers(0, 3)), memory=draw(st.integers(0, 2)), host_ports=draw(st.sampled_from(((), (), (80,))))
+        )
         for _ in range(draw(st.integers(1, 3)))
     ]
     which = [draw(st.integers(0, len(kinds) - 1))] * draw(st.integers(1, 9))
@@ -111,7 +112,8 @@ def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(p
         cluster.set_node(each)
     snapshot = Snapshot(cluster)
     whole = place_each(Snapshot(cluster), ask, Hunts())
-    own, places, refused, left = Counter(ask.own), [], set(), ask.members
+    own, places, left = Counter(ask.own), [], ask.members
+    refused: set[str] = set()
     while left:
         snapshot.budget = Budget(left=most * units.MEMBER)
         found = place_each(snapshot, changed(ask, members=left, own=own), Hunts())
@@ -157,9 +159,10 @@ def played(story):
     """A machine to which all this has happened, and which has nothing left to do."""
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
     machine.handle([Synced()], 0.0)
-    there, now = {}, 0.0
+    there: dict[str, Pod] = {}
+    now = 0.0
     for at, (what, number, cpu, label) in enumerate(story):
-        events = []
+        events: list[Event] = []
         if what in ("gang", "mixed"):
             name = f"g{at}"
             selector = {"disk": label} if label else None
@@ -193,7 +196,7 @@ def test_room_that_is_freed_bit_by_bit_is_added_up():
     with mock.patch.object(parked, "RENEWED", 0):
         machine = Machine(Policy(default_max_schedule_time_s=1e6))
         blocking = [pod(f"x{at}", group="", node=f"n{at}", cpu=4) for at in range(3)]
-        waiting = [GroupSeen(group("a", min_member=3)), *map(PodSeen, pods("a", 3, cpu=2))]
+        waiting: list[Event] = [GroupSeen(group("a", min_member=3)), *map(PodSeen, pods("a", 3, cpu=2))]
         nodes = [NodeSeen(node(f"n{at}", cpu=4)) for at in range(3)]
         machine.handle([*nodes, *map(PodSeen, blocking), *waiting, Synced()], 0.0)
         for at, each in enumerate(blocking):
@@ -216,7 +219,7 @@ def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promi
     machine = Machine(Policy())
     machine.handle([NodeSeen(node(cpu=1000, pods=1000)), Synced()], 0.0)
     waiting = 20
-    old = [GroupSeen(group(f"old{at:02}", min_member=1, priority=0)) for at in range(waiting)]
+    old: list[Event] = [GroupSeen(group(f"old{at:02}", min_member=1, priority=0)) for at in range(waiting)]
     old += [PodSeen(pod(f"old{at:02}-0", group=f"old{at:02}")) for at in range(waiting)]
     bound = Counter(effect.name[:3] for effect in machine.handle(old, 1.0) if isinstance(effect, BindPod))
     for call in range(waiting + patience + 2 * waiting):
@@ -237,3 +240,25 @@ def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promi
     assert bound["old"] == waiting
     assert bound["new"]
     assert machine.gangs[key("old19")].bindings
+
+
+def test_a_group_of_many_different_members_without_room_is_tried_once_for_each_relief():
+    """More kinds of requests than are kept apart: the group has a bucket of its own, which must not stay open."""
+    machine = Machine(Policy(default_max_schedule_time_s=1e6))
+    several = [pod(f"a-{at}", cpu=50 + at) for at in range(parked.MOST_ASKED + 4)]
+    first = pod("a-first", cpu=1)
+    blocking = pod("x", group="", node="n1", cpu=2)
+    seen: list[Event] = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=1))]
+    machine.handle([*seen, *map(PodSeen, (first, blocking, *several)), Synced()], 0.0)
+    now = 1.0
+    events: list[Event] = [PodSeen(replace(first, node="n1")), PodGone(blocking.uid)]
+    for _ in range(20):
+        machine.handle(events, now)
+        due = machine.next_deadline()
+        if due is None:
+            break
+        now, events = max(now, due), [TimePassed()]
+    assert machine.next_deadline() is None
+    machine.handle([NodeSeen(node("large", cpu=52))], now)
+    machine.handle([TimePassed()], now)
+    assert sum(bool(machine.cluster.node_of(each.uid)) for each in several) == 1
