@@ -40,14 +40,14 @@ class _Calls:
 
     def hand_over(self, events: Sequence[Event], *, most: int = MOST_EVENTS) -> list[BindPod]:
         """All these events, so many at a time, and what follows of them at once."""
-        found = []
+        found: list[BindPod] = []
         for start in range(0, len(events), most):
             found += self._call(events[start : start + most])
         return [*found, *self.wait(0.0)]
 
     def wait(self, seconds: float) -> list[BindPod]:
         """Let time pass, with all that is due on the way."""
-        found = []
+        found: list[BindPod] = []
         end = self.now + seconds
         while (due := self.machine.next_deadline()) is not None and due <= max(end, self.now):
             self.now = max(self.now, due)
@@ -85,7 +85,7 @@ def members(number: int = 25_000, nodes: int = 5000) -> Figures:
 
 
 def parked(gangs: int = 20_000, nodes: int = 500) -> Figures:
-    """Gangs of two that are refused, told so and time out, while pods end: each frees room for half of a gang."""
+    """Gangs of two that are refused, told so and time out, while pods end: each frees room for half a gang."""
     running = [_pod(GroupKey("other", "old"), at, cpu=1000, node=f"n{at % nodes}") for at in range(32 * nodes)]
     calls = _Calls([_node(at) for at in range(nodes)], running)
     keys = [GroupKey("default", f"g{at}") for at in range(gangs)]
@@ -103,12 +103,12 @@ def parked(gangs: int = 20_000, nodes: int = 500) -> Figures:
 
 
 def racks(number: int = 500, gangs: int = 3, size: int = 22) -> Figures:
-    """Gangs that must be in one rack: every rack has room in sum, and in none do two sizes fit beside each other."""
-    random = Random(1)  # noqa: S311 - the same racks in each run
+    """Gangs of two sizes that must be in one rack: each has room enough in sum, and none has it for both."""
+    random = Random(1)  # noqa: S311 - the same racks in every run
     nodes = [replace(_node(at), labels=(("rack", f"r{at // _PER_RACK}"),)) for at in range(number * _PER_RACK)]
     running = [
-        _pod(GroupKey("other", "old"), at, cpu=1000 * random.randint(1, 6), node=each.name)
-        for at, each in enumerate(nodes)
+        _pod(GroupKey("other", "old"), at, cpu=1000 * random.randint(1, 6), node=node.name)
+        for at, node in enumerate(nodes)
     ]
     calls = _Calls(nodes, running)
     for gang in range(gangs):

@@ -15,7 +15,7 @@ from gangsched.core.model import GroupKey, GroupSpec, GroupStatus
 
 
 class BindPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
-    """Bind this very pod (by UID) to the node. A member's that is `above` its gang's minimum yields to quorums'."""
+    """Bind this very pod (by UID) to the node; members `above` their gang's minimum yield to those of quorums."""
 
     uid: str
     namespace: str

@@ -117,8 +117,12 @@ class Parked:
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
         exact = len(bucket.members) == 1 and not bucket.within_domain
+        self.settle(bucket, snapshot, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
+
+    def settle(self, bucket: Bucket, snapshot: Snapshot, *, lack: int = 1) -> None:
+        """The bucket waits until something is freed for so many members of a class that it lacks."""
         for at in bucket.lacks:
-            self._lack[at] = max(1, refusal.wanted - refusal.fits) if exact else 1
+            self._lack[at] = lack
             self._before[at] = -self._room(np.array([at]), snapshot.free)[0]
             self._shut[at] = False
             self._forced[at] = False
@@ -238,6 +242,7 @@ class Parked:
             more = (0, at)
             self._amounts = np.pad(self._amounts, (more, (0, 0)))
             self._lack, self._before, self._now = (np.pad(each, more) for each in (self._lack, self._before, self._now))
-            self._owned, self._shut = np.pad(self._owned, more), np.pad(self._shut, more)
-            self._forced = np.pad(self._forced, more)
+            self._owned, self._shut, self._forced = (
+                np.pad(each, more) for each in (self._owned, self._shut, self._forced)
+            )
         return at

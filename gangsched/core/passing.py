@@ -118,8 +118,7 @@ class Pass:
                 self._singles(gang, want.repairs)
             if want.extras or placed:
                 round_.add(Candidate((True, candidate.rank[1]), key))
-        if not (gang.parked and candidate.bucket is not None):
-            round_.add(candidate.next())
+        round_.add(self._queue.next_of(candidate, gang, self._snapshot))
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place the quorum, or park the gang. Returns whether it has places."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import overload
 
 from msgspec.structs import replace as renewed
 
@@ -68,6 +69,10 @@ class Unfinished:
 _UNFINISHED = Unfinished()
 
 
+@overload
+def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal: ...
+@overload
+def place(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Placement | Refusal | Unfinished: ...
 def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement | Refusal | Unfinished:
     """Find places for the quorum on the snapshot, which keeps them taken; a refusal leaves it as it was.
 

@@ -1,8 +1,8 @@
 """Who waits, in which order, and who of them is tried now.
 
 A gang that was refused is parked: it costs nothing until something happens that could help it. What could help is room
-or an obstacle gone on a node (`Cluster.relief`), of which `core.parked` knows whom it may help, a change of its own
-spec or members, or the end of a back-off; the latter two clear `gang.parked` themselves.
+or an obstacle gone on a node (`Cluster.relief`; `core.parked` knows whom), a change of its own spec or members, or the
+end of a back-off; the latter two clear `gang.parked` themselves.
 
 A call of `Machine.handle` tries as many gangs as its budget allows, in the order of contract rule 6, newly arrived ones
 among them; the others stay where they are for the next call. Whoever has waited for more than PATIENCE calls is tried
@@ -197,6 +197,19 @@ class Queue:
             return True
         self._open.pop(candidate.bucket.asked, None)
         return False
+
+    def next_of(self, candidate: Candidate, gang: Gang, snapshot: Snapshot) -> Candidate | None:
+        """Who is to be tried next of the bucket of a gang that has been tried; nobody if it was refused as before."""
+        bucket = candidate.bucket
+        if bucket is None or not gang.parked:
+            return candidate.next()
+        if bucket.asked == gang.key:
+            self._refused.settle(bucket, snapshot)
+            self._open.pop(bucket.asked, None)
+        refusals = (gang.refusal, *gang.refused_members.values())
+        if any(each is not None and each.asked == bucket.asked for each in refusals):
+            return None
+        return candidate.next()
 
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
         """Somebody was refused just now, on this snapshot."""

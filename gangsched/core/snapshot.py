@@ -89,7 +89,7 @@ class Snapshot:
     """Free capacity of all nodes at one moment, with undo. `emptied` gives the same nodes without any pod.
 
     It is good for as long as no node changes; pods that are assumed on the cluster must have been taken here first.
-    `free` and `own` (members of the gang in hand, by row) are to be read only. Looks are charged to `budget`.
+    `free` and `own` (members of the gang in hand, by row) are to be read only. All looks are charged to `budget`.
     """
 
     def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
@@ -271,7 +271,7 @@ class Snapshot:
         return caps
 
     def look(self, key: str, value: str) -> int:
-        """What the domain looks like: the same number as long as neither its nodes nor what is free there change."""
+        """What the domain looks like: the same number while neither its nodes nor what is free there changes."""
         rows = np.flatnonzero(self.inside((key, value)))
         return hash((rows.tobytes(), self._cluster.changes(rows), self.free[rows].tobytes()))
 

@@ -112,9 +112,8 @@ async def test_a_burst_is_one_pass_and_its_effects_are_handed_on():
 async def test_of_a_large_burst_only_so_much_is_handed_over_at_a_time_and_others_work_in_between():
     rig = Rig(FakeMachine())
     rig.inbox.post([GONE] * 1200)
-    worked = []
     for _ in range(3):
-        task = asyncio.create_task(asyncio.sleep(0, worked.append(len(rig.machine.passes))))
+        task = asyncio.create_task(asyncio.sleep(0))
         await rig.engine.step()
         assert task.done()
     assert [len(events) for events, _ in rig.machine.passes] == [500, 500, 200]
@@ -125,7 +124,7 @@ async def test_work_that_is_left_is_gone_on_with_at_once_though_nothing_happens(
     slept = []
     sleep = asyncio.sleep
 
-    async def note(seconds, *args):
+    async def note(seconds):
         slept.append(seconds)
         await sleep(0)
 
@@ -336,7 +335,7 @@ async def test_what_lives_long_is_spared_before_the_collector_would_look_at_ever
     rig = Rig(FakeMachine())
     rig.inbox.post([Synced()])
     await rig.engine.step()
-    freezes = []
+    freezes: list[None] = []
     monkeypatch.setattr("gangsched.runtime.engine.gc.freeze", lambda: freezes.append(None))
     monkeypatch.setattr("gangsched.runtime.engine.gc.get_count", lambda: (0, 0, old))
     rig.inbox.post([GONE])
