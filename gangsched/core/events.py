@@ -182,7 +182,7 @@ class Refused(StrEnum):
     FORBIDDEN = "Forbidden"
     """The server will not accept this binding however often it is sent."""
     DENIED = "Denied"
-    """Nor any other of the pod, whatever the node: its namespace is being deleted, or we may not bind there."""
+    """Nor any other of the pod, whatever the node: its namespace is being deleted."""
     WITHDRAWN = "Withdrawn"
     """It was not sent, because the machine withdrew it in time."""
 

@@ -10,9 +10,6 @@ from gangsched.kube.errors import ApiError, KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
 from gangsched.kube.session import ApiSession
 
-_MISSING_RIGHT = 'cannot create resource "pods/binding"'
-"""What the API server's authorizer says where no role gives us the right; admission, which looks at nodes, does not."""
-
 
 async def bind(session: ApiSession, effect: BindPod) -> PodBound | BindRefused:
     """Bind the pod with this UID to the node. Never raises for anything that the server or the network does.
@@ -45,10 +42,8 @@ async def bind(session: ApiSession, effect: BindPod) -> PodBound | BindRefused:
 
 
 def _denied(error: ApiError) -> bool:
-    """Whether the answer would be the same for any node: the namespace is ending, or we may not bind there."""
-    return error.status == HTTPStatus.FORBIDDEN and (
-        "NamespaceTerminating" in error.causes or _MISSING_RIGHT in error.message
-    )
+    """Whether the answer would be the same for any node: the namespace is ending."""
+    return error.status == HTTPStatus.FORBIDDEN and "NamespaceTerminating" in error.causes
 
 
 async def _look_up(
