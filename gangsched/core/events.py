@@ -178,7 +178,7 @@ class Refused(StrEnum):
     CONFLICT = "Conflict"
     """The pod is bound elsewhere already, or has scheduling gates."""
     UNAVAILABLE = "Unavailable"
-    """The server throttled the call, failed, did not answer, or knows no right of ours to bind: it may succeed later."""
+    """The server throttled the call, failed, did not answer, or knows no right to it: it may succeed later."""
     FORBIDDEN = "Forbidden"
     """The server will not accept this binding however often it is sent."""
     DENIED = "Denied"

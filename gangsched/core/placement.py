@@ -90,7 +90,8 @@ def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement
         return _refused(snapshot, anywhere)
     if ask.refused != ask.avoided and isinstance(found, Placement) and found.touches(ask.refused):
         snapshot.undo(mark)
-        return _found(snapshot, replace(ask, avoided=ask.refused), hunts) or place(snapshot, anywhere, hunts)
+        elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), hunts)
+        return elsewhere or _found(snapshot, anywhere, hunts) or _refused(snapshot, anywhere)
     return found
 
 
