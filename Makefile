@@ -4,12 +4,12 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
 NO_PYTHON = error: gangsched needs Python 3.11 or later and finds none: install one (https://www.python.org/downloads) or name it, as in make demo PYTHON=/path/to/python3.12
 
-# Of make soak: seconds, and the seed of a run that is to be repeated.
+# Of make soak and make outages: seconds, and the seed of a run that is to be repeated.
 DURATION ?= 600
 SEED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak lint fmt bench bench-quick docs control-plane clean python
+.PHONY: help setup demo test soak outages lint fmt bench bench-quick docs control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -34,6 +34,9 @@ test: setup control-plane ## all tests, the real control plane's included
 
 soak: setup control-plane ## random groups, nodes and all faults for DURATION=600 seconds; SEED=n repeats a run
 	@exec .venv/bin/python -m tests.faults.soak --duration $(DURATION) $(if $(SEED),--seed $(SEED))
+
+outages: setup control-plane ## kills of the API server while gangs are bound; SEED=n repeats a run
+	@exec .venv/bin/python -m tests.faults.outages $(if $(SEED),--seed $(SEED))
 
 lint: setup ## style, types and import contracts
 	@.venv/bin/ruff check

@@ -16,6 +16,7 @@ from bench.timeline import AUDIT_POLICY, Timeline
 from gangsched.kube.session import connect
 from testbed import crds
 from testbed.control_plane import ControlPlane
+from testbed.manifests import CHART
 from testbed.operator import Operator
 from testbed.workloads import Json
 
@@ -30,11 +31,12 @@ Figures = dict[str, float]
 class Lab:
     """A control plane with the scenario's nodes, and nothing else on it; `lab` makes one."""
 
-    def __init__(self, control_plane: ControlPlane, load: Load, scenario: Scenario) -> None:
+    def __init__(self, control_plane: ControlPlane, load: Load, scenario: Scenario, *, kubeconfig: Path) -> None:
         self.load = load
         self.scenario = scenario
         self.timeline = Timeline(control_plane.audit_log)
         self._control_plane = control_plane
+        self._kubeconfig = kubeconfig
 
     async def bare(self) -> Figures:
         """What the API server takes when nobody plans: the scenario's pods that have room, bound and then deleted."""
@@ -58,7 +60,7 @@ class Lab:
         Raises:
             RuntimeError: it did not end in order.
         """
-        operator = Operator(self._control_plane)
+        operator = Operator(self._control_plane, kubeconfig=self._kubeconfig)
         starting = asyncio.create_task(asyncio.to_thread(operator.start))
         try:
             if ready:
@@ -131,16 +133,31 @@ async def lab(scenario: Scenario) -> AsyncIterator[Lab]:
         not_ready_taint=False,
         audit=True,
         audit_policy=AUDIT_POLICY,
-        extra_apiserver_args=("--enable-priority-and-fairness=false", "--delete-collection-workers=16"),
+        extra_apiserver_args=(
+            f"--enable-priority-and-fairness={str(scenario.fair).lower()}",
+            "--delete-collection-workers=16",
+        ),
     ) as control_plane:
         crds.install(control_plane)
+        # An administrator's requests are exempt from priority and fairness.
+        kubeconfig = _account(control_plane) if scenario.fair else control_plane.kubeconfig
         session = await connect(kubeconfig=str(control_plane.kubeconfig))
+        binder = await connect(kubeconfig=str(kubeconfig))
         try:
-            made = Lab(control_plane, Load(session, scenario), scenario)
+            made = Lab(control_plane, Load(session, scenario, binder=binder), scenario, kubeconfig=kubeconfig)
             await made.load.add_nodes()
             yield made
         finally:
+            await binder.close()
             await session.close()
+
+
+def _account(control_plane: ControlPlane) -> Path:
+    """A kubeconfig of the chart's account, with its rights and its FlowSchemas."""
+    shown = [f"--show-only=templates/{part}.yaml" for part in ("serviceaccount", "rbac", "flowschemas")]
+    text = control_plane.helm("template", "gangsched", CHART, "--set", "image.repository=none", *shown)
+    control_plane.kubectl("apply", "--filename", "-", stdin=text)
+    return control_plane.kubeconfig_of_service_account("default", "gangsched")
 
 
 def cpu_s(operator: Operator) -> float:

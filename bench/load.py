@@ -34,10 +34,11 @@ Made = tuple[str, str]
 
 
 class Load:
-    """Creates, binds and deletes through one session, so many requests in flight."""
+    """Creates and deletes through one session and binds through `binder`, so many requests in flight."""
 
-    def __init__(self, session: ApiSession, scenario: Scenario) -> None:
+    def __init__(self, session: ApiSession, scenario: Scenario, *, binder: ApiSession) -> None:
         self._session = session
+        self._binder = binder
         self._scenario = scenario
 
     async def add_nodes(self) -> None:
@@ -74,7 +75,7 @@ class Load:
         """
         nodes = self._scenario.nodes
         answers = await in_flight(
-            bind(self._session, BindPod(uid, "default", name, f"n{number % nodes}"))
+            bind(self._binder, BindPod(uid, "default", name, f"n{number % nodes}"))
             for number, (name, uid) in enumerate(pods)
         )
         refused = [answer for answer in answers if not isinstance(answer, PodBound)]

@@ -21,7 +21,8 @@ _HEAD = """# Performance
 What `make bench` measured last, on 2 cores that the control plane, the operator and the client share; `make
 bench-quick` takes less than three minutes. Each run begins with the bare API server: the same pods bound by a client
 that plans nothing, 32 requests in flight. `ratio` is gangsched's rate to that of the same run, with everything
-switched on but the election of a leader; the API server runs without priority and fairness, which would throttle both.
+switched on but the election of a leader. The API server runs without priority and fairness, but where a scenario says
+so: there both bind with the chart's account, whose requests its FlowSchemas put beside those of kube-scheduler.
 Times come from the API server's own audit log. Every figure is least / **median** / most of its runs; the raw lines
 are in [performance.jsonl](performance.jsonl). After each run every gang was whole or wholly unbound and no node
 overcommitted; a run that finds otherwise ends the benchmark.

@@ -26,7 +26,8 @@ class Scenario:
     """Nodes of `node_cpus`, gangs of `size` members of `pod_cpus` each; `mixed` gangs all ask for something else.
 
     `plain` pods have no group. `fitting` is how many pods have room, all unless said; `running` pods
-    are bound when they are made.
+    are bound when they are made. With `fair` the API server's priority and fairness is on, and who binds has the
+    chart's account.
     """
 
     kind: Kind
@@ -40,6 +41,7 @@ class Scenario:
     time_out: str = "1h"
     fitting: int | None = None
     running: int = 0
+    fair: bool = False
 
     @property
     def pods(self) -> int:
@@ -62,7 +64,8 @@ class Scenario:
         if self.running:
             return f"{self.kind} {self.nodes:,} × {self.running:,}"
         what = " mixed" if self.mixed else " single pods" if self.plain else ""
-        return f"{self.kind}{what} {self.nodes:,} × {self.gangs:,} × {self.size:,}"
+        how = " with priority and fairness" if self.fair else ""
+        return f"{self.kind}{what} {self.nodes:,} × {self.gangs:,} × {self.size:,}{how}"
 
 
 SHAPES = ((500, 100, 20), (5000, 50, 100), (5000, 1667, 3), (1000, 1, 2000))
@@ -75,6 +78,7 @@ ALL = (
     *(Scenario(kind=Kind.STREAM, nodes=nodes, gangs=gangs, size=size) for nodes, gangs, size in SHAPES),
     Scenario(kind=Kind.BACKLOG, nodes=500, gangs=100, size=20, mixed=True),
     Scenario(kind=Kind.BACKLOG, nodes=500, gangs=2000, size=1, plain=True),
+    Scenario(kind=Kind.BACKLOG, nodes=500, gangs=100, size=20, fair=True),
     Scenario(kind=Kind.CONTENTION, nodes=100, gangs=80, size=20, node_cpus=8, fitting=800),
     Scenario(kind=Kind.PARKED, nodes=500, gangs=500, size=20, pod_cpus=64, fitting=0),
     Scenario(kind=Kind.FOOTPRINT, nodes=5000, gangs=0, size=0, running=50_000),

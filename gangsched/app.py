@@ -24,6 +24,7 @@ from gangsched.kube.binding import outcome
 from gangsched.kube.contact import TOLD_AFTER_S, Problem
 from gangsched.kube.demands import DEMANDS
 from gangsched.kube.dialects.table import Dialects, chosen
+from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import NoCredentials
 from gangsched.kube.foreign import ForeignWatch, groups, settle
 from gangsched.kube.lease import LeaseClient, own_namespace
@@ -32,10 +33,13 @@ from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES
 from gangsched.kube.session import ApiSession, connect
 from gangsched.kube.writes import ApiWrites
 from gangsched.operator.frame import Frame
+from gangsched.runtime.alone import Alone
+from gangsched.runtime.backlog import AT_FIRST
 from gangsched.runtime.clock import Clock, measure_loop_lag
 from gangsched.runtime.election import Timing
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
+from gangsched.runtime.files import allow_connections
 from gangsched.runtime.health import Health, ListenError
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.leadership import Leadership, new_identity
@@ -69,6 +73,7 @@ async def run(
     _take_signals(stop)
     try:
         policy = settings.policy(seed=secrets.randbits(32))
+        allow_connections(settings.bind_concurrency)
         session = await connect(kubeconfig=kubeconfig, context=context)
     except InvalidConfig as error:
         _log.critical("the configuration cannot be used", extra={"error": str(error)})
@@ -137,7 +142,7 @@ class _Shell:
         self._engine = Engine(partial(Machine, policy), self._inbox, now=self._clock.now, metrics=self._metrics)
         self._terms = Terms(
             self._engine,
-            leadership=self._leadership,
+            mandate=self._leadership or self._alone(),
             make_executor=None if dry_run else self._make_executor,
             prepare=self._prepare,
             outcome=partial(outcome, session),
@@ -150,18 +155,19 @@ class _Shell:
             *(Reflector(session, resource, self._inbox.post, observer=self._metrics) for resource in watched),
             self._groups,
         )
+        discovery = Discovery(session)
         self._foreign = tuple(
-            ForeignWatch(session, groups(dialect, kind), self._inbox.post, observer=self._metrics)
+            ForeignWatch(session, groups(dialect, kind), self._inbox.post, observer=self._metrics, discovery=discovery)
             for dialect, kind in dialects.kinds.items()
         )
         # What an autoscaler is asked for keeps nobody waiting at the start.
         self._demands = (
-            [ForeignWatch(session, DEMANDS, self._inbox.post, observer=self._metrics)]
+            [ForeignWatch(session, DEMANDS, self._inbox.post, observer=self._metrics, discovery=discovery)]
             if DEMANDS.dialect in settings.dialects
             else []
         )
         self._health = Health(self._metrics, alive=self._why_not_alive, ready=self._why_not_ready, role=self._role)
-        self._kopf = Frame(partial(session.apart, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
+        self._kopf = Frame(partial(session.elsewhere, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
@@ -226,7 +232,7 @@ class _Shell:
             async with asyncio.timeout(_CATCH_UP_S):
                 for reflector in self._reflectors:
                     await reflector.going.wait()
-        await self._session.warm(self._settings.bind_concurrency)
+        await self._session.warm(min(self._settings.bind_concurrency, AT_FIRST))
 
     def _make_executor(self, lasting: Callable[[], bool]) -> Executor:
         return Executor(
@@ -241,7 +247,8 @@ class _Shell:
         chosen = self._settings.leader_election
         return Leadership(
             LeaseClient(
-                session=self._session,
+                # Whatever else is on its way, and however few files are left to open: the lease is renewed.
+                session=self._session.apart(),
                 namespace=chosen.resource_namespace or own_namespace(),
                 name=chosen.resource_name,
             ),
@@ -253,6 +260,10 @@ class _Shell:
             ),
             metrics=self._metrics,
         )
+
+    def _alone(self) -> Alone:
+        deadline = parse_duration(self._settings.leader_election.renew_deadline)
+        return Alone(partial(self._session.contact.lasts_s, Problem.UNREACHABLE), limit_s=deadline)
 
     def _may_write(self) -> bool:
         return self._leadership.held() if self._leadership is not None else not self._dry_run

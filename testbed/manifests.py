@@ -43,7 +43,8 @@ metadata:
 _RIGHTS = (
     _GENERATED
     + """#
-# What the user gangsched, with whose certificate the static pod acts, may do: no more than the chart's ServiceAccount.
+# What the user gangsched, with whose certificate the static pod acts, may do, and how urgent the API server takes its
+# requests to be: as the chart's ServiceAccount.
 """
 )
 _STATIC_POD = (
@@ -60,7 +61,7 @@ _STATIC_POD = (
 #   mkdir -p {FOLDER}
 #   kubectl -n kube-system get configmap kubeadm-config -o jsonpath='{{.data.ClusterConfiguration}}' > kubeadm.yaml
 #   kubeadm kubeconfig user --client-name={USER} --config=kubeadm.yaml > {FOLDER}/kubeconfig
-#   echo 'leaderElection: {{resourceNamespace: kube-system}}' > {FOLDER}/config.yaml
+#   echo '{{leaderElection: {{resourceNamespace: kube-system}}, dialects: DIALECTS}}' > {FOLDER}/config.yaml
 #   chown -R 65532:65532 {FOLDER} && chmod -R go= {FOLDER}
 #   cp manifests/static-pod.yaml /etc/kubernetes/manifests/gangsched.yaml
 """
@@ -74,16 +75,19 @@ def pages() -> dict[Path, str]:
         FileNotFoundError: helm is not built yet.
         subprocess.CalledProcessError: helm refuses the chart.
     """
-    parts = ("serviceaccount", "rbac", "configmap", "deployment", "poddisruptionbudget")
+    parts = ("serviceaccount", "rbac", "flowschemas", "configmap", "deployment", "poddisruptionbudget")
     deployment = _rendered("gangsched-system", *parts)
     # Nothing keeps a digest of the configuration current where people write the ConfigMap themselves.
     deployment = re.sub(r"\n +annotations:\n.*\n +checksum/config: .*", "", deployment)
     account = "- kind: ServiceAccount\n  name: gangsched\n  namespace: kube-system\n"
     user = f"- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: {USER}\n"
+    sender = "- kind: ServiceAccount\n      serviceAccount:\n        name: gangsched\n        namespace: kube-system\n"
+    sending_user = f"- kind: User\n      user:\n        name: {USER}\n"
+    rights = _rendered("kube-system", "rbac", "flowschemas").replace(account, user).replace(sender, sending_user)
     return {
         Path("manifests/deployment.yaml"): _DEPLOYMENT + deployment,
-        Path("manifests/static-pod-rbac.yaml"): _RIGHTS + _rendered("kube-system", "rbac").replace(account, user),
-        Path("manifests/static-pod.yaml"): _STATIC_POD + _static_pod(),
+        Path("manifests/static-pod-rbac.yaml"): _RIGHTS + rights,
+        Path("manifests/static-pod.yaml"): _STATIC_POD.replace("DIALECTS", _dialects()) + _static_pod(),
     }
 
 
@@ -99,6 +103,12 @@ def _rendered(namespace: str, *parts: str) -> str:
         r"^(# Source: .*| +helm\.sh/chart: .*| +app\.kubernetes\.io/managed-by: Helm)\n", "", text, flags=re.MULTILINE
     )
     return re.sub(r"\n+---\n", "\n---\n", text)
+
+
+def _dialects() -> str:
+    """Those of the chart, for which alone the static pod's user has the rights, as a YAML list on one line."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    return f"[{', '.join(values['dialects'])}]"
 
 
 def _static_pod() -> str:

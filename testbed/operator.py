@@ -56,14 +56,18 @@ class Operator:
         Raises:
             ControlPlaneError: it ended or was not ready in time; its log's end is part of the message.
         """
-        command = [sys.executable, "-m", "gangsched", "run", "--kubeconfig", str(self._kubeconfig)]
-        command += ["--listen", "127.0.0.1:0", *self._arguments]
-        self.child = self._control_plane.spawn(f"operator-{next(_NUMBERS)}", command)
+        self.launch()
         deadline = time.monotonic() + _READY_WITHIN_S
         while not self._ready():
             if self.child.poll() is not None or time.monotonic() > deadline:
                 raise ControlPlaneError(f"gangsched did not become ready; its log ends with:\n{self.child.log_tail()}")
             time.sleep(0.02)
+
+    def launch(self) -> None:
+        """Start it without waiting for it."""
+        command = [sys.executable, "-m", "gangsched", "run", "--kubeconfig", str(self._kubeconfig)]
+        command += ["--listen", "127.0.0.1:0", *self._arguments]
+        self.child = self._control_plane.spawn(f"operator-{next(_NUMBERS)}", command)
 
     def stop(self) -> int:
         """End it with SIGTERM and return its exit status."""

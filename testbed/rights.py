@@ -19,9 +19,8 @@ def chart_account(control_plane: ControlPlane, namespace: str, *values: str) -> 
     `ControlPlane.kubeconfig_of_service_account`. All is deleted at the end.
     """
     shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
-    text = control_plane.helm(
-        *("template", "gangsched", CHART, "--namespace", namespace, "--set", "image.repository=none", *shown, *values)
-    )
+    command = ["template", "gangsched", str(CHART), "--namespace", namespace, "--set", "image.repository=none"]
+    text = control_plane.helm(*command, *shown, *values)
     control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
     control_plane.kubectl("apply", "-f", "-", stdin=text)
     try:

@@ -121,6 +121,11 @@ class PodGroupStatus(StatusPart):
     schedule_start_time: Time | None = Field(
         default=None, description="Since when the running clock counts towards maxScheduleTime; absent while stopped."
     )
+    schedule_paused_time: Time | None = Field(
+        default=None,
+        description="Since when the clock stands, because a cap of the cluster has released places or keeps them from "
+        "being held; absent while it runs. The time between the two has counted.",
+    )
     scheduled_time: Time | None = Field(default=None, description="When the minimum was first bound in this run.")
     attempts: Count = Field(
         default=0, description="Time-outs and undone bindings of this run, plus the attempt under way."
@@ -152,6 +157,7 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
             "minimum": status.minimum,
             "reservation": None if status.reservation is None else _reservation_to_object(status.reservation),
             "scheduleStartTime": _time_to_object(status.schedule_start_time),
+            "schedulePausedTime": _time_to_object(status.schedule_paused_time),
             "scheduledTime": _time_to_object(status.scheduled_time),
             "attempts": min(status.attempts, MAX_COUNT),
             "source": status.source or None,
@@ -179,6 +185,7 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
             minimum=read.minimum,
             reservation=None if read.reservation is None else _reservation_from_object(read.reservation),
             schedule_start_time=_time_from_object(read.schedule_start_time),
+            schedule_paused_time=_time_from_object(read.schedule_paused_time),
             scheduled_time=_time_from_object(read.scheduled_time),
             attempts=read.attempts,
             source=read.source or "",

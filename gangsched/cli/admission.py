@@ -1,7 +1,8 @@
 """What the API server makes of a pod or node before it stores it, as far as scheduling depends on it.
 
 The rules are `SetDefaults_Pod`, `defaultPodRequests`, `defaultHostNetworkPorts` and `SetDefaults_NodeStatus` in
-k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3, and the admission plug-in Priority.
+k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3, and the admission plug-ins Priority and
+DefaultTolerationSeconds. Applied to what has passed them they change nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from gangsched.core.quantity import InvalidQuantity, amount
 
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The PriorityClasses that every cluster has."""
+
+_TOLERATED = [
+    {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+]
+"""What every pod tolerates for a while, unless it says itself what of these taints it tolerates."""
 
 Spec = dict[str, Any]
 
@@ -63,15 +70,16 @@ def admitted_pod_spec(spec: Mapping[str, Any], priorities: Priorities, told: str
     Raises:
         ManifestError: the API server would refuse it.
     """
-    containers = [_with_requests(container, told) for container in _containers(spec, "containers", told)]
+    containers = [_with_requests(container, told) for container in _listed(spec, "containers", told)]
     if not containers:
         raise ManifestError([f"{told}: the API server would refuse it, it has no containers: write spec.containers"])
-    init_containers = [_with_requests(container, told) for container in _containers(spec, "initContainers", told)]
+    init_containers = [_with_requests(container, told) for container in _listed(spec, "initContainers", told)]
     admitted = {
         **spec,
         "containers": containers,
         "initContainers": init_containers,
         "priority": priorities.of(spec, told),
+        "tolerations": _with_default_tolerations(list(_listed(spec, "tolerations", told))),
     }
     if resources := mapping(spec.get("resources")):
         admitted["resources"] = _pod_level(resources, [*containers, *init_containers], told)
@@ -92,11 +100,23 @@ def admitted_node(manifest: Manifest) -> Mapping[str, Any]:
     return {**manifest.body, "status": {"allocatable": allocatable}}
 
 
-def _containers(spec: Mapping[str, Any], field: str, told: str) -> Iterator[Mapping[str, Any]]:
-    containers = spec.get(field) or ()
-    if not isinstance(containers, list | tuple) or not all(isinstance(container, Mapping) for container in containers):
-        raise ManifestError([f"{told}: spec.{field} must be a list of containers"])
-    yield from containers
+def _listed(spec: Mapping[str, Any], field: str, told: str) -> Iterator[Mapping[str, Any]]:
+    found = spec.get(field) or ()
+    if not isinstance(found, list | tuple) or not all(isinstance(each, Mapping) for each in found):
+        raise ManifestError([f"{told}: spec.{field} must be a list of objects"])
+    yield from found
+
+
+def _with_default_tolerations(given: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """A toleration counts as one of a taint by key and effect alone, whatever value it asks for."""
+    return given + [
+        default
+        for default in _TOLERATED
+        if not any(
+            each.get("key") in (None, "", default["key"]) and each.get("effect") in (None, "", default["effect"])
+            for each in given
+        )
+    ]
 
 
 def _with_requests(container: Mapping[str, Any], told: str) -> Spec:

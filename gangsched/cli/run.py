@@ -21,7 +21,8 @@ def add_parser(commands: Commands) -> None:
         description="Schedule pods of the cluster until ended by SIGTERM or SIGINT. Without --kubeconfig and "
         "$KUBECONFIG the credentials are those of the pod it runs in, else those of ~/.kube/config.",
         epilog="Options win over the file of --config. Exit status: 0 after SIGTERM or SIGINT, 2 for wrong usage or "
-        "configuration, 1 for anything else.",
+        "configuration, 1 for an address that cannot be listened on or a fault of its own; nothing that the API server "
+        "answers ends it.",
     )
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use")
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")

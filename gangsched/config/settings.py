@@ -16,12 +16,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gangsched.config.dialects import NAMES, DialectName, Pfnet
+from gangsched.config.limits import NamespaceLimits
 from gangsched.config.part import Part, part_of
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
 from gangsched.core.claims import OwnerGuard
 from gangsched.core.duration import parse_duration
-from gangsched.core.policy import Policy
+from gangsched.core.policy import Policy, PriorityFrom
 
 Name = TypeVar("Name", bound=str)
 
@@ -91,9 +92,9 @@ class LeaderElection(Part):
     )
     renew_deadline: Duration = Field(
         default="10s",
-        description="How long the leader goes on without a renewal, as a duration; then it sends nothing more and its "
-        "process ends with status 1. At least 5s below `leaseDuration`, so that its last binding has ended before "
-        "another replica acts. Longer: a longer outage of the API server costs no restart.",
+        description="How long the leader goes on without a renewal, as a duration; then it sends nothing more and "
+        "stands by. At least 5s below `leaseDuration`, so that its last binding has ended before another replica acts. "
+        "Longer: a longer outage of the API server costs no change of leader.",
     )
     retry_period: Duration = Field(
         default="2s",
@@ -161,7 +162,25 @@ class Settings(Part):
     max_priority: Annotated[int, Field(ge=-(2**31), le=1_000_000_000)] = Field(
         default=1_000_000_000,
         description="Largest priority that counts; a group or pod with a larger one is ordered as if it had this. "
-        "Lower it where users must not overtake others by naming a large priority.",
+        "The default is the most that a PodGroup or a PriorityClass of users can have. Lower it where users must not "
+        "overtake others by naming a large priority.",
+    )
+    priority_from: Literal["PodGroup", "Members"] = Field(
+        default="PodGroup",
+        description="What a priority or priorityClassName in a PodGroup counts for. PodGroup: for what it says, up to "
+        "`maxPriority`. Members: at most for the highest priority of the group's live members, which the API server "
+        "has admitted and ResourceQuota can guard; for clusters whose tenants do not trust each other. Either way the "
+        "message of the group's condition says so when it counts for less.",
+    )
+    max_hold_time: Duration = Field(
+        default="10m",
+        description="How long places for members to come (roles with templates) are held at a time, as a duration, "
+        "even if maxScheduleTime is longer. Then those that nobody has taken are released (reason HoldLimit), and held "
+        "again after a back-off at the earliest. Longer: members may come later, and what is held for them is kept "
+        "from others for longer. 168h: maxScheduleTime alone counts.",
+    )
+    namespace_limits: NamespaceLimits = Field(
+        default_factory=NamespaceLimits, description="What one namespace may have."
     )
     backoff: Backoff = Field(
         default_factory=Backoff, description="Pause of a group after a time-out, before it is planned again."
@@ -173,7 +192,11 @@ class Settings(Part):
     )
     bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = Field(
         default=32,
-        description="Bindings in flight at once. More: large groups start faster and the API server works harder.",
+        description="Bindings in flight at once; above 64 as many as the API server keeps up with. More: large groups "
+        "start faster and the API server works harder; with Kubernetes' defaults it works on 98 requests of "
+        "kube-scheduler and gangsched at once, and lets the others wait. Each has a connection, so the process needs "
+        "128 open files more than this: it raises its own limit as far as it may, and ends with status 2 where that is "
+        "not enough.",
     )
     gpu_strategy: Annotated[str, Field(min_length=1, max_length=253)] = Field(
         default="BestFit",
@@ -219,6 +242,9 @@ class Settings(Part):
             namespace=self.namespace,
             default_max_schedule_time_s=parse_duration(self.default_max_schedule_time),
             max_priority=self.max_priority,
+            priority_from=PriorityFrom(self.priority_from),
+            max_hold_s=parse_duration(self.max_hold_time),
+            namespace_limits=self.namespace_limits.rules(),
             backoff_initial_s=parse_duration(self.backoff.initial),
             backoff_max_s=parse_duration(self.backoff.max),
             repair_deadline_s=parse_duration(self.repair_deadline),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from gangsched.core import bindings, claims, places, undo
+from gangsched.core import bindings, caps, claims, clock, places, undo
 from gangsched.core.cluster import Cluster
 from gangsched.core.declaration import MOST_PLACES, declared_spec, said_minimum
 from gangsched.core.demand import missing_of, role_minima
@@ -54,7 +54,7 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         late=late,
         vacated=(late and same_spec and timeouts > 0 and status.reservation is None) or ran_out,
         scheduled_at=scheduled.since if late and scheduled is not None else status.scheduled_time,
-        clock_start=status.schedule_start_time,
+        clock_start=0.0 if status.schedule_paused_time else status.schedule_start_time,
         minimum=group.spec.minimum if late and group.spec is not None else status.minimum,
         role_minima=_satisfied(group, gang.phase, gang.pods.values()) if asked_as_before else {},
         timeouts=timeouts,
@@ -71,9 +71,23 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         return
     _count_those_gone(gang, status)
     undo.resume(gang, status, now)
-    if status.reservation is not None and _expires(group, status.reservation) > now:
-        _hold_again(gang, cluster, status.reservation, policy)
-    elif status.reservation is not None and group.spec is not None and _waited(gang, status.reservation):
+    caps.resume(gang, status, policy)
+    _hold_or_give_up(gang, cluster, policy=policy, now=now)
+
+
+def _hold_or_give_up(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
+    """Hold the places of the status again; those whose time ran out while nobody looked are given up."""
+    group = gang.group
+    if group is None or group.status.reservation is None:
+        return
+    reservation = group.status.reservation
+    expires, capped = _ends(group, reservation, policy)
+    if min(expires, capped) > now:
+        gang.run.held_since = capped - policy.max_hold_s if _vacant(reservation) else 0.0
+        _hold_again(gang, cluster, reservation, policy)
+    elif capped < expires:
+        caps.hold_no_longer(gang, capped, policy)
+    elif group.spec is not None and _waited(gang, reservation):
         places.wait_no_longer(gang, group.spec, now)
 
 
@@ -135,17 +149,26 @@ def _vacant(reservation: Reservation) -> bool:
     return any(place.count > len(place.pods) for place in reservation.placements)
 
 
-def _expires(group: Group, reservation: Reservation) -> float:
-    """When the places are given up, in epoch seconds: maxScheduleTime may have been changed since (rule 4)."""
+def _ends(group: Group, reservation: Reservation, policy: Policy) -> tuple[float, float]:
+    """When the places are given up, and when a cap would release them, in epoch seconds.
+
+    maxScheduleTime may have been changed since (rule 4).
+    """
     started = group.status.schedule_start_time
-    time_s = group.spec.max_schedule_time_s if group.spec is not None else None
-    return started + time_s if started and time_s is not None and _vacant(reservation) else reservation.expires
+    if not (started and _vacant(reservation)):
+        return reservation.expires, clock.NEVER
+    capped = max(started, reservation.expires - policy.max_hold_s) + policy.max_hold_s
+    if group.spec is None or group.spec.max_schedule_time_s is None:
+        return max(reservation.expires, started + policy.default_max_schedule_time_s), capped
+    return started + group.spec.max_schedule_time_s, capped
 
 
 def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> None:
     """Assume the places that were held before the restart, for pods that still wait, or are to come, and still fit."""
     waiting = {pod.name: pod for pod in gang.live() if not pod.node}
     left = _to_come(gang, reservation, waiting)
+    if not caps.may_hold_again(gang, cluster, reservation, policy):
+        left.clear()
     snapshot = Snapshot(cluster)
     for place in reservation.placements:
         row = cluster.capacity.rows.get(place.node)

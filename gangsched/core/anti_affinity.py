@@ -1,6 +1,6 @@
-"""Required anti-affinity of pods already placed: it forbids topology domains to a newcomer that says nothing itself.
+"""Required anti-affinity of pods placed or nominated: it forbids topology domains to one that says nothing itself.
 
-Each term of an existing pod is judged on its own, against the newcomer's labels, namespace and namespace's labels
+Each term of such a pod is judged on its own, against the newcomer's labels, namespace and namespace's labels
 (`InterPodAffinity` of kube-scheduler). A pod on a node without the term's topology key forbids nothing.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from gangsched.core.model import PodTerm
+from gangsched.core.model import Labels, Pod, PodTerm
 from gangsched.core.selectors import matches
 
 Domain = tuple[str, str]
@@ -22,18 +22,19 @@ _NONE: frozenset[Domain] = frozenset()
 
 
 class AntiAffinityIndex:
-    """The terms of all placed pods and the domains in which they stand.
+    """The terms of pods and the domains in which these stand, or are to stand.
 
     Terms are counted by domain, so that `remove` undoes `add` exactly, and judged once however many pods share them.
-    Falsy while there is none.
+    What they forbid is kept for all newcomers whose labels they cannot tell apart. Falsy while there is none.
     """
 
-    __slots__ = ("_domains", "_found_by", "_keys")
+    __slots__ = ("_domains", "_forbidden", "_found_by", "_keys")
 
     def __init__(self) -> None:
         self._domains: dict[PodTerm, dict[str, int]] = {}
         self._found_by: dict[_Anchor, dict[PodTerm, None]] = {}
         self._keys: Counter[str] = Counter()
+        self._forbidden: dict[tuple[str, Labels], frozenset[Domain]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._domains)
@@ -47,6 +48,7 @@ class AntiAffinityIndex:
         """A pod with this term stands on a node with these labels."""
         value = node_labels.get(term.topology_key)
         if value is not None:
+            self._forbidden.clear()
             values = self._domains.get(term)
             if values is None:
                 values = self._domains[term] = {}
@@ -63,6 +65,7 @@ class AntiAffinityIndex:
         """
         value = node_labels.get(term.topology_key)
         if value is not None:
+            self._forbidden.clear()
             values = self._domains[term]
             values[value] -= 1
             if not values[value]:
@@ -71,19 +74,25 @@ class AntiAffinityIndex:
                 del self._domains[term]
                 self._drop(term)
 
-    def selecting_keys(self) -> frozenset[str]:
-        """The label keys that the terms' selectors look at: pods alike in these are forbidden the same domains."""
-        return frozenset(self._keys)
+    def namespaces_changed(self) -> None:
+        """Find anew what is forbidden: a namespace has other labels."""
+        self._forbidden.clear()
 
-    def forbidden(
-        self, *, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
-    ) -> frozenset[Domain]:
-        """The domains that a newcomer with these labels in this namespace must keep out of."""
+    def forbidden(self, pod: Pod, namespace_labels: Mapping[str, str]) -> frozenset[Domain]:
+        """The domains that this newcomer must keep out of; its namespace has these labels."""
         if not self._domains:
             return _NONE
+        alike = (pod.namespace, tuple(pair for pair in pod.labels if pair[0] in self._keys))
+        known = self._forbidden.get(alike)
+        if known is None:
+            known = self._forbidden[alike] = self._judged(*alike, namespace_labels)
+        return known
+
+    def _judged(self, namespace: str, pairs: Labels, namespace_labels: Mapping[str, str]) -> frozenset[Domain]:
+        labels = dict(pairs)
         return frozenset(
             (term.topology_key, value)
-            for anchor in (*labels.items(), *((key, None) for key in labels), ("", None))
+            for anchor in (*pairs, *((key, None) for key in labels), ("", None))
             for term in self._found_by.get(anchor, ())
             if term_matches(term, namespace=namespace, labels=labels, namespace_labels=namespace_labels)
             for value in self._domains[term]

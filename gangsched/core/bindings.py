@@ -2,14 +2,16 @@
 
 Capacity is assumed for all of them before the first binding is sent. A binding that fails keeps its place and is tried
 again; once that is needed the places are made durable first (design rule 4), so that a restart knows of them. One that
-the server refuses for good is given up, and the member is placed anew, on another node if there is one.
+the server refuses for good is given up, and the member is placed anew, on another node if there is one. A member that
+was refused wherever it was tried, while others were bound, goes first and alone the next time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from gangsched.core import clock
+from gangsched.core.avoidance import TRIES_ON_A_NODE, Tries
 from gangsched.core.cluster import Cluster
 from gangsched.core.effects import BindPod, Effect, WithdrawBinding
 from gangsched.core.events import BindRefused, Refused
@@ -22,16 +24,21 @@ FIRST_RETRY_S = 0.25
 LONGEST_RETRY_S = 5.0
 FIRST_BAR_S = 10.0
 LONGEST_BAR_S = 300.0
-TRIES_ON_A_NODE = 2
-"""After so many refusals for good of a quorum's member on one node it is placed anew."""
-AVOIDED_S = 60.0
-"""For so long a gang prefers other nodes to one on which a member was refused by the API server or the kubelet."""
+FOR_GOOD = frozenset({Refused.FORBIDDEN, Refused.DENIED})
 
 
-def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], *, held: bool = False) -> list[BindPod]:
+def begin(
+    gang: Gang,
+    cluster: Cluster,
+    assignments: Sequence[tuple[Pod, str]],
+    *,
+    held: bool = False,
+    first: Collection[str] = (),
+) -> list[BindPod]:
     """Assume all places and, unless they are to be `held`, send all bindings.
 
-    None is sent beside places for members to come, which must be durable first.
+    None is sent beside places for members to come, which must be durable first. Members (by UID) that go `first` are
+    sent one by one, and the others once they are confirmed.
     """
     begun = []
     for pod, node in assignments:
@@ -39,9 +46,12 @@ def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], 
             cluster.set_pod(pod)
             gang.vacancies += 1
         cluster.assume(pod.uid, node)
-        binding = gang.bindings[pod.uid] = Binding(pod, node, vacant=not pod.name)
+        binding = gang.bindings[pod.uid] = Binding(pod, node, vacant=not pod.name, first=pod.uid in first)
         begun.append(binding)
-    return [] if held or gang.vacant() else list(map(_send, begun))
+    if held or gang.vacant():
+        return []
+    ahead = _ahead(gang)
+    return [_send(binding) for binding in begun if ahead is None or binding is ahead]
 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:
@@ -55,14 +65,23 @@ def next_retry(gang: Gang) -> float:
 
 
 def _to_send_again(gang: Gang) -> list[Binding]:
-    """What is held, but for places that must be durable first; nothing while the declarations contradict (rule 15)."""
+    """What is held, but for places that must be durable first; nothing while the declarations contradict (rule 15).
+
+    While one that goes first is not confirmed, no other.
+    """
     if gang.contradicted:
         return []
+    ahead = _ahead(gang)
     return [
         binding
-        for uid, binding in gang.bindings.items()
+        for uid, binding in (gang.bindings if ahead is None else {ahead.pod.uid: ahead}).items()
         if binding.state is BindState.HELD and not binding.vacant and (uid in gang.durable or not gang.durable_asked_at)
     ]
+
+
+def _ahead(gang: Gang) -> Binding | None:
+    """The binding that all others wait for."""
+    return next((each for each in gang.bindings.values() if each.first and each.state is not BindState.BOUND), None)
 
 
 def unsecured(gang: Gang) -> bool:
@@ -72,6 +91,7 @@ def unsecured(gang: Gang) -> bool:
 
 def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
     """The server has confirmed a binding. One that was to be withdrawn takes room that others were left to rely on."""
+    gang.replanned = 0
     binding = gang.bindings.get(uid)
     if binding is not None and binding.node == node:
         if binding.withdrawn:
@@ -80,11 +100,12 @@ def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
         binding.complaint = ""
 
 
-def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -> bool:
+def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, tries: Tries) -> bool:
     """A binding did not happen though the pod is there: hold it for another try.
 
     One that was to be withdrawn is let go of, for its place is good no more, whatever the answer says. A further member
-    of a scheduled gang that the server refuses for good is let go of and barred for a while, doubling.
+    of a scheduled gang that the server refuses for good is let go of and barred for a while, doubling. `tries` says how
+    often the member was refused for good on this node, and on how many.
     Returns whether nothing is left to hope for: the server refuses every binding of the gang for good and none stands.
     """
     binding = gang.bindings.get(event.uid)
@@ -93,7 +114,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -
     if binding.withdrawn or event.why is Refused.WITHDRAWN:
         release(gang, cluster, event.uid)
         return False
-    if event.why is Refused.FORBIDDEN and gang.run.scheduled_at:
+    if event.why in FOR_GOOD and gang.run.scheduled_at:
         before = gang.barred.get(event.uid)
         times = before.times + 1 if before is not None else 1
         wait_s = clock.doubled(FIRST_BAR_S, times, longest=LONGEST_BAR_S)
@@ -104,13 +125,15 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float) -
     binding.state = BindState.HELD
     binding.retry_at = now + max(wait_s, event.retry_after_s)
     binding.complaint = event.message
-    if event.why is not Refused.FORBIDDEN:
+    if event.why not in FOR_GOOD:
         return False
-    stands = any(other.state is not BindState.HELD for other in gang.bindings.values())
-    if not stands and not any(pod.node for pod in gang.live()):
+    states = {other.state for other in gang.bindings.values()}
+    bound = BindState.BOUND in states or any(pod.node for pod in gang.live())
+    if not bound and BindState.SENT not in states:
         return True
-    if binding.tries >= TRIES_ON_A_NODE and event.node not in gang.avoided:
-        gang.avoided[event.node] = now + AVOIDED_S
+    if bound and (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE):
+        gang.doubted.add(event.uid)
+    if tries.here == TRIES_ON_A_NODE:
         gang.complaint = event.message
         release(gang, cluster, event.uid)
     return False

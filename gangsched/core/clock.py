@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from gangsched.core.declaration import Terms
-from gangsched.core.gang import BindState, Census, Gang
+from gangsched.core.gang import BindState, Census, Gang, Run
 from gangsched.core.model import TimeoutPolicy
 from gangsched.core.policy import Policy
 
@@ -13,11 +13,11 @@ NEVER = float("inf")
 
 
 def keep_clock(
-    gang: Gang, census: Census, terms: Terms, *, complete: bool, holds: bool, now: float, policy: Policy
+    gang: Gang, census: Census, terms: Terms, *, complete: bool, counts: bool, now: float, policy: Policy
 ) -> bool:
     """Start, clear and read the clock of a gang that is not scheduled. Returns whether it has just run out.
 
-    It does not run for a gang of which members are to come until it `holds` places for them (rule 4).
+    Its wait `counts` only while it is tried, and where members are to come while places are held for them (rule 4).
     """
     run = gang.run
     if run.scheduled_at or run.failed_for_good:
@@ -39,11 +39,11 @@ def keep_clock(
         gang.parked = False
     if gang.plain or census.bound:
         return False
-    if not holds:
+    if not counts:
         run.clock_start = 0.0
         return False
     if not run.clock_start:
-        run.clock_start = now
+        start(run, now)
         gang.undone = ""
     if now < runs_out(gang, census, terms, seed=policy.seed):
         return False
@@ -54,6 +54,22 @@ def keep_clock(
     else:
         back_off(gang, now=now, policy=policy)
     return True
+
+
+def start(run: Run, now: float) -> None:
+    """Let the clock run, from where it stood if a cap has paused it."""
+    run.clock_start = now
+    if run.capped is not None and run.capped.paused_at:
+        run.clock_start -= run.capped.ran_s
+        run.capped.paused_at = run.capped.ran_s = 0.0
+
+
+def pause(run: Run, now: float) -> None:
+    """Let the clock stand while a cap keeps places from being held."""
+    if run.capped is not None:
+        run.capped.paused_at = now
+        run.capped.ran_s = now - run.clock_start if run.clock_start else 0.0
+        run.clock_start = 0.0
 
 
 def runs_out(gang: Gang, census: Census, terms: Terms, *, seed: int) -> float:
@@ -89,6 +105,9 @@ def begin_anew(gang: Gang) -> None:
     gang.run.level = 0
     gang.run.failed_for_good = False
     gang.run.vacated = False
+    gang.run.caps = 0
+    if gang.run.capped is not None:
+        gang.run.capped.until = 0.0
     gang.complaint = ""
     gang.undone = ""
     gang.parked = False

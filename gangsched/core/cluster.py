@@ -19,6 +19,7 @@ from gangsched.core.anti_affinity import AntiAffinityIndex
 from gangsched.core.capacity import Capacity
 from gangsched.core.domains import Domain, Domains, domains, names_of
 from gangsched.core.feasibility import Codes, Feasibility
+from gangsched.core.holdings import Holdings
 from gangsched.core.model import Labels, Node, Pod, Preference, Shape
 from gangsched.core.ports import PortsInUse
 from gangsched.core.preferences import ranks
@@ -27,7 +28,6 @@ Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
 Forbidden = frozenset[tuple[str, str]]
 """(topology key, value) pairs whose nodes an existing pod's required anti-affinity closes to a newcomer."""
-_NOTHING: Forbidden = frozenset()
 _MOST_KNOWN = 256
 """For so many wishes, and keys, it is kept what they make of all nodes; the oldest is forgotten."""
 
@@ -60,6 +60,7 @@ class Cluster:
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.capacity = Capacity()
+        self.holdings = Holdings()
         self.ports: dict[int, PortsInUse] = {}
         self.port_rows: dict[tuple[str, int], dict[int, int]] = {}
         self.anti_affinity = AntiAffinityIndex()
@@ -70,8 +71,6 @@ class Cluster:
         self._labels: dict[str, Mapping[str, str]] = {}
         self._assumed: dict[str, str] = {}
         self._feasibility = Feasibility()
-        self._forbidden: dict[tuple[str, Labels], Forbidden] = {}
-        self._selecting_keys: frozenset[str] | None = None
         self._rank: npt.NDArray[np.int64] | None = None
         self._preferred: dict[Preference, npt.NDArray[np.int64]] = {}
         self._domains: dict[str, Domains] = {}
@@ -105,6 +104,7 @@ class Cluster:
         self._feasibility.set_node(row, node, self._labels[node.name])
         self.relief.rows.add(row)
         self.worsened.add(node.name)
+        self.holdings.nodes_changed = True
         return True
 
     def remove_node(self, name: str) -> bool:
@@ -113,6 +113,8 @@ class Cluster:
             return False
         for pod in self._pods_on(name):
             self._give_back(pod, name)
+        if any(pod.anti_affinity for pod in self.nominated.values() if pod.nominated_node == name):
+            self.relief.everywhere = True
         row = self.capacity.remove_node(name)
         self.ports.pop(row, None)
         del self.nodes[name], self._labels[name]
@@ -151,6 +153,8 @@ class Cluster:
         self._recount(pod)
         if pod.node:
             self.worsened.add(pod.node)
+        if old is None and not pod.name:
+            self.holdings.add(pod)
         return old
 
     def nominate(self, pod: Pod) -> None:
@@ -164,6 +168,8 @@ class Cluster:
         old = self.pods.get(uid)
         self._uncount(old)
         self._denominate(uid)
+        if old is not None and not old.name:
+            self.holdings.remove(old)
         self.pods.pop(uid, None)
         self._assumed.pop(uid, None)
         return old
@@ -215,19 +221,7 @@ class Cluster:
 
     def forbidden(self, pod: Pod) -> Forbidden:
         """The topology values that required anti-affinity of existing pods closes to this pod."""
-        if not self.anti_affinity:
-            return _NOTHING
-        if self._selecting_keys is None:
-            self._selecting_keys = self.anti_affinity.selecting_keys()
-        labels = tuple(pair for pair in pod.labels if pair[0] in self._selecting_keys)
-        known = self._forbidden.get((pod.namespace, labels))
-        if known is None:
-            known = self._forbidden[pod.namespace, labels] = self.anti_affinity.forbidden(
-                namespace=pod.namespace,
-                labels=dict(labels),
-                namespace_labels=self.namespaces.get(pod.namespace, {}),
-            )
-        return known
+        return self.anti_affinity.forbidden(pod, self.namespaces.get(pod.namespace, {}))
 
     def closed_rows(self, forbidden: Forbidden) -> list[int]:
         """The rows whose nodes carry one of the forbidden topology values."""
@@ -293,6 +287,8 @@ class Cluster:
             wrong.append("the anti-affinity terms are not those of the pods")
         if on_node != self.on_node:
             wrong.append("the lists of pods by node are not what the pods say")
+        if self.holdings != Holdings(pod for pod in self.pods.values() if not pod.name):
+            wrong.append("what namespaces hold for members to come is not what the places say")
         return wrong
 
     # Accounting
@@ -313,6 +309,8 @@ class Cluster:
         before = self.nominated.pop(uid, None)
         if before is not None and before.nominated_node in self.capacity.rows:
             self.relief.rows.add(self.capacity.rows[before.nominated_node])
+            if before.anti_affinity:
+                self.relief.everywhere = True
 
     def _uncount(self, pod: Pod | None) -> None:
         if pod is None or pod.terminal:
@@ -362,10 +360,6 @@ class Cluster:
             self.relief.everywhere = True
 
     def _count_terms(self, pod: Pod, node: str, sign: int) -> None:
-        if not pod.anti_affinity:
-            return
-        self._forbidden.clear()
-        self._selecting_keys = None
         labels = self._labels[node]
         for term in pod.anti_affinity:
             if sign > 0:
@@ -394,5 +388,6 @@ class Cluster:
 
     def _relieve_terms(self) -> None:
         """What anti-affinity closes may change anywhere, unless there is none."""
-        self._forbidden.clear()
-        self.relief.everywhere = self.relief.everywhere or bool(self.anti_affinity)
+        self.anti_affinity.namespaces_changed()
+        if self.anti_affinity or any(pod.anti_affinity for pod in self.nominated.values()):
+            self.relief.everywhere = True

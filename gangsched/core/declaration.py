@@ -35,7 +35,7 @@ from gangsched.core.model import (
     Role,
     Shape,
 )
-from gangsched.core.policy import Policy, TurnRules
+from gangsched.core.policy import Policy, PriorityFrom, TurnRules
 from gangsched.core.reasons import Reason
 from gangsched.core.strategies import GPU_SUFFIX, PACK, Strategy
 
@@ -53,7 +53,8 @@ class Terms:
 
     `strategy` is the one that the spec names, Pack where it is not known. Each time-out lasts up to `jitter_s` longer;
     `keys` say where its pods declare it. In `instance_group`, if not empty, nobody overtakes the group once it is
-    `in_turn_after_s` old.
+    `in_turn_after_s` old. Places for members to come are held for `max_hold_s` at a time. `lowered` says, for a person,
+    why the priority is less than the group asks for; empty if it is not.
     """
 
     spec: GroupSpec
@@ -66,6 +67,8 @@ class Terms:
     keys: Keys = OWN_KEYS
     instance_group: str = ""
     in_turn_after_s: float = 0.0
+    max_hold_s: float = float("inf")
+    lowered: str = ""
 
 
 NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_schedule_time_s=float("inf"), source="")
@@ -91,7 +94,8 @@ def resolve(
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
     found = _objects(gang, says, foreign)
     spec, hindrance = _declared(gang, says, found, members=members, foreign=foreign)
-    priority, missing = _priority(spec, own_priority, priority_classes)
+    asked, missing = _priority(spec, own_priority, priority_classes)
+    priority, lowered = _allowed(asked, own_priority, policy)
     time_s = spec.max_schedule_time_s
     group = gang.group if gang.group is not None and not gang.group.made else None
     ours = group is not None and group.spec is not None and group.spec.max_schedule_time_s is not None
@@ -100,7 +104,7 @@ def resolve(
     line = _instance_group(members, says, policy.turns)
     terms = Terms(
         spec=spec,
-        priority=min(priority, policy.max_priority),
+        priority=priority,
         created=group.created if group is not None else min((each.created for each in found), default=oldest),
         max_schedule_time_s=default_s if time_s is None else time_s,
         source=_source(gang, says, found),
@@ -109,6 +113,8 @@ def resolve(
         keys=says[0].keys if says else OWN_KEYS,
         instance_group=line,
         in_turn_after_s=policy.turns.after_s_by_group.get(line, policy.turns.after_s),
+        max_hold_s=policy.max_hold_s,
+        lowered=lowered,
     )
     if hindrance is None:
         hindrance = (
@@ -290,6 +296,17 @@ def _priority(spec: GroupSpec, own_priority: int, priority_classes: Mapping[str,
             "name another.",
         )
     return value, None
+
+
+def _allowed(asked: int, own_priority: int, policy: Policy) -> tuple[int, str]:
+    """The priority that counts, and why it is less than the group asks for; what its members have is no such asking."""
+    if policy.priority_from is PriorityFrom.MEMBERS and asked > own_priority and own_priority <= policy.max_priority:
+        why = "the highest of its members (setting priorityFrom): give them a PriorityClass to have it count for more"
+        return own_priority, f"Its priority {asked} counts as {own_priority}, {why}."
+    if policy.max_priority < asked != own_priority:
+        why = "the most that this cluster allows (setting maxPriority): ask for no more than that"
+        return policy.max_priority, f"Its priority {asked} counts as {policy.max_priority}, {why}."
+    return min(asked, policy.max_priority), ""
 
 
 def _refused_fields(spec: GroupSpec, policy: Policy) -> Hindrance | None:

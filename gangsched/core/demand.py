@@ -152,7 +152,9 @@ def want_of(
         elif flying:
             return Want()
         if not need or not need.met_by(eligible):
-            return Want(repair=bool(moves), moves=moves)
+            # A cap has released places beside bound members: who comes is bound as at their expiry, one by one.
+            singly = eligible if gang.run.capped is not None and census.bound and not scheduled else ()
+            return Want(repair=bool(singly or moves), repairs=singly, moves=moves)
         quorum = Ask(
             members=eligible,
             need=need.number,
@@ -162,7 +164,6 @@ def want_of(
             wishes=wishes(terms.spec),
             topology=terms.spec.topology,
             own=Counter(_nodes_of(gang, census)),
-            avoided=frozenset(gang.avoided),
         )
         return Want(repair=(bool(census.bound) or bool(flying)) and not scheduled, quorum=quorum)
     missed = first(eligible, need)

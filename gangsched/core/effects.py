@@ -85,7 +85,7 @@ class PatchPodCondition(Struct, frozen=True, gc=False, tag=True, tag_field="effe
 
 
 class EmitEvent(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
-    """Create one Kubernetes Event on a PodGroup or Pod. `type` is Normal or Warning."""
+    """Create one Kubernetes Event on a PodGroup, Pod or Node, which has no namespace. `type` is Normal or Warning."""
 
     kind: str
     namespace: str

@@ -181,6 +181,8 @@ class Refused(StrEnum):
     """The server throttled the call, failed or did not answer: the same call may succeed later."""
     FORBIDDEN = "Forbidden"
     """The server will not accept this binding however often it is sent."""
+    DENIED = "Denied"
+    """Nor any other of the pod, whatever the node: its namespace is being deleted, or we may not bind there."""
     WITHDRAWN = "Withdrawn"
     """It was not sent, because the machine withdrew it in time."""
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from gangsched.core.events import EvictionRefused, OwnerSeen
 from gangsched.core.model import Group, GroupKey, GroupStatus, Pod, PodPhase
+from gangsched.core.reasons import Reason
 from gangsched.core.refusal import Refusal
 from gangsched.core.states import Phase
 
@@ -35,7 +36,8 @@ class Binding:
     """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was.
 
     `withdrawn`: it was asked not to be sent; the answer is still to come. `vacant`: the member does not exist yet,
-    `pod` stands for it (it has no name) and the place is only ever held; see `core.places`.
+    `pod` stands for it (it has no name) and the place is only ever held; see `core.places`. `first`: while it is not
+    confirmed, the others of the gang that are held are not sent.
     """
 
     pod: Pod
@@ -46,6 +48,7 @@ class Binding:
     complaint: str = ""
     withdrawn: bool = False
     vacant: bool = False
+    first: bool = False
 
 
 @dataclass(slots=True)
@@ -99,6 +102,21 @@ class Barred:
 
 
 @dataclass(slots=True)
+class Capped:
+    """A cap keeps places for members to come from being held: which, and why, for a person; see `core.caps`.
+
+    Nothing is held before `until` (0.0: there is no back-off). `paused_at` is since when the clock stands, having run
+    for `ran_s` seconds; 0.0 if it was not running.
+    """
+
+    reason: Reason
+    note: str
+    until: float = 0.0
+    paused_at: float = 0.0
+    ran_s: float = 0.0
+
+
+@dataclass(slots=True)
 class Run:
     """What must be remembered of one run beside the cluster itself. Times are 0.0 where unset.
 
@@ -107,7 +125,8 @@ class Run:
     success' role by UID; `past` are pods that belong to earlier runs. `vacated`: the time of places that were
     held for members to come is over, and none is held again before the gang is whole. `late`: so it was before the gang
     was ever whole, as far as is known; it counts as scheduled with what was bound. `led`: the member whose success is
-    the gang's succeeded.
+    the gang's succeeded. `held_since` is when the first of the places was held that nobody has taken. `capped`: a cap
+    has released places or keeps them from being held; `caps` counts those released for the time that they were held.
     """
 
     began: bool = False
@@ -127,6 +146,9 @@ class Run:
     vacated: bool = False
     late: bool = False
     led: bool = False
+    held_since: float = 0.0
+    capped: Capped | None = None
+    caps: int = 0
 
 
 @dataclass(slots=True)
@@ -167,11 +189,14 @@ class Gang:
     `look_at`: before this it is not brought up to date again, being large.
     `claims` are the owners that claim it, if they are several, each with the number of its members; `disowned` are
     waiting members (by UID) that it does without because their owner is not the first (`core.claims`).
-    `avoided` are nodes on which a member was refused lately, each with the time until which it is left alone.
+    `doubted` are members (by UID) whose binding was refused for good wherever it was tried, while others were bound:
+    theirs is sent first. `replanned` is how often all its bindings were refused and it was planned anew at once;
+    `exhausted`: there was no other node left for that.
     `vacancies` counts the places that were ever held for members to come: most gangs have none. `mismatched` are
     members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this
     one's. `made_at` is when the API server was last asked to make a PodGroup, 0.0 if it was not; `unmade`: it would
-    not, and the gang goes on without.
+    not, and the gang goes on without. `outside` says why it is not tried, if too many of its namespace
+    wait before it (`core.entrance`).
     """
 
     key: GroupKey
@@ -190,7 +215,9 @@ class Gang:
     emptied: bool = False
     claims: Mapping[str, int] = field(default_factory=dict)
     disowned: frozenset[str] = frozenset()
-    avoided: dict[str, float] = field(default_factory=dict)
+    doubted: set[str] = field(default_factory=set)
+    replanned: int = 0
+    exhausted: bool = False
     durable: frozenset[str] = frozenset()
     durable_asked_at: float = 0.0
     resource_version: str = ""
@@ -210,6 +237,7 @@ class Gang:
     mismatched: set[str] = field(default_factory=set)
     made_at: float = 0.0
     unmade: bool = False
+    outside: str = ""
     held_up_by: GroupKey | None = None
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)

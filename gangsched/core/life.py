@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from gangsched.core import places, undo
 from gangsched.core.agreement import Hindrance
-from gangsched.core.bindings import AVOIDED_S
-from gangsched.core.clock import NEVER, keep_clock, runs_out
+from gangsched.core.clock import NEVER, back_off, keep_clock, runs_out
 from gangsched.core.declaration import WITHOUT_OBJECT, Terms
 from gangsched.core.demand import Need, Want, first, later_need, quorum_need, role_minima, want_of, within_maximum
 from gangsched.core.gang import ENDED, BindState, Census, Gang, Run, role_of, take_census
@@ -55,11 +54,11 @@ class Assessment:
 def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float, policy: Policy) -> Assessment:
     """Bring the gang up to date and say what it wants."""
     undo.end_restart(gang)
-    _go_on(gang, now)
+    _go_on(gang)
     if gang.emptied:
         gang.emptied = False
         _end_run(gang)
-        _go_on(gang, now)
+        _go_on(gang)
     census = take_census(gang)
     newly_scheduled = _note_scheduled(gang, census, terms, hindrance, now)
     if not census.live:
@@ -75,20 +74,30 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     undo.begin_due(gang, census, need, terms, now=now, policy=policy)
     eligible, surplus = within_maximum(gang, census, terms)
     eligible = _not_barred(gang, eligible, now)
-    gang.avoided = {node: until for node, until in gang.avoided.items() if until > now}
+    if gang.doubted:
+        # Whoever can do without them does.
+        gang.doubted &= gang.pods.keys()
+        eligible.sort(key=lambda pod: pod.uid in gang.doubted)
+    if gang.exhausted:
+        gang.exhausted = False
+        gang.replanned = 0
+        back_off(gang, now=now, policy=policy)
     if _finishes(gang, hindrance):
         eligible = first(eligible, need)
     there = [*(binding.pod for binding in gang.flying()), *eligible]
-    to_come = []
+    to_come: list[Pod] = []
     if hindrance is None and (there or census.bound) and (gang.undo is None or undo.may_plan(gang, now)):
         # Who fits no place keeps none from being held: it may fit nowhere.
         fitting = [pod for pod in there if pod.uid not in gang.mismatched] if gang.mismatched else there
         to_come = places.to_come(gang, need, fitting, terms)
     complete = (hindrance is None or _finishes(gang, hindrance)) and _complete(gang, need, [*there, *to_come])
     _unpark_if_changed(gang, census, terms, hindrance)
-    timed_out = keep_clock(
-        gang, census, terms, complete=complete, holds=not to_come or bool(gang.vacant()), now=now, policy=policy
-    )
+    counts = not gang.outside and (not to_come or bool(gang.vacant()))
+    timed_out = keep_clock(gang, census, terms, complete=complete, counts=counts, now=now, policy=policy)
+    if hindrance is None and not to_come and (gang.vacant() or scheduled or not census.bound):
+        gang.run.capped = None
+    if gang.run.capped is not None and gang.run.capped.until:
+        to_come = []
     facts = _facts(gang, census, complete=complete, now=now, policy=policy)
     gang.phase = settle(gang.phase, facts)
     return Assessment(
@@ -121,7 +130,7 @@ def _finishes(gang: Gang, hindrance: Hindrance | None) -> bool:
     return gone and bool(gang.partial_since)
 
 
-def _go_on(gang: Gang, now: float) -> None:
+def _go_on(gang: Gang) -> None:
     """Begin a run with the first live member and note who has ended since (rule 3)."""
     run = gang.run
     if not gang.deserted():
@@ -132,10 +141,10 @@ def _go_on(gang: Gang, now: float) -> None:
     if not run.began or run.ended:
         return
     for pod in [pod for pod in gang.pods.values() if pod.phase in ENDED]:
-        note_ended(gang, pod, now)
+        note_ended(gang, pod)
 
 
-def note_ended(gang: Gang, pod: Pod, now: float) -> None:
+def note_ended(gang: Gang, pod: Pod) -> None:
     """Note that a member has ended, if it belongs to the run under way; once it is gone nothing else would tell."""
     run = gang.run
     if not run.began or run.ended or pod.uid in run.past:
@@ -146,8 +155,6 @@ def note_ended(gang: Gang, pod: Pod, now: float) -> None:
         run.led = run.led or (bool(leading) and leading == role_of(pod))
     elif pod.phase is PodPhase.FAILED and pod.uid not in run.failed:
         run.failed.add(pod.uid)
-        if pod.rejected:
-            gang.avoided[pod.node] = now + AVOIDED_S
 
 
 def _end_run(gang: Gang) -> None:
@@ -274,7 +281,7 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     undoing = gang.undo is not None and now >= gang.undo.since + policy.degraded_after_s
     return Facts(
         complete=complete,
-        held=bool(flying) and not sent,
+        held=(bool(flying) and not sent) or (run.capped is not None and not scheduled and bool(census.bound)),
         binding=sent or (gang.undo is not None and not undoing and not scheduled),
         quorum_running=scheduled and census.running + census.done >= run.minimum,
         was_scheduled=scheduled,
@@ -303,6 +310,9 @@ def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy)
     due = [places.expires(gang, terms) if run.scheduled_at or census.bound else NEVER]
     if gang.undo is not None and not facts.degraded:
         due.append(gang.undo.since + policy.degraded_after_s)
+    due.append(places.held_until(gang, terms))
+    if run.capped is not None and run.capped.until:
+        due.append(run.capped.until)
     # Members stay barred though the run in which they were refused is over, as when the group's PodGroup was replaced.
     due += [barred.until for barred in gang.barred.values() if barred.until]
     if run.scheduled_at:

@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gangsched.core import bindings, claims, explain, life, making, places, undo
+from gangsched.core import bindings, caps, claims, explain, life, making, places, undo
 from gangsched.core.answers import Answers
+from gangsched.core.avoidance import Avoidance
+from gangsched.core.caps import Caps
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
 from gangsched.core.declaration import WITHOUT_OBJECT, resolve
 from gangsched.core.effects import BindPod, Effect
+from gangsched.core.entrance import Entrance
 from gangsched.core.events import (
     Answer,
     DemandFact,
@@ -54,7 +57,7 @@ FORMER_LEADER_S = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Plain numbers for metrics; `refusals` (by reason) and `timeouts` only ever grow."""
+    """Plain numbers for metrics; `refusals` (by reason), `timeouts` and `node_refusals` only ever grow."""
 
     pods: int
     nodes: int
@@ -63,6 +66,8 @@ class Stats:
     parked: int
     refusals: Mapping[str, int]
     timeouts: int
+    avoided_nodes: int
+    node_refusals: int
 
 
 class Machine:
@@ -74,9 +79,12 @@ class Machine:
         self.gangs: dict[GroupKey, Gang] = {}
         self.assessments: dict[GroupKey, Assessment] = {}
         self._policy = policy
-        self._members = Members(self.cluster, self.gangs, policy)
+        self._avoidance = Avoidance()
+        self._members = Members(self.cluster, self.gangs, self._avoidance, policy)
         self._queue = Queue()
-        self._answers = Answers(self.cluster, self._members, policy)
+        self._caps = Caps(self.cluster, policy)
+        self._entrance = Entrance(policy.namespace_limits.waiting_groups)
+        self._answers = Answers(self.cluster, self._members, self._avoidance, policy)
         self._surroundings = Surroundings(self.cluster, self._members, self.assessments)
         self._deadlines = Deadlines()
         self._scaling = Scaling(self.cluster, policy, self._deadlines)
@@ -90,34 +98,46 @@ class Machine:
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
         """Apply what has happened and decide; `now` is in epoch seconds and never goes back."""
+        self._avoidance.note_time(now)
         for event in events:
             self._apply(event, now)
         if now < self._alone_from:
             self._members.rivals.clear()
         if not self._synced:
+            self._avoidance.take_events()
             self._forget_finished()
             return []
         self._holders.renew()
-        effects: list[Effect] = []
+        effects: list[Effect] = [*self._avoidance.take_events()]
         self._recheck(effects)
         self._members.dirty.update(dict.fromkeys(self._deadlines.take_due(now)))
         touched = self._advance_dirty(effects, now)
+        self._let_in()
         self._queue.wake(self.gangs, self.cluster)
         self._queue.wake_whose_turn_it_is(self.gangs, self.assessments, now)
+        for key in self._caps.take_eased(self.gangs):
+            self.gangs[key].parked = False
+            self._queue.file(self.gangs[key], self.assessments[key])
         if self._queue.active:
             decided = run_pass(
                 self.cluster,
                 self.gangs,
                 self.assessments,
                 self._queue.in_order(),
+                avoidance=self._avoidance,
+                caps=self._caps,
                 held_up_by=lambda key: self._queue.turns.held_up_by(key, self.gangs, self.assessments, now),
             )
             effects += decided.effects
             self._refusals.update(decided.refusals)
             self._members.dirty.update(dict.fromkeys(decided.tried))
         touched.update(self._advance_dirty(effects, now))
+        entered = self._let_in()
         for key in touched:
             effects += self._tell(key, now)
+        for key in entered:
+            # Others have left in this pass: they are tried in the next one, at once.
+            self._deadlines.hasten(key, now)
         effects += self._scaling.decide(touched, self.gangs, self.assessments, now)
         for effect in effects:
             if isinstance(effect, BindPod):
@@ -126,7 +146,8 @@ class Machine:
 
     def next_deadline(self) -> float | None:
         """When, in epoch seconds, something is due though nothing happens; None if nothing is."""
-        return self._deadlines.next()
+        due = min(self._deadlines.next() or float("inf"), self._avoidance.next_end())
+        return due if due < float("inf") else None
 
     def stats(self) -> Stats:
         """What metrics show of the present state."""
@@ -139,6 +160,8 @@ class Machine:
             parked=len(self._queue.parked),
             refusals=self._refusals,
             timeouts=self._timeouts,
+            avoided_nodes=len(self._avoidance.by_all()),
+            node_refusals=self._avoidance.counted,
         )
 
     def facts(self) -> list[Event]:
@@ -191,9 +214,9 @@ class Machine:
             case PodSeen(pod):
                 self._members.pod_seen(pod)
             case PodGone(uid):
-                self._members.pod_gone(uid, now)
+                self._members.pod_gone(uid)
             case PodsReplaced(pods):
-                self._members.pods_replaced(pods, now)
+                self._members.pods_replaced(pods)
             case GroupSeen(group):
                 self._members.group_seen(group, now=now, synced=self._synced)
             case GroupGone(key):
@@ -257,6 +280,7 @@ class Machine:
         )
         gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
         effects += places.settle(gang, self.cluster, terms, hindrance)
+        caps.keep(gang, self.cluster, terms, now=now, policy=self._policy)
         assessment = life.advance(gang, terms, hindrance, now=now, policy=self._policy)
         self._timeouts += assessment.timed_out
         undoing = gang.undo is not None and not gang.undo.retried
@@ -279,7 +303,17 @@ class Machine:
         effects += making.ask(gang, terms, hindrance, now)
         effects += undo.go_on(gang, now) or self._withdraw_hopeless(gang, assessment)
         effects += bindings.resend_due(gang, now)
-        self._queue.file(gang, assessment)
+        if self._entrance.admits(gang, assessment, now):
+            self._queue.file(gang, assessment)
+        else:
+            self._queue.drop(gang.key)
+
+    def _let_in(self) -> list[GroupKey]:
+        """Have those tried that may enter now."""
+        entered = self._entrance.let_in(self.gangs)
+        for key in entered:
+            self._queue.file(self.gangs[key], self.assessments[key])
+        return entered
 
     def _withdraw_hopeless(self, gang: Gang, assessment: Assessment) -> list[Effect]:
         """Send no more of a quorum whose members disagree (rule 15), or that cannot become whole while none is bound.
@@ -301,7 +335,7 @@ class Machine:
         return (
             gang.group is not None
             and not gang.run.scheduled_at
-            and any(binding.state is BindState.HELD for binding in gang.bindings.values())
+            and any(each.state is BindState.HELD and each.tries for each in gang.bindings.values())
         )
 
     def _tell(self, key: GroupKey, now: float) -> list[Effect]:
@@ -335,6 +369,7 @@ class Machine:
         self._members.drop(key)
         self.assessments.pop(key, None)
         self._queue.drop(key)
+        self._entrance.drop(key)
         self._deadlines.drop(key)
 
     def _ahead(self, gang: Gang) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gangsched.core import adoption, bindings, clock, life, places
+from gangsched.core.avoidance import Avoidance
 from gangsched.core.cluster import Cluster
 from gangsched.core.events import (
     ForeignFact,
@@ -20,7 +21,7 @@ from gangsched.core.events import (
 )
 from gangsched.core.foreign import Foreign
 from gangsched.core.gang import Binding, BindState, Gang, Run, forget_what_was_told
-from gangsched.core.model import OWN_DIALECT, ForeignGroup, Group, GroupKey, Pod
+from gangsched.core.model import OWN_DIALECT, ForeignGroup, Group, GroupKey, Pod, PodPhase
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
 
@@ -32,12 +33,13 @@ class Members:
     are pods of ours that somebody else has bound.
     """
 
-    def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], policy: Policy) -> None:
+    def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], avoidance: Avoidance, policy: Policy) -> None:
         self.dirty: dict[GroupKey, None] = {}
         self.foreign = Foreign()
         self._cluster = cluster
         self.gangs = gangs
         self._policy = policy
+        self._avoidance = avoidance
         self.sent: dict[str, set[str]] = {}
         self.rivals: list[Pod] = []
         self._key_of: dict[str, GroupKey] = {}
@@ -62,11 +64,11 @@ class Members:
 
     # Pods
 
-    def pods_replaced(self, pods: Sequence[Pod], now: float) -> None:
+    def pods_replaced(self, pods: Sequence[Pod]) -> None:
         """These are all the pods there are. Every gang is looked at: what was told of it may have been lost."""
         known = {uid for uid, pod in self._cluster.pods.items() if pod.name}
         for uid in sorted((known | self._key_of.keys()) - {pod.uid for pod in pods}):
-            self.pod_gone(uid, now)
+            self.pod_gone(uid)
         for pod in pods:
             self.pod_seen(pod)
         self.dirty.update(dict.fromkeys(self._key_of.values()))
@@ -81,6 +83,8 @@ class Members:
         if before == key and known == pod:
             return
         old = self._cluster.set_pod(pod)
+        if old is not None and old.phase is not pod.phase and self._ours(pod):
+            self._note_kubelet(pod)
         if not self._ours(pod):
             self._cluster.nominate(pod)
         on_its_way = self._leave(pod.uid, before) if before is not None and before != key else None
@@ -102,6 +106,16 @@ class Members:
             self._note_bound(pod, gang)
         self.dirty[key] = None
 
+    def _note_kubelet(self, pod: Pod) -> None:
+        """See whether the kubelet has just refused one of our pods, or started one."""
+        if pod.rejected:
+            name = pod.declaration.group if pod.declaration is not None else ""
+            key = GroupKey(pod.namespace, name) if name else GroupKey(pod.namespace, pod.name, pod.uid)
+            said = f"pod {pod.namespace}/{pod.name} failed when it was to be started"
+            self._avoidance.refused(key, pod.uid, pod.node, said, by_kubelet=True)
+        elif pod.phase is PodPhase.RUNNING:
+            self._avoidance.ran(pod.node)
+
     def _note_bound(self, pod: Pod, gang: Gang) -> None:
         """See who bound the pod. A group of which members are bound without our asking may be partly bound."""
         if pod.node not in self.sent.pop(pod.uid, ()):
@@ -111,7 +125,7 @@ class Members:
         else:
             gang.inherited.add(pod.uid)
 
-    def pod_gone(self, uid: str, now: float) -> None:
+    def pod_gone(self, uid: str) -> None:
         """A pod exists no longer. Its end may have been seen just before, and its gang not been looked at since."""
         self.sent.pop(uid, None)
         key = self._key_of.get(uid)
@@ -119,7 +133,7 @@ class Members:
             gang = self.gangs[key]
             pod = gang.pods.get(uid)
             if pod is not None:
-                life.note_ended(gang, pod, now)
+                life.note_ended(gang, pod)
             self._leave(uid, key)
         self._cluster.remove_pod(uid)
 
@@ -180,6 +194,9 @@ class Members:
             old = None
         gang.group = group
         gang.resource_version = group.resource_version
+        if old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old:
+            # What comes back of our own status writes, the most of all, changes nothing.
+            return
         self.dirty[group.key] = None
         if old is None:
             forget_what_was_told(gang)

@@ -361,6 +361,7 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     minimum: int = 0
     reservation: Reservation | None = None
     schedule_start_time: float = 0.0
+    schedule_paused_time: float = 0.0
     scheduled_time: float = 0.0
     attempts: int = 0
     source: str = ""

@@ -8,10 +8,12 @@ blocks nobody (rule 7).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gangsched.core import bindings, places
+from gangsched.core.avoidance import Avoidance, going_first
+from gangsched.core.caps import Caps
 from gangsched.core.cluster import Cluster
 from gangsched.core.demand import further, role_minima, wishes
 from gangsched.core.effects import BindPod
@@ -39,13 +41,16 @@ def run_pass(
     assessments: Mapping[GroupKey, Assessment],
     order: Sequence[GroupKey],
     *,
+    avoidance: Avoidance,
+    caps: Caps,
     held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
 ) -> Decided:
     """Plan the gangs in this order, assume the places found and say which bindings to send.
 
-    `held_up_by` names the gang that another may not overtake.
+    `avoidance` knows the nodes that are better left alone, `held_up_by` names the gang that another may not overtake;
+    `caps` say who may hold no more for members to come.
     """
-    return _Pass(cluster, gangs, assessments, held_up_by).run(order)
+    return _Pass(cluster, gangs, assessments, avoidance, caps, held_up_by).run(order)
 
 
 class _Pass:
@@ -54,8 +59,13 @@ class _Pass:
         cluster: Cluster,
         gangs: Mapping[GroupKey, Gang],
         assessments: Mapping[GroupKey, Assessment],
+        avoidance: Avoidance,
+        caps: Caps,
         held_up_by: Callable[[GroupKey], GroupKey | None],
     ) -> None:
+        self._avoidance = avoidance
+        self._avoided_by_all = avoidance.by_all()
+        self._caps = caps
         self._held_up_by = held_up_by
         self._cluster = cluster
         self._gangs = gangs
@@ -63,6 +73,7 @@ class _Pass:
         self._snapshot = Snapshot(cluster)
         self._refused: dict[tuple[MemberClass, int, int, frozenset[str]], tuple[int, Refusal]] = {}
         self._decided = Decided()
+        self._placed: set[GroupKey] = set()
 
     def run(self, order: Sequence[GroupKey]) -> Decided:
         for key in order:
@@ -77,7 +88,7 @@ class _Pass:
         for key in order:
             gang = self._gangs[key]
             want = self._assessments[key].want
-            if want.quorum is not None and gang.refusal is None and gang.held_up_by is None:
+            if want.quorum is not None and key in self._placed:
                 spec = self._assessments[key].terms.spec
                 self._singles(gang, further(gang, want.quorum.members, spec))
             self._singles(gang, want.extras)
@@ -90,14 +101,34 @@ class _Pass:
             gang.parked = True
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
             return
+        if not self._place_quorum(gang, ask) and gang.run.capped is not None and any(pod.node for pod in gang.live()):
+            self._singles(gang, [pod for pod in ask.members if pod.name])
+
+    def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
+        """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
+        if gang.run.capped is not None and self._stopped(gang, ask.members):
+            # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
+            return False
         self._snapshot.heed_nominated(self._assessments[gang.key].terms.priority)
+        refused = self._avoidance.by_gang(gang.key)
+        ask = replace(ask, avoided=self._avoided(refused), refused=refused)
+        mark = self._snapshot.mark()
         found = self._place(ask)
+        if gang.replanned and isinstance(found, Placement) and found.touches(refused):
+            self._snapshot.undo(mark)
+            gang.exhausted = gang.parked = True
+            return False
         gang.complaint = ""
+        never = isinstance(found, Refusal) and found.never
+        if not never and self._stopped(gang, ask.members):
+            self._snapshot.undo(mark)
+            return False
         if isinstance(found, Refusal):
+            gang.replanned = 0
             gang.refusal = found
             gang.parked = True
             self._count(found)
-            return
+            return False
         gang.refusal = None
         gang.undone = ""
         if gang.undo is not None:
@@ -106,16 +137,27 @@ class _Pass:
         if not gang.run.scheduled_at:
             spec = self._assessments[gang.key].terms.spec
             gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
-        self._bind(gang, found)
+        # Beside members that are bound or on their way nobody waits for another.
+        self._bind(gang, found, first=() if ask.own else going_first(gang, ask.avoided, found.assignments))
+        self._placed.add(gang.key)
+        return True
+
+    def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
+        if not self._caps.stops(gang, members):
+            return False
+        self._decided.refusals[Reason.NAMESPACE_LIMIT] += 1
+        return True
 
     def _singles(self, gang: Gang, members: Sequence[Pod]) -> None:
         if not members:
             return
         terms = self._assessments[gang.key].terms
         self._snapshot.heed_nominated(terms.priority)
-        avoided = frozenset(gang.avoided)
+        refused = self._avoidance.by_gang(gang.key)
         own = Counter(self._cluster.node_of(pod.uid) for pod in gang.live())
         for pod in members:
+            if self._stopped(gang, [pod]):
+                continue
             ask = Ask(
                 members=(pod,),
                 need=1,
@@ -124,7 +166,8 @@ class _Pass:
                 wishes=wishes(terms.spec),
                 topology=terms.spec.topology,
                 own=own,
-                avoided=avoided,
+                avoided=self._avoided(refused),
+                refused=refused,
             )
             found = self._place(ask)
             if isinstance(found, Refusal):
@@ -148,10 +191,10 @@ class _Pass:
         else:
             self._snapshot.undo(mark)
 
-    def _bind(self, gang: Gang, found: Placement) -> None:
+    def _bind(self, gang: Gang, found: Placement, *, first: Collection[str] = ()) -> None:
         if gang.transaction is not None:
             gang.transaction.pods.update(pod.uid for pod, _ in found.assignments)
-        self._decided.effects += bindings.begin(gang, self._cluster, found.assignments)
+        self._decided.effects += bindings.begin(gang, self._cluster, found.assignments, first=first)
 
     def _place(self, ask: Ask) -> Placement | Refusal:
         """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
@@ -165,6 +208,9 @@ class _Pass:
         if alike and isinstance(found, Refusal):
             self._refused[key] = (self._snapshot.mark(), found)
         return found
+
+    def _avoided(self, refused: frozenset[str]) -> frozenset[str]:
+        return self._avoided_by_all | refused if refused else self._avoided_by_all
 
     def _count(self, refusal: Refusal) -> None:
         self._decided.refusals[Reason.NEVER_FITS if refusal.never else Reason.UNSCHEDULABLE] += 1

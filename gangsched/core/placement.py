@@ -27,7 +27,8 @@ class Ask:
     """What a gang asks for: of `members`, in the order in which they are to be tried, `need` must be placed.
 
     `role_needs` are minima among them by role; at least so many members must name the role, and at least `need` exist.
-    `own` counts members that are bound already, by node; `avoided` are nodes to be taken only if it fits nowhere else.
+    `own` counts members that are bound already, by node; `avoided` are nodes to be taken only if it fits nowhere else,
+    and of these `refused`, where the gang itself was refused, only if it fits on no other of them.
     `topology` asks for one domain of a label for all of them. `wishes` are those of roles, which come before `prefer`.
     """
 
@@ -40,6 +41,7 @@ class Ask:
     topology: Topology | None = None
     own: Mapping[str, int] = field(default_factory=dict)
     avoided: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class Placement:
     """A node for each member of the quorum; the snapshot has it taken."""
 
     assignments: tuple[tuple[Pod, str], ...]
+
+    def touches(self, nodes: frozenset[str]) -> bool:
+        """Whether a member is placed on one of these nodes."""
+        return any(node in nodes for _, node in self.assignments)
 
 
 def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal:
@@ -58,9 +64,15 @@ def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal:
         elsewhere = _found(snapshot, ask)
         if elsewhere is not None:
             return elsewhere
-        ask = replace(ask, avoided=frozenset())
-    found = _found(snapshot, ask)
-    return found if found is not None else _refused(snapshot, ask)
+    anywhere = replace(ask, avoided=frozenset(), refused=frozenset())
+    mark = snapshot.mark()
+    found = _found(snapshot, anywhere)
+    if found is None:
+        return _refused(snapshot, anywhere)
+    if ask.refused != ask.avoided and found.touches(ask.refused):
+        snapshot.undo(mark)
+        return _found(snapshot, replace(ask, avoided=ask.refused)) or place(snapshot, anywhere)
+    return found
 
 
 def _found(snapshot: Snapshot, ask: Ask) -> Placement | None:
@@ -186,7 +198,7 @@ def classify(
     for pod in members:
         prefer = wishes.get(role_of(pod), ()) if wishes else ()
         member = (
-            MemberClass(pod.shape, snapshot.cluster.forbidden(pod), avoided, domain, prefer)
+            MemberClass(pod.shape, snapshot.forbidden(pod), avoided, domain, prefer)
             if snapshot.heeds_pods
             else MemberClass(pod.shape, domain=domain, prefer=prefer)
         )

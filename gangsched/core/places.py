@@ -102,7 +102,8 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
         if run.scheduled_at:
             run.clock_start = 0.0
         return False
-    run.clock_start = run.clock_start or now
+    if not run.clock_start:
+        clock.start(run, now)
     if not (run.scheduled_at or census.bound) or now < expires(gang, terms):
         return False
     wait_no_longer(gang, terms.spec, now)
@@ -137,6 +138,11 @@ def expires(gang: Gang, terms: Terms) -> float:
     if not (gang.run.clock_start and gang.vacant()):
         return clock.NEVER
     return gang.run.clock_start + terms.max_schedule_time_s
+
+
+def held_until(gang: Gang, terms: Terms) -> float:
+    """When such places are given up at the latest (`core.caps`), in epoch seconds; never where none is waiting."""
+    return gang.run.held_since + terms.max_hold_s if gang.run.held_since and gang.vacant() else clock.NEVER
 
 
 def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from msgspec import Struct, field
 
@@ -26,6 +27,29 @@ class TurnRules(Struct, frozen=True):
 NO_TURNS = TurnRules()
 
 
+class PriorityFrom(StrEnum):
+    """Whose word on a group's priority counts: its PodGroup's alone, or at most the highest of its members'."""
+
+    POD_GROUP = "PodGroup"
+    MEMBERS = "Members"
+
+
+class NamespaceLimits(Struct, frozen=True):
+    """What one namespace may have; see `core.caps` and `core.entrance`.
+
+    Of each resource `held_percent` of what all nodes have may be held for members to come, and `held_places` places in
+    all; up to `free_places` may be held though they are more than that share. `waiting_groups` of it are tried.
+    """
+
+    held_percent: int = 25
+    held_places: int = 1000
+    free_places: int = 10
+    waiting_groups: int = 500
+
+
+NAMESPACE_LIMITS = NamespaceLimits()
+
+
 class Policy(Struct, frozen=True):
     """How the machine decides. Times are in seconds.
 
@@ -33,13 +57,17 @@ class Policy(Struct, frozen=True):
     jitter of back-offs differ between installations while every run of the core stays deterministic. `strategies` are
     those that may be named, plug-ins included; `gpu_strategy` is that of pods without a group that ask for a GPU.
     `turns` says in which instance groups nobody is overtaken.
-    `owner_guard` says what follows when several owners claim one group.
+    `owner_guard` says what follows when several owners claim one group. Places for members to come are held for
+    `max_hold_s` at a time; `namespace_limits` keep one namespace from stopping the others.
     """
 
     scheduler_names: tuple[str, ...] = ("gangsched",)
     namespace: str = ""
     default_max_schedule_time_s: float = 60.0
     max_priority: int = 1_000_000_000
+    priority_from: PriorityFrom = PriorityFrom.POD_GROUP
+    max_hold_s: float = 600.0
+    namespace_limits: NamespaceLimits = NAMESPACE_LIMITS
     backoff_initial_s: float = 10.0
     backoff_max_s: float = 300.0
     fold_s: float = 1.0

@@ -35,6 +35,10 @@ class Reason(StrEnum):
     """Complete, but the quorum does not fit into what is free now."""
     NOT_ITS_TURN = "NotItsTurn"
     """An earlier group of the same instance group waits for room and may not be overtaken."""
+    HOLD_LIMIT = "HoldLimit"
+    """Places for members to come were held for as long as the setting maxHoldTime allows, and were released."""
+    NAMESPACE_LIMIT = "NamespaceLimit"
+    """The namespace has as many groups waiting, or as much held for members to come, as namespaceLimits allows."""
     NEVER_FITS = "NeverFits"
     """The quorum would not fit onto the present nodes even if they were empty. On a member's condition: nor could a new
     node help, because the members that lack a place accept nodes by name alone."""
@@ -74,6 +78,9 @@ class Reason(StrEnum):
     """No pod names the PodGroup yet."""
     SEVERAL_OWNERS = "SeveralOwners"
     """Pods of several owners name the group; by the setting ownerGuard, only those of the first are its members."""
+    BINDINGS_REFUSED = "BindingsRefused"
+    """The reason of an Event on a Node: pods were refused there that are accepted elsewhere, or pods of several
+    namespaces; other nodes are preferred for a while."""
     FOREIGN_MEMBER = "ForeignMember"
     """A pod of another scheduler names the group; it is no member."""
 

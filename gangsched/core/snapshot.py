@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from gangsched.core.anti_affinity import AntiAffinityIndex
 from gangsched.core.capacity import LIMIT, PODS, IntArray
 from gangsched.core.cluster import Cluster, Forbidden
 from gangsched.core.domains import Domain
 from gangsched.core.feasibility import ACCEPTED
-from gangsched.core.model import HostPort, Preference, Shape
+from gangsched.core.model import HostPort, Pod, Preference, Shape
 from gangsched.core.ports import PortsInUse, self_conflicting
 from gangsched.core.strategies import GPU_SUFFIX, Scarce
 
@@ -67,6 +68,14 @@ class _Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class _Heeded:
+    """A pod that somebody else has nominated to a node, and what it takes there."""
+
+    pod: Pod
+    taken: _Taken
+
+
+@dataclass(frozen=True, slots=True)
 class _Known(Generic[Array]):
     """A value for each row, true after so many changes."""
 
@@ -88,7 +97,9 @@ class Snapshot:
         self.free: IntArray = self._source()[: self.size, : len(cluster.capacity.columns)].copy()
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self._ports: dict[int, PortsInUse] = {}
-        self._heeded: dict[str, _Taken] = {}
+        self._heeded: dict[str, _Heeded] = {}
+        self._heeded_terms = AntiAffinityIndex()
+        self._forbidden: dict[tuple[Forbidden, Forbidden], Forbidden] = {}
         self._log: list[_Taken | IntArray] = []
         self._masks: dict[MemberClass, Mask] = {}
         self._vectors: dict[Shape, _Vector | None] = {}
@@ -149,23 +160,39 @@ class Snapshot:
         return frozenset(self._heeded)
 
     def heed_nominated(self, priority: int) -> None:
-        """Leave room for pods that others have nominated to nodes, if their priority is at least this, for no others.
+        """Treat pods that others have nominated to nodes as if they were there, if their priority is at least this.
 
-        As in kube-scheduler, which counts nominated pods of equal or higher priority when it filters. Not undone by
-        `undo`: it holds until it is called again.
+        As in kube-scheduler, which counts nominated pods of equal or higher priority when it filters. It looks only at
+        those of the node in question, and not always at their required anti-affinity; here that closes its whole domain
+        at once, as it will when they are bound. Not undone by `undo`: it holds until it is called again.
         """
         wanted = {uid: pod for uid, pod in self._cluster.nominated.items() if pod.priority >= priority}
         for uid in self._heeded.keys() - wanted.keys():
-            self._change(self._heeded.pop(uid), 1, of_gang=False)
+            self._heed(self._heeded.pop(uid), 1)
         for uid in wanted.keys() - self._heeded.keys():
             pod = wanted[uid]
             row = self._cluster.capacity.rows.get(pod.nominated_node)
-            asked = tuple((resource, min(amount, MOST_HEEDED)) for resource, amount in pod.shape.requests)
-            shape = pod.shape if asked == pod.shape.requests else replace(pod.shape, requests=asked)
-            if row is not None and self._vector(shape) is not None:
+            if row is not None:
                 one = np.array([row], dtype=np.int64)
-                self._heeded[uid] = _Taken(MemberClass(shape), one, np.ones(1, dtype=np.int64))
-                self._change(self._heeded[uid], -1, of_gang=False)
+                taken = _Taken(MemberClass(self._known_part(pod.shape)), one, np.ones(1, dtype=np.int64))
+                self._heeded[uid] = _Heeded(pod, taken)
+                self._heed(self._heeded[uid], -1)
+
+    def _heed(self, heeded: _Heeded, sign: int) -> None:
+        self._change(heeded.taken, sign, of_gang=False)
+        labels = self._cluster.node_labels(heeded.pod.nominated_node)
+        change = self._heeded_terms.add if sign < 0 else self._heeded_terms.remove
+        for term in heeded.pod.anti_affinity:
+            change(term, labels)
+
+    def _known_part(self, shape: Shape) -> Shape:
+        """The shape with what it requests of resources that some node has: nobody else could take of the others."""
+        asked = tuple(
+            (resource, min(amount, MOST_HEEDED))
+            for resource, amount in shape.requests
+            if self.column(resource) is not None
+        )
+        return shape if asked == shape.requests else replace(shape, requests=asked)
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Let so many members of the class take their share of a node that has room for them."""
@@ -198,6 +225,18 @@ class Snapshot:
             new = self._source()[: self.size, self.free.shape[1] : column + 1]
             self.free = np.concatenate([self.free, new], axis=1)
         return column
+
+    def forbidden(self, pod: Pod) -> Forbidden:
+        """The topology values closed to this pod by pods that exist, and by nominated ones that room is left for."""
+        of_existing = self._cluster.forbidden(pod)
+        of_heeded = self._heeded_terms.forbidden(pod, self._cluster.namespaces.get(pod.namespace, {}))
+        if not of_heeded:
+            return of_existing
+        # One object for all pods alike: the sets may be large, and classes are compared by them.
+        known = self._forbidden.get((of_existing, of_heeded))
+        if known is None:
+            known = self._forbidden[of_existing, of_heeded] = of_existing | of_heeded
+        return known
 
     def accepts(self, member: MemberClass) -> Mask:
         """The rows that would take the class if they had room: neither the node nor a pod's anti-affinity objects."""

@@ -52,7 +52,8 @@ class Facts:
     complete: bool
     """Enough live members for the minimum and each role's, and nothing that keeps the group from being tried."""
     held: bool
-    """Places are held for members whose bindings have not been sent."""
+    """Places are held for members whose bindings have not been sent, or were, beside bound members, until a cap
+    released them."""
     binding: bool
     """A binding that the quorum needs is on its way."""
     quorum_running: bool

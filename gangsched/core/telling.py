@@ -147,7 +147,8 @@ class Teller:
         why = degraded_reason(gang, assessment)
         if why is not None:
             conditions.append(Condition("Degraded", gang.phase is Phase.DEGRADED, why, "", 0.0))
-        trying = bool(run.clock_start) or bool(gang.bindings)
+        paused = run.capped if run.capped is not None and run.capped.paused_at else None
+        trying = bool(run.clock_start) or bool(gang.bindings) or paused is not None
         return GroupStatus(
             phase=gang.phase,
             conditions=tuple(conditions),
@@ -158,7 +159,8 @@ class Teller:
             failed=len(run.failed),
             minimum=run.minimum,
             reservation=_reservation(gang, assessment.terms, self._policy) if gang.durable_asked_at else None,
-            schedule_start_time=run.clock_start,
+            schedule_start_time=run.clock_start if paused is None else paused.paused_at - paused.ran_s,
+            schedule_paused_time=0.0 if paused is None else paused.paused_at,
             scheduled_time=0.0 if run.late else run.scheduled_at,
             attempts=run.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
@@ -278,6 +280,8 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         bindings.complaint(gang),
         gang.undone,
         spared,
+        gang.run.capped.note if gang.run.capped is not None else gang.outside,
+        assessment.terms.lowered,
         refused.why if refused else None,
     )
 
@@ -323,7 +327,7 @@ def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None
             held.setdefault(key, []).append(binding.pod.name)
     if not held:
         return None
-    expires = places.expires(gang, terms)
+    expires = min(places.expires(gang, terms), places.held_until(gang, terms))
     return Reservation(
         expires=expires if expires < NEVER else gang.durable_asked_at + policy.repair_deadline_s,
         placements=tuple(

@@ -57,7 +57,8 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
     begun = gang.begun()
     vacant = gang.vacant()
     lacks = missing_after(need, Counter(role_of(binding.pod) for binding in vacant)) if vacant else need
-    partial = open_ and bool(lacks) and any(pod.uid in begun for pod in census.bound)
+    # Who is bound beside places that a cap has released is left there, as at their expiry.
+    partial = open_ and bool(lacks) and run.capped is None and any(pod.uid in begun for pod in census.bound)
     if known and not need:
         gang.inherited = set()
     gang.partial_since = (gang.partial_since or now) if partial else 0.0

@@ -115,7 +115,11 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
 
 
 def _waiting_reason(gang: Gang) -> Reason:
-    """The reason of a group that is complete and has no room."""
+    """The reason of a group that is complete and not placed."""
+    if gang.run.capped is not None:
+        return gang.run.capped.reason
+    if gang.outside:
+        return Reason.NAMESPACE_LIMIT
     if gang.held_up_by is not None:
         return Reason.NOT_ITS_TURN
     if gang.refusal is not None and gang.refusal.never:
@@ -159,6 +163,10 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
     if hindrance is not None and reason is hindrance.reason:
         return hindrance.message
     census = assessment.census
+    if gang.run.capped is not None and reason is gang.run.capped.reason:
+        return _capped(gang, assessment)
+    if reason is Reason.NAMESPACE_LIMIT:
+        return gang.outside
     time_s = assessment.terms.max_schedule_time_s
     succeeded = len(gang.run.succeeded)
     said = {
@@ -174,7 +182,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.PLACES_HELD: _held(gang, assessment),
         Reason.MEMBERS_MISSING: _late(gang, assessment),
         Reason.BINDING_UNDONE: _undone(gang),
-        Reason.BINDING_REFUSED: f"The API server refused a binding, which is tried again: {bindings.complaint(gang)}",
+        Reason.BINDING_REFUSED: _binding_refused(gang, assessment),
         Reason.GANG_INCOMPLETE: explain.incomplete(assessment) + _gated(gang) + _disowned(gang),
         Reason.NO_MEMBERS: _nobody(gang),
         Reason.GANG_FAILED: f"The run ended with {succeeded} of {explain.number_of(gang.run.minimum, 'member')} "
@@ -185,7 +193,29 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
             f"No room within {time_s:g}s, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
             f"to begin anew. {refusal}"
         )
-    return said[reason].rstrip()
+    return f"{said[reason].rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
+
+
+def _capped(gang: Gang, assessment: Assessment) -> str:
+    """Which cap has released its places or keeps them from being held, and who is bound meanwhile."""
+    capped = gang.run.capped
+    note = capped.note if capped is not None else ""
+    if not assessment.census.bound:
+        return f"{note} {assessment.terms.lowered}".rstrip()
+    return f"{len(assessment.census.bound)} of {_number(assessment.minimum, 'member')} bound and stay. {note}"
+
+
+def _binding_refused(gang: Gang, assessment: Assessment) -> str:
+    said = bindings.complaint(gang)
+    doubted = sorted(gang.pods[uid].name for uid in gang.doubted & gang.pods.keys())
+    if not doubted or gang.bindings or assessment.census.bound:
+        return f"The API server refused a binding, which is tried again: {said}"
+    more = f" and {len(doubted) - 1} more" if len(doubted) > 1 else ""
+    return (
+        f"The API server refuses to bind {doubted[0]}{more} wherever that was tried, so nobody else is bound and no "
+        "place is held: find what refuses it, most often an admission policy, or delete the pod; it is tried again "
+        f"first of all after a back-off. The last answer: {said}"
+    )
 
 
 def _in_line(gang: Gang, assessment: Assessment) -> str:
@@ -206,7 +236,7 @@ def _held(gang: Gang, assessment: Assessment) -> str:
     return (
         f"{len(assessment.census.bound)} of {_number(assessment.minimum, 'member')} bound and "
         f"{'a place is' if number == 1 else f'{number} places are'} held for those to come, for up to "
-        f"{assessment.terms.max_schedule_time_s:g}s."
+        f"{min(assessment.terms.max_schedule_time_s, assessment.terms.max_hold_s):g}s."
     )
 
 
@@ -268,9 +298,10 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     there = len(assessment.census.bound) + assessment.census.done
     minimum = assessment.terms.spec.minimum
     if gang.phase is Phase.DEGRADED:
+        capped = f" {gang.run.capped.note}" if gang.run.capped is not None else ""
         return (
             f"{there} of {_number(gang.run.minimum, 'member')} left; a replacement is bound first of all as soon as it "
-            "exists."
+            f"exists.{capped}"
         )
     if minimum > gang.run.minimum:
         are = "is" if there == 1 else "are"

@@ -59,6 +59,14 @@ class Right(NamedTuple):
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}.{self.group}" if self.group else f"{self.verb} {self.resource}"
 
+    @property
+    def granted_on(self) -> str:
+        """What the rule of a role names."""
+        if self.resource.startswith("/"):
+            return f"the path {self.resource}"
+        group = self.group or '"" (core)'
+        return f"{self.resource} of the API group {group}, as the chart does"
+
 
 def right_of(method: str, path: str, *, watch: bool = False) -> Right:
     """The right that a request to this path needs; a path that is no resource stands for itself."""
@@ -177,11 +185,8 @@ class Contact:
     def _over(self, problem: Problem, about: Right | None) -> None:
         trouble = self._troubles.pop((problem, about), None)
         if trouble is not None and trouble.logged:
-            what = {
-                "problem": problem.value,
-                "lasted_s": f"{trouble.lasted_s:.0f}",
-                **({"right": str(about)} if about else {}),
-            }
+            right = {"right": str(about)} if about else {}
+            what = {"problem": problem.value, "lasted_s": f"{trouble.lasted_s:.0f}", **right}
             _log.info("the API server does its part again", extra=what)
 
     def _sentence(self, subject: _Subject, trouble: _Trouble) -> str:
@@ -205,10 +210,9 @@ class Contact:
                     "gangsched goes on trying."
                 )
             case Problem.DENIED if _missing(problem, trouble) and right is not None:
-                group = right.group or '"" (core)'
                 return (
                     f"gangsched may not {right} ({said}): give its account a role with the verb {right.verb} on "
-                    f"{right.resource} of the API group {group}, as the chart does."
+                    f"{right.granted_on}."
                 )
             case Problem.DENIED:
                 return (

@@ -46,14 +46,24 @@ class ApiError(KubeError):
 
     `status` is the HTTP status, `reason` its Kubernetes reason (`NotFound`, `Conflict`, …; the HTTP reason where the
     answer is no Status object), `message` its explanation. `retry_after_s` is what it asked to wait, 0 without.
+    `causes` are the words for the causes that it names.
     """
 
-    def __init__(self, status: int, reason: str, message: str, *, retry_after_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        *,
+        retry_after_s: float = 0.0,
+        causes: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(f"{status} {printable(reason)}: {printable(message)}")
         self.status = status
         self.reason = reason
         self.message = message
         self.retry_after_s = retry_after_s
+        self.causes = causes
 
     @property
     def denied(self) -> bool:

@@ -2,8 +2,9 @@
 
 The rules
     A kind is looked for in the API server's discovery. While it is not served there are no such objects, which is told
-    to the core; it is looked for again after a while. While it is served a reflector watches it.
-    Missing rights hide the kind: the core is told why, the log once, and it is tried again after a while.
+    to the core; it is looked for again when one of its versions is listed. While it is served a reflector watches it.
+    Missing rights hide the kind: the core is told why, the log once, and it is tried again and again. What could be
+    read before is hidden only after a minute: a server that has just been started knows no rights for a moment.
     A kind that is neither listed nor known to be absent when everybody else is ready is hidden as well, so that a
     server that fails for one kind keeps nobody waiting; what is listed later counts from then on.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -29,6 +31,7 @@ from gangsched.core.events import (
 )
 from gangsched.core.model import ForeignGroup, GroupKey
 from gangsched.kube.dialects.kind import PLURAL, Kind
+from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Garbled, KubeError, NotServed
 from gangsched.kube.reflector import Observer, Reflector
 from gangsched.kube.resources import Resource
@@ -36,10 +39,10 @@ from gangsched.kube.session import ApiSession
 
 _log = logging.getLogger(__name__)
 
-LOOK_S = 300.0
-"""A kind that is not served, or may not be read, is looked for again after so long."""
 RETRY_S, LONGEST_RETRY_S = 0.5, 30.0
-"""After discovery has failed, or a kind has vanished, it is asked again after so long, doubling."""
+"""After a failure, or once a kind has vanished or may not be read, it is looked for again after so long, doubling."""
+PATIENCE_S = 60.0
+"""For so long a kind that could be read may be denied before that is taken for a missing right."""
 _DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
@@ -76,6 +79,11 @@ class Subject:
     def name(self) -> str:
         """What people call it, such as `podgroups.scheduling.volcano.sh`."""
         return f"{self.plural}.{self.group}"
+
+    @property
+    def served_in(self) -> tuple[str, ...]:
+        """Its versions as discovery names them, such as `scheduling.volcano.sh/v1beta1`."""
+        return tuple(f"{self.group}/{version}" for version in self.versions)
 
 
 def groups(dialect: str, kind: Kind[Any]) -> Subject:
@@ -141,8 +149,9 @@ class ForeignWatch:
         post: Callable[[Sequence[Event]], None],
         *,
         observer: Observer,
-        look_s: float = LOOK_S,
+        discovery: Discovery,
         retry_s: float = RETRY_S,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self.settled = asyncio.Event()
         self.name = subject.name
@@ -150,9 +159,11 @@ class ForeignWatch:
         self._subject = subject
         self._post = post
         self._observer = observer
-        self._look_s = look_s
+        self._discovery = discovery
         self._retry_s = retry_s
-        self._why = ""
+        self._patience_s = patience_s
+        self._why: str | None = None
+        self._denied_at: float | None = None
         self._failure = ""
         self._failures = 0
 
@@ -165,18 +176,16 @@ class ForeignWatch:
                     await self._watch(version)
                 self._absent()
                 self._failures = 0
+                await self._discovery.until_listed(self._subject.served_in)
+                continue
             except NotServed:
                 # A kind that is being installed may be in discovery a moment before it is served.
                 self._absent()
-                await self._retry()
             except AccessDenied as error:
                 self._denied(error)
-                self._failures = 0
             except (ApiError, ApiUnreachable, Garbled) as error:
                 self._failed(error)
-                await self._retry()
-            if not self._failures:
-                await asyncio.sleep(self._look_s)
+            await self._retry()
 
     async def _retry(self) -> None:
         await asyncio.sleep(min(self._retry_s * 2.0**self._failures, LONGEST_RETRY_S))
@@ -198,47 +207,53 @@ class ForeignWatch:
     def _take(self, events: Sequence[Event]) -> None:
         """Hand on what the reflector has found; it begins with a list, so that all is known from then on."""
         if self._why:
-            _log.info("another system's objects can be read again", extra=self._told)
-        self._why = self._failure = ""
+            _log.info("another system's objects can be read again", extra=self._named)
+        self._why = self._denied_at = None
+        self._failure = ""
         self._failures = 0
         self._post(events)
         self.settled.set()
 
     def _absent(self) -> None:
-        self._why = self._failure = ""
-        self._post([self._subject.absent])
-        self.settled.set()
+        self._denied_at = None
+        self._failure = ""
+        self._tell("", self._subject.absent)
 
     def _denied(self, error: AccessDenied) -> None:
+        if self.settled.is_set() and self._why is None:
+            now = time.monotonic()
+            self._denied_at = self._denied_at or now
+            if now - self._denied_at < self._patience_s:
+                return
         why = (
             f"gangsched may not read {self.name}: name {self._subject.dialect} in the chart's value `dialects`, or "
             "give its account the verbs list and watch on them in a ClusterRole."
         )
-        if self._why != why:
+        if self._hide(why):
             _log.warning(
                 "another system's objects may not be read",
-                extra={
-                    **self._told,
-                    "so": self._subject.without,
-                    "error": str(error),
-                    "retry_in_s": f"{self._look_s:g}",
-                },
+                extra={**self._named, "so": self._subject.without, "error": str(error)},
             )
-        self._hide(why)
 
-    def _hide(self, why: str) -> None:
-        if self._why != why:
+    def _hide(self, why: str) -> bool:
+        return self._tell(why, self._subject.hidden(why))
+
+    def _tell(self, why: str, event: Event) -> bool:
+        """Post that the kind is not watched, if that is news; without a reason it is not there."""
+        news = self._why != why
+        if news:
             self._why = why
-            self._post([self._subject.hidden(why)])
+            self._post([event])
         self.settled.set()
+        return news
 
     def _failed(self, error: KubeError) -> None:
         if self._failure != str(error):
             self._failure = str(error)
-            _log.warning("cannot look for another system's objects", extra={**self._told, "error": self._failure})
+            _log.warning("cannot look for another system's objects", extra={**self._named, "error": self._failure})
 
     @property
-    def _told(self) -> dict[str, str]:
+    def _named(self) -> dict[str, str]:
         return {"dialect": self._subject.dialect, "resource": self.name}
 
 

@@ -17,14 +17,17 @@ _NAME_LENGTH = 253
 
 
 def event_object(effect: EmitEvent, *, now: float, reporting_instance: str) -> dict[str, Any]:
-    """The Event on the object that the effect names, under a name that no other Event has."""
+    """The Event on the object that the effect names, under a name that no other Event has.
+
+    That of an object without a namespace is kept in the namespace `default`, as Kubernetes asks.
+    """
     unique = f".{secrets.token_hex(8)}"
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
             "name": effect.name[: _NAME_LENGTH - len(unique)].rstrip("-.") + unique,
-            "namespace": effect.namespace,
+            "namespace": namespace_of(effect),
         },
         "eventTime": format_time(now),
         "reportingController": CONTROLLER,
@@ -35,12 +38,17 @@ def event_object(effect: EmitEvent, *, now: float, reporting_instance: str) -> d
         "regarding": {
             "apiVersion": API_VERSION if effect.kind == "PodGroup" else "v1",
             "kind": effect.kind,
-            "namespace": effect.namespace,
+            **({"namespace": effect.namespace} if effect.namespace else {}),
             "name": effect.name,
             "uid": effect.uid,
         },
         "note": shortened(effect.note, limit_bytes=_NOTE_BYTES),
     }
+
+
+def namespace_of(effect: EmitEvent) -> str:
+    """The namespace that the Event itself is in."""
+    return effect.namespace or "default"
 
 
 def shortened(text: str, *, limit_bytes: int) -> str:

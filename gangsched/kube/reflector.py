@@ -20,6 +20,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Generic, Protocol
@@ -38,7 +39,6 @@ from gangsched.kube.watching import LineSplitter
 _log = logging.getLogger(__name__)
 
 _BATCH = 200
-_DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 _PAGE = msgspec.json.Decoder(wire.Page)
 _EVENT = msgspec.json.Decoder(wire.WatchEvent)
@@ -124,12 +124,10 @@ class Reflector(Generic[Value]):
             NotServed: the resource is optional, and the API server does not know it.
         """
         while True:
-            try:
+            # `renew` ends what is under way: it is older than that.
+            with suppress(TimeoutError):
                 async with asyncio.timeout(None) as self._scope:
                     await self._go_on()
-            except TimeoutError:
-                # `renew` was called: what is under way is older than that.
-                self._list_anew("Leading")
 
     async def renew(self) -> None:
         """List anew, and return once a list that was begun after this call has been posted."""
@@ -142,6 +140,8 @@ class Reflector(Generic[Value]):
 
     async def _go_on(self) -> None:
         try:
+            if self._awaited and self._version:
+                self._list_anew("Leading")
             if not self._version:
                 await self._list()
             await self._watch()
@@ -165,7 +165,7 @@ class Reflector(Generic[Value]):
                 raise NotServed(f"The API server does not serve {self.resource.name}.") from error
             if self._version:
                 self._list_anew("NotServed")
-        if error.status not in _DENIED or not self.resource.optional:
+        if error.status != HTTPStatus.FORBIDDEN or not self.resource.optional:
             self._denied_since = math.inf
             return
         now = time.monotonic()
@@ -196,9 +196,12 @@ class Reflector(Generic[Value]):
         return str(error)
 
     def _heard(self) -> None:
-        """The server answers as it should."""
+        """Something came from the server."""
         self.last_heard = time.monotonic()
         self._denied_since = math.inf
+
+    def _all_is_well(self) -> None:
+        """A list or watch brings what it should, or has lasted for a while: to begin well is not enough."""
         if self.problem:
             self.problem = ""
             self.interrupted_at = math.inf
@@ -227,6 +230,7 @@ class Reflector(Generic[Value]):
             except _UNREADABLE as error:
                 raise Garbled(f"A list of {self.resource.name} cannot be read: {error}") from error
             self._heard()
+            self._all_is_well()
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
@@ -253,6 +257,7 @@ class Reflector(Generic[Value]):
             **self._chosen(),
         }
         splitter = LineSplitter()
+        lasting = None
         try:
             async with self._session.stream(
                 self.resource.path, params, silent_s=self._timing.silent_s, essential=not self.resource.optional
@@ -260,6 +265,7 @@ class Reflector(Generic[Value]):
                 opened = time.monotonic()
                 self._heard()
                 self.going.set()
+                lasting = asyncio.get_running_loop().call_later(self._timing.short_s, self._all_is_well)
                 async for piece in pieces:
                     self._heard()
                     await self._take(splitter.feed(piece))
@@ -268,6 +274,8 @@ class Reflector(Generic[Value]):
                 raise Expired(str(error)) from error
             raise
         finally:
+            if lasting is not None:
+                lasting.cancel()
             fruitful = self._version != version or time.monotonic() - opened >= self._timing.short_s
             if fruitful:
                 self._failures = 0
@@ -308,6 +316,7 @@ class Reflector(Generic[Value]):
             case other:
                 raise Garbled(f"A watch of {self.resource.name} brought an event of the unknown type {other!r}.")
         self._version = version or self._version
+        self._all_is_well()
         return event
 
 

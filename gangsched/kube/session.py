@@ -1,4 +1,8 @@
-"""The connection to the API server: one pool of kept-alive TLS connections for every call and watch of the process."""
+"""The connection to the API server: kept-alive TLS connections, as many as there are calls and watches at once.
+
+No call waits for another one's connection: how many are on their way is limited by those who send them, such as the
+executor by `bindConcurrency`. What must not suffer even when connections run out has a session `apart`.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,10 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
-_CONNECTIONS = 100
 _CONNECT_TIMEOUT_S = 10.0
 _KEEP_ALIVE_S = 60.0
 _WARM_S = 1.0
+_LONGEST_RETRY_AFTER_S = 30.0
 _READ_BUFFER_BYTES = 1 << 20
 _STATUS = msgspec.json.Decoder(Status)
 _UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError, NoCredentials)
@@ -66,16 +70,23 @@ class ApiSession:
     `contact` is told how each call that gangsched cannot do without was answered.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, contact: Contact | None = None) -> None:
         self.server = connection.server
-        self.contact = Contact(connection.server)
+        self.contact = contact or Contact(connection.server)
         self._connection = connection
+        self._apart: list[ApiSession] = []
         self._connector = aiohttp.TCPConnector(
-            limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_S, ssl=True if connection.tls is None else connection.tls
+            limit=0, keepalive_timeout=_KEEP_ALIVE_S, ssl=True if connection.tls is None else connection.tls
         )
         self._client = self.client()
 
-    def apart(self, loop: asyncio.AbstractEventLoop) -> ApiSession:
+    def apart(self) -> ApiSession:
+        """Another session with the same, always current, credentials and its own connections; it ends with this one."""
+        session = ApiSession(self._connection, self.contact)
+        self._apart.append(session)
+        return session
+
+    def elsewhere(self, loop: asyncio.AbstractEventLoop) -> ApiSession:
         """A session of its own for another event loop, to be made there; `loop`, this one's, renews its credentials."""
         known = self._connection
 
@@ -116,7 +127,7 @@ class ApiSession:
         A call that is not `essential` may be refused for good without keeping gangsched from its work.
 
         Raises:
-            ApiUnreachable: no connection was had within `connect_s`, no complete answer came within `timeout_s`, or
+            ApiUnreachable: connecting took longer than `connect_s`, no complete answer came within `timeout_s`, or
                 there were no credentials to send.
         """
         headers = {"Content-Type": content_type} if body is not None else None
@@ -176,7 +187,9 @@ class ApiSession:
         )
 
     async def close(self) -> None:
-        """End all connections."""
+        """End all connections, those apart too."""
+        for session in self._apart:
+            await session.close()
         await self._client.close()
         await self._connector.close()
 
@@ -240,16 +253,19 @@ def _said(error: Exception) -> str:
 
 def _api_error(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     reason, message = "", body[:500].decode("utf-8", "replace").strip()
+    causes: frozenset[str] = frozenset()
     try:
         said = _STATUS.decode(body)
     except msgspec.DecodeError:
         pass
     else:
         reason, message = said.reason or "", said.message or message
-    return ApiError(status, reason or "HTTP", message, retry_after_s=_retry_after_s(headers))
+        if said.details is not None and said.details.causes:
+            causes = frozenset(cause.reason for cause in said.details.causes if cause.reason)
+    return ApiError(status, reason or "HTTP", message, retry_after_s=_retry_after_s(headers), causes=causes)
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:
-    """What a Retry-After header asks for; the API server always says it in whole seconds."""
+    """What a Retry-After header asks for, within reason; the API server always says it in whole seconds."""
     value = headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else 0.0
+    return min(float(value), _LONGEST_RETRY_AFTER_S) if value.isascii() and value.isdigit() else 0.0

@@ -1,8 +1,10 @@
 """What of a pod's spec gangsched cannot honour yet and therefore refuses by name rather than bind wrongly.
 
 kube-scheduler's plug-ins for these are InterPodAffinity, PodTopologySpread, VolumeBinding with its companions,
-VolumeRestrictions, DynamicResources and NodeDeclaredFeatures. The features that a pod can need of its node are those of
-`InferForScheduling` in k8s.io/component-helpers/nodedeclaredfeatures at v0.36.3.
+VolumeRestrictions, NodeVolumeLimits, DynamicResources and NodeDeclaredFeatures. The inline volumes that count against a
+CSINode's limits are those of `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.36.3, so azureFile and vsphereVolume
+do not. The features that a pod can need of its node are those of `InferForScheduling` in
+k8s.io/component-helpers/nodedeclaredfeatures at v0.36.3.
 """
 
 from __future__ import annotations
@@ -46,6 +48,9 @@ def _volumes(volumes: list[wire.Volume]) -> list[str]:
         "ephemeral": any(volume.ephemeral is not None for volume in refused),
         "gcePersistentDisk": any(volume.gce_persistent_disk is not None for volume in refused),
         "awsElasticBlockStore": any(volume.aws_elastic_block_store is not None for volume in refused),
+        "azureDisk": any(volume.azure_disk is not None for volume in refused),
+        "cinder": any(volume.cinder is not None for volume in refused),
+        "portworxVolume": any(volume.portworx_volume is not None for volume in refused),
         "iscsi": any(volume.iscsi is not None for volume in refused),
         "rbd": any(volume.rbd is not None for volume in refused),
     }

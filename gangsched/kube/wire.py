@@ -121,6 +121,9 @@ class Volume(Struct, gc=False, rename="camel"):
     ephemeral: Present | None = None
     gce_persistent_disk: Present | None = None
     aws_elastic_block_store: Present | None = None
+    azure_disk: Present | None = None
+    cinder: Present | None = None
+    portworx_volume: Present | None = None
     iscsi: Present | None = None
     rbd: Present | None = None
 
@@ -259,9 +262,22 @@ class Versioned(Struct, gc=False):
     metadata: Meta
 
 
+class StatusCause(Struct, gc=False):
+    """One cause of what is wrong, in a word."""
+
+    reason: str | None = None
+
+
+class StatusDetails(Struct, gc=False):
+    """What the API server says beside the message."""
+
+    causes: list[StatusCause] | None = None
+
+
 class Status(Struct, gc=False):
     """How the API server says what is wrong."""
 
     code: int | None = None
     reason: str | None = None
     message: str | None = None
+    details: StatusDetails | None = None

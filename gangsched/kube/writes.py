@@ -44,7 +44,7 @@ from gangsched.kube.errors import ApiError, KubeError
 from gangsched.kube.evictions import evict
 from gangsched.kube.objects import pod_path, quoted, write
 from gangsched.kube.owners import Unanswered, look_up_owner
-from gangsched.kube.recorder import event_object, shortened
+from gangsched.kube.recorder import event_object, namespace_of, shortened
 from gangsched.kube.resources import API_VERSION
 from gangsched.kube.session import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiSession, Response
 from gangsched.kube.wire import Versioned
@@ -183,7 +183,7 @@ async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Ans
 async def emit_event(session: ApiSession, effect: EmitEvent, *, now: float, reporting_instance: str) -> Answer:
     """Create the Event."""
     body = event_object(effect, now=now, reporting_instance=reporting_instance)
-    path = f"/apis/events.k8s.io/v1/namespaces/{quoted(effect.namespace)}/events"
+    path = f"/apis/events.k8s.io/v1/namespaces/{quoted(namespace_of(effect))}/events"
     sent = await _send(session, "POST", path, body)
     return Answer(Outcome.WRITTEN) if isinstance(sent, Response) else _failed(sent)
 

@@ -15,6 +15,7 @@ from itertools import chain, repeat
 import kopf
 
 from gangsched.api.crd import NAME
+from gangsched.kube.errors import printable
 from gangsched.kube.session import ApiSession
 from gangsched.operator.handlers import CRDS, make_registry
 
@@ -51,7 +52,8 @@ def make_settings() -> kopf.OperatorSettings:
     settings.networking.request_timeout = 15
     settings.networking.enforce_retry_after = True
     settings.networking.error_backoffs = _Backoffs()
-    settings.process.ultimate_exiting_timeout = 30
+    # With a time limit kopf kills the whole process so long after its own end (seen with 1.45).
+    settings.process.ultimate_exiting_timeout = None
     return settings
 
 
@@ -94,7 +96,7 @@ class Frame:
             try:
                 asyncio.run(self._watch())
             except Exception as error:  # noqa: BLE001 - whatever it is, the scheduler goes on and so does kopf
-                failure = f"{type(error).__name__}: {error}"
+                failure = _said(error)
                 if failure != told:
                     told = failure
                     extra = {"error": failure, "again_in_s": f"{self._pause_s:g}"}
@@ -108,3 +110,9 @@ class Frame:
             await kopf.operator(registry=registry, settings=make_settings(), clusterwide=True, stop_flag=self._stop)
         finally:
             await session.close()
+
+
+def _said(error: Exception) -> str:
+    """What ended kopf, in a line: its errors of the API show as tuples of objects."""
+    status, message = getattr(error, "status", None), getattr(error, "message", None)
+    return f"{status} {printable(str(message))}" if status else f"{type(error).__name__}: {printable(str(error))}"

@@ -10,6 +10,10 @@ Who goes first
     that they never starve under an endless stream of bindings, one that has waited for `patience_s`, or
     `telling_patience_s`, may even then take one of two slots of its sort.
 
+How many at once
+    AT_FIRST, and one more with every second answer to so many, until a binding is not taken because the server has too
+    much to do or cannot be reached; never more than there are workers.
+
 What is never sent
     Of several status patches of one group, conditions of one pod or writes of one Demand, only the newest waits, and at
     most one is in flight. A binding drops the condition that waits for its pod, and waits for one in flight, which is
@@ -40,6 +44,9 @@ from gangsched.core.effects import (
 )
 from gangsched.core.model import GroupKey
 
+AT_FIRST = 64
+"""A thousand writes at once would open as many connections, which share the processor until none of them is in time;
+and what a server does not answer it need not be asked a thousand times."""
 EVENTS_YIELD_S = 5.0
 """An Event lets statuses and conditions go first that were decided at most so much later."""
 
@@ -122,6 +129,7 @@ class Backlog:
         events_limit: int,
         on_event_dropped: Callable[[], None],
     ) -> None:
+        self._most: float = AT_FIRST
         self._undoing_slots = max(1, slots // 4)
         self._telling_slots = max(1, slots // 2)
         self._trickle_slots = min(2, self._undoing_slots)
@@ -241,6 +249,8 @@ class Backlog:
 
     def next(self, now: float) -> Job | None:
         """Take the job to send now, or None if nothing may be sent before another one is done or added."""
+        if self._in_flight >= self._most:
+            return None
         job = self._next_binding(now) or self._next_undoing() or self._next_telling(now)
         if job is not None:
             self._in_flight += 1
@@ -249,6 +259,8 @@ class Backlog:
     def done(self, job: Job) -> None:
         """A taken job has been answered, whatever the answer."""
         self._in_flight -= 1
+        if self._in_flight < self._most:
+            self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
         match job.effect:
             case BindPod():
                 self._binding -= 1
@@ -268,6 +280,10 @@ class Backlog:
             case PutDemand(key=key) | DropDemand(key=key):
                 self._demands.done(key)
         self._telling -= 1
+
+    def slow_down(self) -> None:
+        """The server, or the way to it, has more than it can do: no more at once than at first."""
+        self._most = AT_FIRST
 
     def close(self) -> Dropped:
         """Forget what waits and would change the cluster, and what speaks of single pods or to autoscalers."""

@@ -257,6 +257,8 @@ class Executor:
         result = answer.why.value if isinstance(answer, BindRefused) else "Bound"
         self._metrics.bound(result, self._monotonic() - sent)
         if isinstance(answer, BindRefused):
+            if answer.why is Refused.UNAVAILABLE:
+                self._backlog.slow_down()
             _log.warning(
                 "binding refused",
                 extra={

@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 
 
 class Stats(Protocol):
-    """The plain numbers that `Machine.stats` gives; `refusals` and `timeouts` only ever grow."""
+    """The plain numbers that `Machine.stats` gives; `refusals`, `timeouts` and `node_refusals` only ever grow."""
 
     @property
     def pods(self) -> int:
@@ -60,6 +60,16 @@ class Stats(Protocol):
     @property
     def timeouts(self) -> int:
         """Attempts that ended by maxScheduleTime so far."""
+        ...
+
+    @property
+    def avoided_nodes(self) -> int:
+        """Nodes that every group leaves alone for a while, because they refuse pods."""
+        ...
+
+    @property
+    def node_refusals(self) -> int:
+        """Refusals so far that counted against a node."""
         ...
 
 
@@ -105,6 +115,11 @@ class _Known(Collector):
                 "Waiting groups and plain pods that only an event that can help will wake.",
                 stats and stats.parked,
             ),
+            (
+                "gangsched_avoided_nodes",
+                "Nodes to which all groups prefer others for a while, because pods were refused there.",
+                stats and stats.avoided_nodes,
+            ),
         ):
             yield GaugeMetricFamily(name, text, value=number or 0)
         groups = GaugeMetricFamily("gangsched_groups", "Groups known to the scheduler, by phase.", labels=["phase"])
@@ -117,6 +132,11 @@ class _Known(Collector):
             refusals.add_metric([reason], number)
         yield groups
         yield refusals
+        yield CounterMetricFamily(
+            "gangsched_node_refusals",
+            "Refusals, by the API server or a kubelet, that counted against a node and not against the pod.",
+            value=stats.node_refusals if stats is not None else 0,
+        )
         yield CounterMetricFamily(
             "gangsched_timeouts",
             "Attempts of groups that ended because maxScheduleTime had passed.",

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
 
 from gangsched.core.effects import BindPod
 from gangsched.core.events import Event
 from gangsched.kube.errors import KubeError
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
-from gangsched.runtime.leadership import Leadership
 
 _log = logging.getLogger(__name__)
 
@@ -28,25 +28,46 @@ Outcome = Callable[[BindPod], Awaitable[Event | None]]
 """Finds out what became of a binding; None if the pod still waits. It raises a KubeError where it cannot."""
 
 
+class Mandate(Protocol):
+    """What makes this process the leader, and says when it is one no more: `Leadership` or `Alone`."""
+
+    @property
+    def term(self) -> int:
+        """Grows when a term has ended."""
+        ...
+
+    def held(self) -> bool:
+        """Whether this process may act now."""
+        ...
+
+    async def acquire(self) -> None:
+        """Wait until it leads."""
+        ...
+
+    async def keep(self) -> str:
+        """Wait until it leads no more; why."""
+        ...
+
+
 class Terms:
     """All the terms of one process, one after the other.
 
-    Without a `leadership` there is one, which lasts; without `make_executor` nothing is sent in it. `make_executor` is
-    given what says whether the term lasts; `prepare` brings what the machine knows up to date once the term has begun.
+    `make_executor` is given what says whether the term lasts; without it nothing is sent. `prepare` brings what the
+    machine knows up to date once a term has begun.
     """
 
     def __init__(
         self,
         engine: Engine,
         *,
-        leadership: Leadership | None,
+        mandate: Mandate,
         make_executor: Callable[[Callable[[], bool]], Executor] | None,
         prepare: Callable[[], Awaitable[None]],
         outcome: Outcome,
         post: Callable[[Iterable[Event]], None],
     ) -> None:
         self._engine = engine
-        self._leadership = leadership
+        self._mandate = mandate
         self._make_executor = make_executor
         self._prepare = prepare
         self._outcome = outcome
@@ -57,8 +78,7 @@ class Terms:
     async def run(self) -> None:
         """Campaign, lead and stand by for ever. Only a bug ends it, by raising."""
         while True:
-            if self._leadership is not None:
-                await self._leadership.acquire()
+            await self._mandate.acquire()
             why = await self._term()
             self._engine.stand_down()
             _log.warning("not leading any more; standing by, as after a start", extra={"why": why})
@@ -68,17 +88,13 @@ class Terms:
         return 0 if self._executor is None else await self._executor.drain(timeout_s, telling_s=telling_s)
 
     async def _term(self) -> str:
-        """Lead until the lease is lost; give the reason."""
-        leadership = self._leadership
-        executor = self._make_executor(_lasting(leadership)) if self._make_executor is not None else None
+        """Lead until the mandate is lost; give the reason."""
+        executor = self._make_executor(_lasting(self._mandate)) if self._make_executor is not None else None
         self._executor = executor
         async with asyncio.TaskGroup() as tasks:
             working = [tasks.create_task(executor.run(), name="executor")] if executor is not None else []
             working.append(tasks.create_task(self._begin(executor), name="begin"))
-            if leadership is None:
-                await asyncio.Event().wait()
-                raise AssertionError("a term without an election does not end")
-            why = await leadership.keep()
+            why = await self._mandate.keep()
             for task in working:
                 task.cancel()
         self._executor = None
@@ -113,9 +129,7 @@ class Terms:
         await asyncio.gather(*map(read, bindings))
 
 
-def _lasting(leadership: Leadership | None) -> Callable[[], bool]:
+def _lasting(mandate: Mandate) -> Callable[[], bool]:
     """Says whether the term that begins now still lasts."""
-    if leadership is None:
-        return lambda: True
-    term = leadership.term
-    return lambda: leadership.term == term and leadership.held()
+    term = mandate.term
+    return lambda: mandate.term == term and mandate.held()

@@ -12,6 +12,7 @@ import yaml
 
 from gangsched.cli import main
 
+NOT_READY = "node.kubernetes.io/not-ready"
 RACE = Path(__file__).resolve().parents[2] / "examples" / "race"
 
 
@@ -289,6 +290,17 @@ class TestAdmission:
     def test_defaults_decide_how_many_pods_a_node_of_4_cpus_takes(self, run, spec, bound):
         assert run(node(), group(), pod("a", **spec), pod("b", **spec)).group()["bound"] == bound
 
+    @pytest.mark.parametrize(
+        ("tolerations", "bound"),
+        [([], 1), ([{"key": NOT_READY, "operator": "Equal", "value": "x"}], 0), ([{"operator": "Exists"}], 1)],
+    )
+    def test_a_pod_tolerates_a_node_that_is_not_ready_unless_it_says_itself_what_it_tolerates(
+        self, run, tolerations, bound
+    ):
+        """The API server gives it that toleration; here it waited for another node."""
+        not_ready = node(taints=[{"key": NOT_READY, "effect": "NoExecute"}])
+        assert run(not_ready, group(), pod("a", tolerations=tolerations)).group()["bound"] == bound
+
     def test_a_node_gives_its_capacity_where_it_says_nothing_of_allocatable(self, run):
         bare = node()
         bare["status"] = {"capacity": bare["status"]["allocatable"]}
@@ -383,7 +395,7 @@ class TestUnreadable:
             ([pod("a", cpu="-1")], "cpu: '-1' is negative"),
             ([node(cpu=True)], "status.allocatable: cpu: True is not a quantity"),
             ([pod("a", containers=[])], "it has no containers"),
-            ([pod("a", containers="x")], "spec.containers must be a list of containers"),
+            ([pod("a", containers="x")], "spec.containers must be a list of objects"),
             ([pod("a", nodeSelector=["x"])], "Pod a: the API server would refuse it: "),
             ([pod("a", priorityClassName="gone")], "there is no PriorityClass gone: add its manifest"),
             ([pod("a", meta={"creationTimestamp": "noon"})], "metadata.creationTimestamp: "),

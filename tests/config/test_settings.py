@@ -8,7 +8,7 @@ from gangsched.config.dialects import Pfnet
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
 from gangsched.config.spark import Fifo, PrioritizedNodeLabel, Spark
 from gangsched.core.claims import OwnerGuard
-from gangsched.core.policy import Policy, TurnRules
+from gangsched.core.policy import NamespaceLimits, Policy, PriorityFrom, TurnRules
 from testbed.docs import ROOT
 
 
@@ -34,6 +34,9 @@ def test_every_key_is_read(tmp_path):
         namespace: team
         defaultMaxScheduleTime: 5m
         maxPriority: 1000
+        priorityFrom: Members
+        maxHoldTime: 1h
+        namespaceLimits: {heldPercent: 10, heldPlaces: 50, freePlaces: 0, waitingGroups: 20}
         backoff: {initial: 1s, max: 1h}
         repairDeadline: 45s
         bindConcurrency: 8
@@ -67,6 +70,9 @@ def test_every_key_is_read(tmp_path):
         namespace="team",
         default_max_schedule_time_s=300.0,
         max_priority=1000,
+        priority_from=PriorityFrom.MEMBERS,
+        max_hold_s=3600.0,
+        namespace_limits=NamespaceLimits(held_percent=10, held_places=50, free_places=0, waiting_groups=20),
         backoff_initial_s=1.0,
         backoff_max_s=3600.0,
         repair_deadline_s=45.0,
@@ -150,8 +156,9 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             "schedulerName: a",
             (
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
-                "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, maxPriority, "
-                "namespace, ownerGuard, pfnet, repairDeadline, schedulerNames, spark"
+                "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, maxHoldTime, "
+                "maxPriority, namespace, namespaceLimits, ownerGuard, pfnet, priorityFrom, repairDeadline, "
+                "schedulerNames, spark"
             ),
         ),
         ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),

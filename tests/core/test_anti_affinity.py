@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gangsched.core.anti_affinity import AntiAffinityIndex, term_matches
 from gangsched.core.model import PodTerm, Requirement
+from tests.builders import pod
 from tests.strategies import label_maps, pod_terms
 
 APP_A = (Requirement("app", "In", ("a",)),)
@@ -94,11 +95,8 @@ def test_a_term_means_a_pod_as_kubernetes_says(asked, namespace, labels, namespa
 
 
 def forbidden(index, namespace="default", labels=None, namespace_labels=None):
-    return index.forbidden(
-        namespace=namespace,
-        labels={"app": "a"} if labels is None else labels,
-        namespace_labels=namespace_labels or {},
-    )
+    newcomer = pod(f"{namespace}/new", labels={"app": "a"} if labels is None else labels)
+    return index.forbidden(newcomer, namespace_labels or {})
 
 
 def test_an_empty_index_forbids_nothing():
@@ -116,15 +114,18 @@ def test_a_term_forbids_the_domain_of_its_pod_and_no_other():
     assert forbidden(index, namespace="other") == frozenset()
 
 
-def test_it_knows_which_labels_of_a_newcomer_matter():
+def test_what_is_forbidden_is_found_anew_when_terms_or_namespaces_change():
     index = AntiAffinityIndex()
-    assert index.selecting_keys() == frozenset()
     index.add(term(), {"zone": "z1"})
-    index.add(term(selector=None), {"zone": "z1"})
-    index.add(term(selector=TEAM_X + NO_TEAM), {"zone": "z2"})
-    assert index.selecting_keys() == {"app", "team"}
+    assert forbidden(index) == {("zone", "z1")}
+    index.add(term(), {"zone": "z2"})
+    assert forbidden(index) == {("zone", "z1"), ("zone", "z2")}
     index.remove(term(), {"zone": "z1"})
-    assert index.selecting_keys() == {"team"}
+    assert forbidden(index) == {("zone", "z2")}
+    index.add(term(namespaces=(), namespace_selector=TEAM_X), {"zone": "z3"})
+    assert forbidden(index) == {("zone", "z2")}
+    index.namespaces_changed()
+    assert forbidden(index, namespace_labels={"team": "x"}) == {("zone", "z2"), ("zone", "z3")}
 
 
 def test_each_term_is_judged_on_its_own():
@@ -193,9 +194,9 @@ def test_the_index_answers_as_asking_every_pod_would(entries, namespace, labels,
     index = AntiAffinityIndex()
     for entry in entries:
         index.add(*entry)
-    newcomer = {"namespace": namespace, "labels": labels, "namespace_labels": namespace_labels}
-    assert index.forbidden(**newcomer) == {
+    assert forbidden(index, namespace, labels, namespace_labels) == {
         (asked.topology_key, node_labels[asked.topology_key])
         for asked, node_labels in entries
-        if asked.topology_key in node_labels and term_matches(asked, **newcomer)
+        if asked.topology_key in node_labels
+        and term_matches(asked, namespace=namespace, labels=labels, namespace_labels=namespace_labels)
     }

@@ -5,9 +5,14 @@ import pytest
 
 from gangsched.core.cluster import Cluster
 from gangsched.core.model import HostPort, PodTerm
+from gangsched.core.placement import classify
 from gangsched.core.quantity import MAX_AMOUNT
 from gangsched.core.snapshot import MOST, MOST_KNOWN, MemberClass, Snapshot
 from tests.builders import GPU, node, pod, shape
+
+SHUNS_ZONE = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
+SHUNS_RACK = PodTerm(topology_key="rack", selector=(), namespaces=("default",))
+SHUNS_OTHERS = PodTerm(topology_key="zone", selector=(), namespaces=("other",))
 
 
 def member(*args, **fields):
@@ -102,13 +107,12 @@ def test_host_ports_of_pods_and_of_members_placed_here_close_a_node(cluster_of):
 
 
 def test_required_anti_affinity_of_a_pod_closes_nodes_to_a_newcomer_without_constraints(cluster_of):
-    strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
     cluster = cluster_of(
         node("n1", labels={"zone": "a"}),
         node("n2", labels={"zone": "a"}),
         node("n3", labels={"zone": "b"}),
         node("n4"),
-        pod("strict", node="n1", anti_affinity=[strict]),
+        pod("strict", node="n1", anti_affinity=[SHUNS_ZONE]),
     )
     snapshot = Snapshot(cluster)
     closed = MemberClass(shape(), cluster.forbidden(pod("new")))
@@ -118,12 +122,65 @@ def test_required_anti_affinity_of_a_pod_closes_nodes_to_a_newcomer_without_cons
     assert snapshot.accepts(closed).tolist() == [False, False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("heir", "asked", "room"),
+    [
+        pytest.param({"cpu": 3}, {}, [5, 8, 8], id="its share"),
+        pytest.param({"cpu": 3, "priority": 4}, {}, [8, 8, 8], id="nothing, if its priority is lower"),
+        pytest.param({"requests": {"cpu": 3, "x.io/none": 1}}, {}, [5, 8, 8], id="its share, if no node has the rest"),
+        pytest.param({"requests": {"x.io/none": 1}}, {"cpu": None}, [109, 110, 110], id="its place among pods"),
+        pytest.param({"host_ports": [80]}, {"host_ports": [80]}, [0, 1, 1], id="its host port"),
+        pytest.param({"anti_affinity": [SHUNS_ZONE]}, {"cpu": None}, [0, 0, 110], id="the domain that it wants alone"),
+        pytest.param({"anti_affinity": [SHUNS_OTHERS]}, {}, [7, 8, 8], id="no domain to pods that it does not mean"),
+        pytest.param({"anti_affinity": [SHUNS_RACK]}, {}, [7, 8, 8], id="no domain where its node has none"),
+    ],
+)
+def test_a_nominated_pod_of_equal_or_higher_priority_keeps_all_that_it_asks_of_its_node(cluster_of, heir, asked, room):
+    """One that asked also for what no node ever had kept nothing, and required anti-affinity was never kept."""
+    zones = [node(name, labels={"zone": zone}) for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"))]
+    cluster = cluster_of(*zones)
+    cluster.nominate(pod("heir", nominated_node="n1", **{"priority": 5, **heir}))
+    cluster.nominate(pod("heir-of-nothing", nominated_node="gone", priority=5, anti_affinity=[SHUNS_ZONE]))
+    snapshot = Snapshot(cluster)
+
+    def room_now():
+        member = classify(snapshot, [pod("new", **asked)])["uid-default/new"]
+        fits = [snapshot.fits(member, row) for row in range(3)]
+        assert fits == [number > 0 for number in caps(snapshot, member)]
+        return caps(snapshot, member)
+
+    before = room_now()
+    snapshot.heed_nominated(5)
+    assert room_now() == room
+    snapshot.heed_nominated(6)
+    assert room_now() == before
+
+
+def test_a_domain_that_a_pod_has_and_another_is_nominated_to_stays_closed_while_either_is_there(cluster_of):
+    cluster = cluster_of(
+        node("n1", labels={"zone": "a"}),
+        node("n2", labels={"zone": "b"}),
+        node("n3", labels={"zone": "c"}),
+        pod("there", node="n1", anti_affinity=[SHUNS_ZONE]),
+        pod("there-too", node="n3", anti_affinity=[SHUNS_ZONE]),
+    )
+    for name, where in (("first", "n1"), ("second", "n2")):
+        cluster.nominate(pod(name, nominated_node=where, anti_affinity=[SHUNS_ZONE]))
+    snapshot = Snapshot(cluster)
+    taken = {("zone", "a"), ("zone", "c")}
+    assert snapshot.forbidden(pod("new")) == taken
+    snapshot.heed_nominated(0)
+    assert snapshot.forbidden(pod("new")) == {*taken, ("zone", "b")}
+    assert snapshot.forbidden(pod("other/new")) == frozenset()
+    snapshot.heed_nominated(1)
+    assert snapshot.forbidden(pod("new")) == taken
+
+
 def test_an_emptied_snapshot_has_the_same_nodes_without_any_pod(cluster_of):
-    strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
     cluster = cluster_of(
         node("n1", cpu=4, labels={"zone": "a"}),
         node("n2", cpu=2, unschedulable=True),
-        pod("a", cpu=3, node="n1", host_ports=[80], anti_affinity=[strict]),
+        pod("a", cpu=3, node="n1", host_ports=[80], anti_affinity=[SHUNS_ZONE]),
     )
     full = Snapshot(cluster)
     full.take(0, member("1"), 1)

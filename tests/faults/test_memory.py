@@ -1,4 +1,4 @@
-"""What comes and goes leaves nothing behind: every container of machine, executor and feed is as small as it was."""
+"""What comes and goes leaves nothing behind: every container of machine and executor is as small as it was."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gc
 import importlib
 import pkgutil
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ from gangsched.core.effects import (
 from gangsched.core.events import (
     BindRefused,
     Event,
+    GroupGone,
+    GroupSeen,
     NodeGone,
     NodeSeen,
     PodBound,
@@ -47,7 +49,6 @@ from gangsched.core.policy import Policy
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer, Outcome
 from gangsched.runtime.executor import Executor
-from gangsched.runtime.groups import GroupFeed
 from gangsched.runtime.metrics import Metrics
 from tests.builders import group, node, pod, pods
 
@@ -73,8 +74,7 @@ class Rig:
         self._version = 0
         self._arrived: list[Event] = []
         metrics = Metrics()
-        self.executor = Executor(self, self._post, metrics=metrics, on_group_gone=lambda _: None, slots=4)
-        self.feed = GroupFeed(self._list, self._post, metrics=metrics, failures=(OSError,))
+        self.executor = Executor(self, self._post, metrics=metrics, slots=4)
 
     def add(self, *things: Pod | Group) -> None:
         for thing in things:
@@ -84,7 +84,7 @@ class Rig:
             else:
                 self._version += 1
                 self.groups[thing.key] = replace(thing, resource_version=str(self._version))
-                self.feed.seen(self.groups[thing.key])
+                self._post([GroupSeen(self.groups[thing.key])])
 
     def report(self, *events: Event) -> None:
         self._post(events)
@@ -115,14 +115,12 @@ class Rig:
             del self.pods[uid]
             self._post([PodGone(uid)])
         for key in list(self.groups):
-            self.feed.gone(self.groups.pop(key))
+            del self.groups[key]
+            self._post([GroupGone(key)])
         await self.settle()
 
     def _post(self, events: Iterable[Event]) -> None:
         self._arrived.extend(events)
-
-    async def _list(self) -> Sequence[Group]:
-        return list(self.groups.values())
 
     async def bind(self, effect: BindPod) -> PodBound | BindRefused:
         found = self.pods.get(effect.uid)
@@ -198,7 +196,6 @@ def load(number: int) -> list[Pod | Group]:
 async def test_what_came_and_went_leaves_nothing_behind_in_a_leader_and_a_standby() -> None:
     rig = Rig()
     working = asyncio.create_task(rig.executor.run())
-    listing = asyncio.create_task(rig.feed.run())
     rig.report(*(NodeSeen(node(f"n{number}", labels={"host": f"h{number}"})) for number in (1, 2)))
     await rig.settle()
     before: dict[str, Counter[str]] = {}
@@ -215,8 +212,7 @@ async def test_what_came_and_went_leaves_nothing_behind_in_a_leader_and_a_standb
             before = measured(rig)
     after = measured(rig)
     working.cancel()
-    listing.cancel()
-    await asyncio.gather(working, listing, return_exceptions=True)
+    await asyncio.gather(working, return_exceptions=True)
 
     assert rig.bound >= 4 * ROUNDS
     assert rig.leader.validate() == []
@@ -232,7 +228,7 @@ async def test_what_came_and_went_leaves_nothing_behind_in_a_leader_and_a_standb
 
 def measured(rig: Rig) -> dict[str, Counter[str]]:
     gc.collect()
-    parts = {"leader": rig.leader, "standby": rig.standby, "executor": rig.executor, "feed": rig.feed}
+    parts = {"leader": rig.leader, "standby": rig.standby, "executor": rig.executor}
     return {name: Counter(sizes(part)) for name, part in parts.items()}
 
 

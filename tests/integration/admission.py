@@ -11,7 +11,10 @@ _SAID = "this pod may not be bound yet"
 
 
 class BindingPolicy:
-    """A switch for one namespace: called with a prefix it refuses bindings of pods whose name begins with it."""
+    """A switch for one namespace: called with a prefix it refuses bindings of pods whose name begins with it.
+
+    `where` takes any other condition of CEL on the Binding `object`.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -19,6 +22,10 @@ class BindingPolicy:
 
     def __call__(self, prefix: str) -> None:
         """Refuse from now on; returns once the policy is in force."""
+        self.where(f"object.metadata.name.startsWith('{prefix}')", pod=f"{prefix}probe")
+
+    def where(self, condition: str, *, pod: str = "probe", node: str = "none") -> None:
+        """The same for bindings of which the condition holds, as for one of this pod to this node."""
         namespace = {"matchLabels": {"kubernetes.io/metadata.name": self._cluster.namespace}}
         bindings = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
         self._cluster.api.post(
@@ -30,7 +37,7 @@ class BindingPolicy:
                 "spec": {
                     "failurePolicy": "Fail",
                     "matchConstraints": {"namespaceSelector": namespace, "resourceRules": [bindings]},
-                    "validations": [{"expression": f"!object.metadata.name.startsWith('{prefix}')", "message": _SAID}],
+                    "validations": [{"expression": f"!({condition})", "message": _SAID}],
                 },
             },
         )
@@ -43,7 +50,7 @@ class BindingPolicy:
                 "spec": {"policyName": self._name, "validationActions": ["Deny"]},
             },
         )
-        self._cluster.until(lambda: self._refuses(prefix), what="the policy is in force")
+        self._cluster.until(lambda: self._refuses(pod, node), what="the policy is in force")
 
     def allow(self) -> None:
         """Refuse no more."""
@@ -54,13 +61,12 @@ class BindingPolicy:
                 if error.reason != "NotFound":
                     raise
 
-    def _refuses(self, prefix: str) -> bool:
+    def _refuses(self, name: str, node: str) -> bool:
         """Whether the policy refuses the binding of a pod that does not exist, and not the lack of the pod."""
-        name = f"{prefix}probe"
         try:
             self._cluster.api.post(
                 f"/api/v1/namespaces/{self._cluster.namespace}/pods/{name}/binding",
-                {"metadata": {"name": name}, "target": {"kind": "Node", "name": "none"}},
+                {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}},
             )
         except ApiError as error:
             return _SAID in str(error)

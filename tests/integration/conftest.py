@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -106,6 +107,17 @@ def operator(with_crd: ControlPlane) -> Iterator[Operator]:
 def cluster(with_crd: ControlPlane, namespace: str) -> Cluster:
     """The test's own namespace, in the words of the tests."""
     return Cluster(with_crd, namespace)
+
+
+@pytest.fixture
+def show(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Prints a measurement though the test passes."""
+
+    def printed(line: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{line}\n")
+
+    return printed
 
 
 @pytest.fixture

@@ -31,16 +31,21 @@ from testbed.control_plane import ControlPlane
 Json = dict[str, Any]
 
 _PROBES = "fieldSelector=spec.schedulerName=default-scheduler"
+_OF_HEIRS = "scheduler-of-heirs"
 _WITHIN_S = 60
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A pod that is there before the probes come: bound by its own `nodeName`, then given its status, then deleted."""
+    """A pod that is there before the probes come: bound by its own `nodeName`, then given its status, then deleted.
+
+    One that is `nominated` to a node is kept from being tried there by a scheduling gate.
+    """
 
     manifest: Json
     status: Json = field(default_factory=dict)
     terminating: bool = False
+    nominated: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class Oracle:
     def __init__(self, control_plane: ControlPlane) -> None:
         self._control_plane = control_plane
         self.api = control_plane.api
+        self._heirs: dict[str, str] = {}
 
     @contextmanager
     def world(self, world: World) -> Iterator[None]:
@@ -97,7 +103,10 @@ class Oracle:
             self._clear()
 
     def _stand(self, pod: Standing, number: int) -> None:
-        made = self._create(pod.manifest, f"standing-{number}", scheduler="somebody-else")
+        scheduler = _OF_HEIRS if pod.nominated else "somebody-else"
+        made = self._create(pod.manifest, f"standing-{number}", scheduler=scheduler)
+        if pod.nominated:
+            self._heirs[_path(made)] = pod.nominated
         if pod.status:
             self.api.merge(f"{_path(made)}/status", {"status": pod.status})
         if pod.terminating:
@@ -111,6 +120,7 @@ class Oracle:
         return self.api.post(_path(made).rpartition("/")[0], made)
 
     def _clear(self) -> None:
+        self._heirs.clear()
         for node in self.api.get("/api/v1/nodes")["items"]:
             self.api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
         for pod in self._pods():
@@ -132,6 +142,7 @@ class Oracle:
             cluster.set_node(found)
         for found in self._read("/api/v1/pods", PODS.read):
             cluster.set_pod(found)
+            cluster.nominate(found)
         assert not cluster.validate()
         return cluster
 
@@ -141,6 +152,8 @@ class Oracle:
     def ask(self, probes: Sequence[Json]) -> list[Verdicts]:
         """Both verdicts on each probe, in their order; nothing but the probes is different afterwards."""
         with _Extender() as extender, self._scheduler(extender.url):
+            if self._heirs:
+                self._nominate()
             uids = [
                 self._create(probe, f"probe-{number}", scheduler="default-scheduler")["metadata"]["uid"]
                 for number, probe in enumerate(probes)
@@ -152,11 +165,29 @@ class Oracle:
         judged = []
         for uid in uids:
             pod = PODS.read(_raw(told[uid]))[1]
+            snapshot.heed_nominated(pod.priority)
             why = refusals(snapshot, pod)
             accepted = frozenset(snapshot.cluster.nodes.keys() - why.keys())
             passed = extender.passed.get(uid, frozenset())
             judged.append(Verdicts(told[uid], passed, accepted, why, pod.shape.unsupported))
         return judged
+
+    def _nominate(self) -> None:
+        """Let kube-scheduler know of the nominations: of a pod with a gate it learns them from a change alone.
+
+        So it must have begun to watch, as it has once it has judged a pod, before they are made (again).
+        """
+        namespace = next(iter(self._heirs)).split("/")[4]
+        first = self._create(
+            {"metadata": {"namespace": namespace}, "spec": {"containers": [{"name": "c", "image": "x"}]}},
+            "first",
+            scheduler="default-scheduler",
+        )
+        self._told()
+        self.api.delete(_path(first), grace_s=0)
+        for path, node in self._heirs.items():
+            for nominated in (None, node):
+                self.api.merge(f"{path}/status", {"status": {"nominatedNodeName": nominated}})
 
     def _told(self) -> dict[str, Json]:
         """The probes by UID once kube-scheduler has told each that it fits nowhere."""
@@ -182,6 +213,7 @@ class Oracle:
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
             "clientConnection": {"kubeconfig": str(self._control_plane.kubeconfig), "qps": 2000, "burst": 2000},
+            "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": _OF_HEIRS}],
             "extenders": [
                 {"urlPrefix": extender, "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "30s"}
             ],

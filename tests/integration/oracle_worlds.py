@@ -23,6 +23,9 @@ RUNTIME_CLASSES: list[Json] = [
         "scheduling": {"nodeSelector": {"pool": "batch"}, "tolerations": [{"key": "dedicated", "operator": "Exists"}]},
     },
 ]
+PRIORITIES = {"low": -10, "high": 10}
+NAME = "example.com/name"
+"""A label that no two nodes have alike, unlike the hostname."""
 TOLERATES_ALL: Json = {"tolerations": [{"operator": "Exists"}]}
 
 _CPU = [None, None, "250m", "500m", "0.5", "1", "0.1m"]
@@ -143,6 +146,13 @@ def on(node_name: str, manifest: Json | None = None, *, status: Any = None, leav
     return Standing(bound, status=status or {}, terminating=leaving)
 
 
+def heir(node_name: str, manifest: Json | None = None) -> Standing:
+    """The pod, without a node and nominated to that one."""
+    manifest = manifest or pod()
+    gates = {"schedulingGates": [{"name": "example.com/kept-waiting"}]}
+    return Standing({"metadata": manifest["metadata"], "spec": manifest["spec"] | gates}, nominated=node_name)
+
+
 def shuns(**term: Any) -> Json:
     """`affinity` with one required anti-affinity term, of topology key hostname unless given."""
     return _required("podAntiAffinity", [{"topologyKey": HOST} | term])
@@ -197,9 +207,16 @@ class Dice:
         self._random = Random(seed)
 
     def world(self, *, nodes: int, pods: int) -> World:
-        """Nodes of all kinds with pods on them, some of which have ended, are leaving or are being resized."""
+        """Nodes of all kinds with pods on them, some of which have ended, are leaving or are being resized.
+
+        Other pods are nominated to some of the nodes. Kube-scheduler heeds their anti-affinity only for a pod that
+        anti-affinity of a pod there keeps from some node, so there is one more node on which one shuns all.
+        """
         names = [f"n{number}" for number in range(nodes)]
-        return World([self._node(name) for name in names], [self._standing(names) for _ in range(pods)])
+        standing = [self._standing(names) for _ in range(pods)]
+        standing += [self._heir(names) for _ in range(nodes // 4)]
+        alone = on("alone", pod(**shuns(labelSelector={}, namespaceSelector={})))
+        return World([*map(self._node, names), node("alone")], [*standing, alone])
 
     def probe(self) -> Json:
         """A pod that may want anything which gangsched does not refuse by name."""
@@ -213,7 +230,7 @@ class Dice:
         return wishes
 
     def _node(self, name: str) -> Json:
-        labels = dict(self._some(_LABELS, most=4)) | {HOST: self._one([name, name, name, None, "twin"])}
+        labels = dict(self._some(_LABELS, most=4)) | {HOST: self._one([name, name, name, None, "twin"]), NAME: name}
         return node(
             name,
             labels=labels,
@@ -236,6 +253,15 @@ class Dice:
         if self._chance(0.2):
             status |= self._resize()
         return on(self._one([*names, "ghost"]), made, status=status, leaving=self._chance(0.2))
+
+    def _heir(self, names: list[str]) -> Standing:
+        """A nominated pod, which shuns others on its node alone: kube-scheduler looks at no other."""
+        made = self._pod()
+        if self._chance(0.5):
+            made["spec"] |= shuns(**self._anti_affinity_term() | {"topologyKey": NAME})
+        if self._chance(0.5):
+            made["spec"]["priorityClassName"] = self._one([*PRIORITIES])
+        return heir(self._one([*names, "ghost"]), made)
 
     def _resize(self) -> Json:
         reason = self._one(["Infeasible", "Deferred", ""])

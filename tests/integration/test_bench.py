@@ -9,7 +9,7 @@ from bench.lab import lab
 from bench.scenarios import Kind, Scenario
 
 SMALL = (
-    Scenario(kind=Kind.BACKLOG, nodes=10, gangs=4, size=3, mixed=True),
+    Scenario(kind=Kind.BACKLOG, nodes=10, gangs=4, size=3, mixed=True, fair=True),
     Scenario(kind=Kind.STREAM, nodes=3, gangs=4, size=3),
     Scenario(kind=Kind.CONTENTION, nodes=2, gangs=4, size=3, node_cpus=3, fitting=6),
     Scenario(kind=Kind.PARKED, nodes=2, gangs=2, size=3, pod_cpus=64, fitting=0),

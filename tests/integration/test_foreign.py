@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from gangsched.cli import main
 from gangsched.core.events import Event, ForeignGroupSeen, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.discovery import LOOK_S, Discovery, listed_versions
 from gangsched.kube.foreign import ForeignWatch, groups
 from gangsched.kube.session import connect
 from testbed.control_plane import ControlPlane
@@ -146,6 +148,50 @@ def test_a_topology_that_koordinator_must_keep_to_is_refused_by_name(cluster: Cl
     assert before == {}
 
 
+def neighbour(words: Words) -> str:
+    """The CRD of another kind of the same group and version, as a system's queues are installed before its groups."""
+    group, _, version = words.path.partition("/")
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    spec = {
+        "group": group,
+        "names": {"plural": "queues", "singular": "queue", "kind": "Queue"},
+        "scope": "Cluster",
+        "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+    }
+    kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    return json.dumps({**kind, "metadata": {"name": f"queues.{group}"}, "spec": spec})
+
+
+@pytest.mark.parametrize("dialect", ["scheduler-plugins", "volcano"])
+def test_pods_of_a_kind_that_is_installed_later_are_bound_within_ten_seconds_of_its_crd(
+    cluster: Cluster, with_crd: ControlPlane, show: Callable[[str], None], dialect: str
+) -> None:
+    """gangsched starts without the kind; pods that name a PodGroup of it wait; its CRD is applied.
+
+    Volcano's group and version are there before, with another kind.
+    """
+    words = WORDS[dialect]
+    cluster.add_node("n1")
+    remove(with_crd, dialect)
+    try:
+        if dialect == "volcano":
+            with_crd.kubectl("apply", "--filename", "-", stdin=neighbour(words))
+        with Operator(with_crd, "--scheduler-name", "late"):
+            add_pods(cluster, words, "one", "two", scheduler="late")
+            cluster.until(lambda: cluster.told("one").get("reason") == "PodGroupNotFound")
+            began = time.monotonic()
+            install(with_crd, dialect)
+            declare(cluster, words)
+            cluster.until(lambda: len(cluster.bound()) == 2)
+            took_s = time.monotonic() - began
+    finally:
+        install(with_crd, dialect)
+        with_crd.kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=neighbour(words))
+
+    assert took_s < 10
+    show(f"{dialect}: bound {took_s:.1f} s after its CRD was applied")
+
+
 # Rights
 
 
@@ -273,7 +319,7 @@ def test_a_kind_that_cannot_be_listed_keeps_nobody_waiting_but_its_own_pods_unti
 
 @contextlib.asynccontextmanager
 async def watching(dialect: str, kubeconfig: Path) -> AsyncIterator[tuple[list[str], Until]]:
-    """What a watch tells that looks for its kind every fifth of a second, and a way to wait for it."""
+    """What a watch tells that asks discovery every fifth of a second, and a way to wait for it."""
     said: list[str] = []
     news = asyncio.Event()
 
@@ -296,7 +342,12 @@ async def watching(dialect: str, kubeconfig: Path) -> AsyncIterator[tuple[list[s
 
     session = await connect(kubeconfig=str(kubeconfig))
     watch = ForeignWatch(
-        session, groups(dialect, DEFAULT.kinds[dialect]), post, observer=Uncounted(), look_s=0.2, retry_s=0.2
+        session,
+        groups(dialect, DEFAULT.kinds[dialect]),
+        post,
+        observer=Uncounted(),
+        discovery=Discovery(session, every_s=0.2),
+        retry_s=0.2,
     )
     task = asyncio.create_task(watch.run())
     try:
@@ -335,6 +386,22 @@ async def test_a_kind_that_is_installed_later_is_found_and_one_that_is_removed_i
         await until("seen g|all 1")
 
     assert len(warnings) <= 3, warnings
+
+
+async def test_asking_discovery_for_ever_costs_next_to_nothing(
+    with_crd: ControlPlane, show: Callable[[str], None]
+) -> None:
+    session = await connect(kubeconfig=str(with_crd.kubeconfig))
+    asked = 200
+    await listed_versions(session)
+    began = time.process_time()
+    for _ in range(asked):
+        await listed_versions(session)
+    hourly_s = (time.process_time() - began) / asked * 3600 / LOOK_S
+    await session.close()
+
+    show(f"discovery: {hourly_s:.2f} s of processor time an hour")
+    assert hourly_s < 5
 
 
 async def test_rights_that_are_granted_later_are_used(

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from gangsched.config.dialects import NAMES
+from gangsched.kube.session import connect
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane, ControlPlaneError
 
@@ -23,6 +24,9 @@ CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.gangsch
 IMAGE = ("--set", "image.repository=registry.invalid/gangsched")
 GROUPS = "/apis/gangsched.io/v1alpha1/namespaces/default/podgroups"
 PODS = "/api/v1/namespaces/default/pods"
+
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gangsched"
+FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -197,6 +201,37 @@ def test_of_leases_the_operators_account_may_use_its_own_in_its_namespace(instal
     assert installed.kubectl(*question, check=False).splitlines()[0] == ("yes" if allowed else "no")
 
 
+@pytest.mark.parametrize(
+    ("account", "method", "path", "schema", "level"),
+    [
+        ("gangsched", "POST", "/api/v1/namespaces/default/pods/p/binding", "gangsched", "workload-high"),
+        ("gangsched", "GET", "/api/v1/pods?limit=1", "gangsched", "workload-high"),
+        ("gangsched", "GET", "/apis", "gangsched", "workload-high"),
+        ("gangsched", "PATCH", LEASE, "gangsched-lease", "leader-election"),
+        ("default", "GET", "/api/v1/pods?limit=1", "service-accounts", "workload-low"),
+    ],
+)
+async def test_a_busy_api_server_takes_the_operators_requests_before_ordinary_ones(
+    installed, account, method, path, schema, level
+):
+    until(lambda: installed.api.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}"))
+    session = await connect(kubeconfig=str(installed.kubeconfig_of_service_account(NAMESPACE, account)))
+    kinds = {"FlowSchema": ("flowschemas", schema), "PriorityLevel": ("prioritylevelconfigurations", level)}
+    expected = {
+        f"X-Kubernetes-PF-{kind}-UID": installed.api.get(f"{FLOWS}/{where}/{name}")["metadata"]["uid"]
+        for kind, (where, name) in kinds.items()
+    }
+    answer = await session.request(method, path, body=None if method == "GET" else b"{}")
+    await session.close()
+    assert {header: answer.headers[header] for header in expected} == expected
+
+
+def test_without_priority_and_fairness_there_are_no_flow_schemas(cluster):
+    chosen = ("--set", "priorityAndFairness=false")
+    assert "FlowSchema" in cluster.helm("template", "gangsched", CHART, *IMAGE)
+    assert "FlowSchema" not in cluster.helm("template", "gangsched", CHART, *IMAGE, *chosen)
+
+
 def test_one_replica_at_a_time_may_be_evicted(installed):
     budget = installed.api.get(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/gangsched")
     assert budget["spec"]["maxUnavailable"] == 1
@@ -260,7 +295,7 @@ def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(in
     config.write_text(installed.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/gangsched")["data"]["config.yaml"])
     assert yaml.safe_load(config.read_text()) == {
         "repairDeadline": "20s",
-        "dialects": list(NAMES),
+        "dialects": [name for name in NAMES if name != "palantir"],
         "leaderElection": {"resourceName": "gangsched", "resourceNamespace": NAMESPACE},
     }
     for name in ("one", "two"):
@@ -284,10 +319,9 @@ def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(in
     until(running)
     until(lambda: installed.api.get(f"{GROUPS}/gang").get("status", {}).get("phase") == "Running")
     until(lambda: "Scheduled" in installed.kubectl("get", "events", "--field-selector=involvedObject.name=gang"))
-    lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gangsched"
-    assert installed.api.get(lease)["spec"]["holderIdentity"]
+    assert installed.api.get(LEASE)["spec"]["holderIdentity"]
     assert operator.stop(timeout_s=30) == 0, operator.log_tail()
-    assert installed.api.get(lease)["spec"]["holderIdentity"] == ""
+    assert installed.api.get(LEASE)["spec"]["holderIdentity"] == ""
     assert refused_requests(installed) == []
     for name in names:
         installed.api.delete(f"{PODS}/{name}", grace_s=0)

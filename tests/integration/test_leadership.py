@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,7 +16,9 @@ import pytest
 
 from testbed import crds
 from testbed.control_plane import ControlPlane
+from testbed.nodes import node
 from testbed.operator import Operator
+from testbed.workloads import member, pod_group
 from tests.faults.plan import Fault, Rates
 from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
@@ -65,17 +66,6 @@ def slow(with_crd: ControlPlane) -> Iterator[Path]:
     with ProxyProcess(with_crd, seed=1, rates=Rates(of={}, delay_s=(0.05, 0.05))) as proxy:
         proxy.next(fault=Fault.DELAY_AFTER, method="POST", path_contains="/binding", times=10_000)
         yield proxy.kubeconfig_for()
-
-
-@pytest.fixture
-def show(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Prints a measurement though the test passes."""
-
-    def printed(line: str) -> None:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{line}\n")
-
-    return printed
 
 
 def bound_by(operator: Operator) -> float:
@@ -175,7 +165,7 @@ def test_a_leader_killed_in_the_middle_of_fifty_gangs_leaves_none_in_pieces(
     show(f"fail-over: first binding {took_s:.1f} s after SIGKILL with {bound} of 160 bound, {pieces} gang in pieces")
 
 
-def test_a_leader_stopped_until_another_has_taken_over_binds_nothing_more_and_ends(
+def test_a_leader_stopped_until_another_has_taken_over_binds_nothing_more_and_stands_by(
     cluster: Cluster, start: Start, slow: Path
 ) -> None:
     for number in range(10):
@@ -190,10 +180,17 @@ def test_a_leader_stopped_until_another_has_taken_over_binds_nothing_more_and_en
     woken = datetime.now(UTC)
     leader.child.signal(signal.SIGCONT)
 
-    assert exit_status(leader) == 1
-    assert "lost the lease" in leader.log
+    until(lambda: leader.get("/readyz")[1].startswith("ok: standby; the leader is"))
+    assert leader.metric("gangsched_leases_lost_total") == 1
     assert bindings_since(cluster, woken) == []
     assert bound_by(standby) > 0
+    for name in cluster.bound("g0"):
+        cluster.delete_pod(name)
+    assert standby.stop() == 0
+    before = bound_by(leader)
+    cluster.add_pods("g0", 4)
+    cluster.until_bound("g0", 4)
+    assert bound_by(leader) == before + 4, "it leads again, and knows what its former machine did"
 
 
 def bindings_since(cluster: Cluster, moment: datetime) -> list[str]:
@@ -218,7 +215,7 @@ def lonely() -> Iterator[ControlPlane]:
 
 
 @pytest.mark.parametrize("how", ["hangs", "is gone"])
-def test_a_leader_that_cannot_renew_its_lease_ends_with_status_1(
+def test_a_leader_that_cannot_renew_its_lease_stands_by_and_leads_again(
     lonely: ControlPlane, tmp_path: Path, lease: str, how: str
 ) -> None:
     with ExitStack() as stack:
@@ -227,13 +224,37 @@ def test_a_leader_that_cannot_renew_its_lease_ends_with_status_1(
         began = time.monotonic()
         if how == "hangs":
             server.signal(signal.SIGSTOP)
-            stack.callback(server.signal, signal.SIGCONT)
         else:
-            lonely.stop_apiserver()
-            stack.callback(lonely.start_apiserver)
-        assert exit_status(leader) == 1
+            lonely.kill_apiserver()
+        until(lambda: leader.metric("gangsched_leader") == 0)
         assert 2 < time.monotonic() - began < 8
-        assert "lost the lease" in leader.log
+        until(lambda: "not leading any more" in leader.log)
+        until(lambda: "has not answered for" in leader.get("/readyz")[1])
+        assert leader.metric("gangsched_api_problem_seconds", problem="Unreachable") > 0
+        if how == "hangs":
+            server.signal(signal.SIGCONT)
+        else:
+            lonely.start_apiserver()
+        until(lambda: leader.get("/readyz") == (200, "ok: leading\n"))
+        assert leader.child.poll() is None
+        identity = lonely.api.get(f"{LEASES}/{lease}")["spec"]["holderIdentity"]
+        assert identity.endswith("-2"), "another term, which waits until the lease of the first has expired"
+
+
+def test_a_custom_resource_definition_that_is_away_for_a_while_ends_nobody(lonely: ControlPlane) -> None:
+    """Its PodGroups go with it; those that are made after it has come back are scheduled at once."""
+    definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.gangsched.io"
+    lonely.api.post("/api/v1/nodes", node("crd-1", ready=True))
+    with Operator(lonely) as operator:
+        lonely.api.delete(definition)
+        until(lambda: "install the CustomResourceDefinition" in operator.get("/readyz")[1])
+        crds.install(lonely)
+        lonely.api.post("/apis/gangsched.io/v1alpha1/namespaces/default/podgroups", pod_group("again", min_member=2))
+        for number in range(2):
+            lonely.api.post("/api/v1/namespaces/default/pods", member(f"again-{number}", "again"))
+        until(lambda: bound_by(operator) == 2, within_s=15)
+        until(lambda: operator.get("/readyz")[0] == 200)
+        assert operator.child.poll() is None
 
 
 def test_a_dry_run_decides_at_once_and_touches_no_lease(with_crd: ControlPlane, tmp_path: Path, lease: str) -> None:
@@ -246,9 +267,11 @@ def test_a_dry_run_decides_at_once_and_touches_no_lease(with_crd: ControlPlane, 
     assert lease not in [item["metadata"]["name"] for item in with_crd.api.get(LEASES)["items"]]
 
 
-def test_without_the_right_to_use_the_lease_the_operator_ends_and_says_which_is_missing(
-    with_crd: ControlPlane, lease: str
+@pytest.mark.timeout(150)
+def test_a_missing_right_is_named_after_a_minute_and_used_once_it_is_granted_and_a_wrong_token_is_called_one(
+    with_crd: ControlPlane, lease: str, tmp_path: Path
 ) -> None:
+    """One account may read all but use no Lease; another has a token that nobody knows. Neither operator ends."""
     name = f"reader-{lease}"
     with_crd.kubectl("create", "serviceaccount", name, "-n", "default")
     with_crd.kubectl("create", "clusterrole", name, "--verb=get,list,watch", "--resource=podgroups,pods,nodes")
@@ -259,11 +282,30 @@ def test_without_the_right_to_use_the_lease_the_operator_ends_and_says_which_is_
         {"apiGroups": ["gangsched.io"], "resources": ["podgroups"], "verbs": ["list", "watch"]},
     ]
     with_crd.api.merge(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}", {"rules": rules})
-    account = with_crd.kubeconfig_of_service_account("default", name)
-    operator = Operator(with_crd, kubeconfig=account, leader_elect=True)
-    with pytest.raises(Exception, match=r"verbs get, patch and create on leases\.coordination\.k8s\.io"):
-        operator.start()
-    assert exit_status(operator) == 1
+    config = tmp_path / "config.yaml"
+    config.write_text(json.dumps({"leaderElection": {"resourceName": lease}}))
+    operators = [
+        Operator(with_crd, "--config", str(config), kubeconfig=kubeconfig, leader_elect=True)
+        for kubeconfig in (with_crd.kubeconfig_of_service_account("default", name), with_crd.kubeconfig_for(token="x"))
+    ]
+    for operator in operators:
+        operator.launch()
+    lacking, stranger = operators
+    until(lambda: "cannot get resource" in lacking.get("/readyz")[1])
+    assert "give its account a role" not in lacking.log
+    remedy = "give its account a role with the verb get on leases of the API group coordination.k8s.io"
+    until(lambda: remedy in lacking.get("/readyz")[1], within_s=80)
+    until(lambda: lacking.log.count(remedy) == 1)
+    assert lacking.metric("gangsched_api_problem_seconds", problem="Denied") > 59
+    until(lambda: "see that the token, certificate or plug-in" in stranger.get("/readyz")[1], within_s=30)
+    assert "give its account a role" not in stranger.log + stranger.get("/readyz")[1]
+    assert lacking.log.count(remedy) == 1, "it is said once, however often it is refused"
+    more = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}]
+    with_crd.api.merge(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}", {"rules": rules + more})
+    until(lambda: lacking.get("/readyz") == (200, "ok: leading\n"))
+    for operator in operators:
+        assert operator.child.poll() is None
+        assert operator.stop() == 0
 
 
 def test_an_operator_whose_pods_somebody_else_binds_says_so(cluster: Cluster, operator: Operator) -> None:

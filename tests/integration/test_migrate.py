@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from testbed.control_plane import ControlPlane
 from testbed.docs import ROOT
 from testbed.operator import Operator
 from testbed.workloads import member
+from tests.integration.chart import configuration
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import DIALECTS, served
 
@@ -19,9 +21,15 @@ pytestmark = pytest.mark.usefixtures("operator")
 
 
 @pytest.fixture(scope="module")
-def operator(with_crd: ControlPlane) -> Iterator[Operator]:
-    """gangsched, where the API server serves other systems' PodGroups."""
-    with served(with_crd, *DIALECTS), Operator(with_crd) as running:
+def operator(with_crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """gangsched as the chart configures it with the value that palantir's page names, and the others need not.
+
+    The API server serves other systems' PodGroups.
+    """
+    page = (ROOT / "docs" / "migrate" / "palantir.md").read_text(encoding="utf-8")
+    [value] = re.findall(r"--set '(dialects=.*)'", page)
+    config = configuration(with_crd, tmp_path_factory.mktemp("chart"), value)
+    with served(with_crd, *DIALECTS), Operator(with_crd, "--config", str(config)) as running:
         yield running
 
 

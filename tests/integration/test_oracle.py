@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from testbed.control_plane import ControlPlane
-from tests.integration.oracle import Json, Oracle, Verdicts, World
+from tests.integration.oracle import Json, Oracle, Standing, Verdicts, World
 from tests.integration.oracle_worlds import (
     HOST,
     NAMESPACES,
+    PRIORITIES,
     RUNTIME_CLASSES,
     TOLERATES_ALL,
     ZONE,
@@ -23,6 +24,7 @@ from tests.integration.oracle_worlds import (
     amounts,
     container,
     edges,
+    heir,
     init,
     node,
     on,
@@ -74,6 +76,17 @@ THERE = {
     "shuns-its-like": [pod(labels={"app": "a"}, **shuns(labelSelector={}, matchLabelKeys=["app", "rev"]))],
     "shuns-others": [pod(labels={"app": "a"}, **shuns(labelSelector={}, mismatchLabelKeys=["app"]))],
 }
+# Likewise for each kind of pod that can be nominated to a node.
+HEIRS = {
+    "heir-cpu": pod(container(cpu="2")),
+    "heir-of-more-priority": pod(container(cpu="2"), priorityClassName="high"),
+    "heir-of-less-priority": pod(container(cpu="2"), priorityClassName="low"),
+    "heir-of-the-unheard-of": pod(container(cpu="2", limits={"example.com/unheard-of": "1"})),
+    "heir-port": pod(container(ports=["8080"])),
+    "heir-shuns-app-a": pod(**shuns(**APP_A)),
+    "heir-shuns-blue-by-label": pod(**shuns(**APP_A, namespaceSelector=TEAM_BLUE)),
+    "heir-of-less-priority-shuns-all": pod(**shuns(labelSelector={}), priorityClassName="low"),
+}
 STATUSES = {
     "resize-up": resized(actuated=amounts(cpu="3"), allocated=amounts(cpu="1")),
     "resize-admitted": resized(actuated=amounts(cpu="500m"), allocated=amounts(cpu="3500m")),
@@ -85,6 +98,7 @@ WORLD = World(
     nodes=[
         *(node(name, gpu=4, native=3, huge="64Mi") for name in THERE),
         *map(node, STATUSES),
+        *map(node, HEIRS),
         node("resize-sidecar"),
         node("resize-init"),
         node("resize-pod-level"),
@@ -119,6 +133,8 @@ WORLD = World(
     pods=[
         *(on(name, each, status=DONE if name == "ended" else {}) for name, pods in THERE.items() for each in pods),
         *(on(name, pod(container(cpu="2")), status=status) for name, status in STATUSES.items()),
+        *(heir(name, manifest) for name, manifest in HEIRS.items()),
+        heir("ghost", pod(**shuns(labelSelector={}, topologyKey=ZONE))),
         on(
             "resize-sidecar",
             pod(initContainers=init(container(cpu="1", policy=SIDECAR))),
@@ -272,6 +288,8 @@ PROBES: dict[str, Json] = {
     "memory in thousandths fits": pod(container(memory=f"{8 * GI}000m")),
     "memory in thousandths is too much": pod(container(memory=f"{8 * GI}001m")),
     "memory in decimals": pod(container(memory="8.6G")),
+    "half of the cpu": pod(container(cpu="2")),
+    "more than half of the cpu": pod(container(cpu="2001m")),
     "cpu only": pod(container(cpu="1")),
     "limits only": pod(container(limits=amounts(cpu="4", memory="8Gi"))),
     "zeros": pod(container(cpu="0", memory="0", gpu=0)),
@@ -305,6 +323,9 @@ def oracle() -> Iterator[Oracle]:
             control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
         for runtime_class in RUNTIME_CLASSES:
             control_plane.api.post("/apis/node.k8s.io/v1/runtimeclasses", runtime_class)
+        for name, value in PRIORITIES.items():
+            made = {"metadata": {"name": name}, "value": value}
+            control_plane.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", made)
         yield Oracle(control_plane)
 
 
@@ -352,6 +373,70 @@ def test_a_random_world_is_judged_alike(oracle: Oracle, seed: int) -> None:
         agree(wishes + oracle.ask(edges(oracle.cluster())))
     accepted = sum(len(verdicts.kube_scheduler) for verdicts in wishes) / (nodes * len(wishes))
     assert 0.05 < accepted < 0.95, "pods that fit everywhere or nowhere tell nothing"
+
+
+@pytest.mark.parametrize(
+    ("there", "kube_scheduler"),
+    [([], frozenset({"n1", "n2", "n3"})), ([on("alone", pod(**shuns(**APP_A)))], frozenset({"n2", "n3"}))],
+)
+def test_a_zone_that_a_nominated_pod_wants_alone_is_closed_though_kube_scheduler_closes_its_node_at_most(
+    oracle: Oracle, there: list[Standing], kube_scheduler: frozenset[str]
+) -> None:
+    """The one difference: kube-scheduler may give the zone away, and the nominated pod then finds its node closed.
+
+    It looks at nominations node by node, and skips anti-affinity altogether for a pod that no pod there shuns.
+    """
+    nodes = [node("n1"), node("n2"), node("n3", labels={ZONE: "b"}), node("alone", cordoned=True)]
+    with oracle.world(World(nodes, [*there, heir("n1", pod(**shuns(**APP_A, topologyKey=ZONE)))])):
+        [meant, other] = oracle.ask([pod(labels={"app": "a"}), pod()])
+    assert (meant.kube_scheduler, meant.gangsched) == (kube_scheduler, frozenset({"n3"}))
+    assert other.kube_scheduler == other.gangsched == {"n1", "n2", "n3"}
+
+
+# Volumes that a pod names itself, without a claim; the first are refused by name.
+REFUSED_VOLUMES: dict[str, Json] = {
+    "awsElasticBlockStore": {"volumeID": "v"},
+    "azureDisk": {"diskName": "v", "diskURI": "/subscriptions/s/v", "kind": "Managed"},
+    "cinder": {"volumeID": "v"},
+    "gcePersistentDisk": {"pdName": "v"},
+    "portworxVolume": {"volumeID": "v"},
+}
+OTHER_VOLUMES: dict[str, Json] = {
+    "azureFile": {"secretName": "s", "shareName": "v"},
+    "csi": {"driver": "csi.vsphere.vmware.com"},
+    "emptyDir": {},
+    "fc": {"targetWWNs": ["0123456789abcdef"], "lun": 0},
+    "glusterfs": {"endpoints": "e", "path": "v"},
+    "hostPath": {"path": "/v"},
+    "nfs": {"server": "s", "path": "/v"},
+    "vsphereVolume": {"volumePath": "v"},
+}
+CSI_DRIVERS = [
+    "disk.csi.azure.com",
+    "ebs.csi.aws.com",
+    "cinder.csi.openstack.org",
+    "csi.vsphere.vmware.com",
+    "file.csi.azure.com",
+    "pd.csi.storage.gke.io",
+    "pxd.portworx.com",
+]
+
+
+def test_inline_volumes_that_count_against_a_nodes_limits_are_refused_by_name_and_others_judged_alike(
+    oracle: Oracle,
+) -> None:
+    """azureDisk, cinder and portworxVolume were not read, so a pod with one went to a node that takes no more."""
+    volumes = REFUSED_VOLUMES | OTHER_VOLUMES
+    limits = [{"name": name, "nodeID": "n", "allocatable": {"count": 0}} for name in CSI_DRIVERS]
+    with oracle.world(World([node("full"), node("unlimited")])):
+        oracle.api.post("/apis/storage.k8s.io/v1/csinodes", {"metadata": {"name": "full"}, "spec": {"drivers": limits}})
+        probes = [pod(volumes=[{"name": "v", kind: source}]) for kind, source in volumes.items()]
+        judged = dict(zip(volumes, oracle.ask(probes), strict=True))
+        oracle.api.delete("/apis/storage.k8s.io/v1/csinodes/full")
+    assert {kind: (judged[kind].kube_scheduler, judged[kind].unsupported) for kind in REFUSED_VOLUMES} == {
+        kind: (frozenset({"unlimited"}), (f"spec.volumes[].{kind}",)) for kind in REFUSED_VOLUMES
+    }
+    agree(judged[kind] for kind in OTHER_VOLUMES)
 
 
 def test_fractions_of_a_byte_are_added_before_they_are_rounded(oracle: Oracle) -> None:

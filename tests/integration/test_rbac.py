@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from gangsched.config.dialects import NAMES
 from testbed.operator import Operator
 from testbed.rights import chart_account
 from tests.integration.cluster import Cluster
@@ -40,8 +41,8 @@ def _other_systems(with_crd) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def rights(with_crd) -> Iterator[list[dict]]:
-    """The chart's roles, given to the operator's account."""
-    with chart_account(with_crd, NAMESPACE) as text:
+    """The chart's roles with all dialects, given to the operator's account."""
+    with chart_account(with_crd, NAMESPACE, "--set", f"dialects={{{','.join(NAMES)}}}") as text:
         yield [each for each in yaml.safe_load_all(text) if each]
 
 

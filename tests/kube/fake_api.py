@@ -35,6 +35,7 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
+        self._news = asyncio.Event()
         self._answers: dict[tuple[str, str], deque[Answer]] = defaultdict(deque)
 
     def answer(self, method: str, path: str, *answers: Answer) -> None:
@@ -43,6 +44,13 @@ class FakeApi:
     def of(self, method: str) -> list[Asked]:
         """The requests of this method so far."""
         return [asked for asked in self.asked if asked.method == method]
+
+    async def until_asked(self, count: int) -> None:
+        """Wait until so many requests have come."""
+        async with asyncio.timeout(30):
+            while len(self.asked) < count:
+                self._news.clear()
+                await self._news.wait()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         method = "WATCH" if request.query.get("watch") == "true" else request.method
@@ -55,6 +63,7 @@ class FakeApi:
             json.loads(body or b"null"),
         )
         self.asked.append(asked)
+        self._news.set()
         answers = self._answers[method, asked.path]
         return await (answers.popleft() if answers else status(500, "nobody expected this request"))(request)
 

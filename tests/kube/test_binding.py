@@ -60,6 +60,30 @@ async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: 
     assert len(api.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("message", "causes", "why"),
+    [
+        ("being terminated", [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}], Refused.DENIED),
+        (
+            'User "x" cannot create resource "pods/binding" in API group "" in the namespace "team"',
+            None,
+            Refused.DENIED,
+        ),
+        ("ValidatingAdmissionPolicy 'p' denied request: being terminated", [{"message": "p"}], Refused.FORBIDDEN),
+    ],
+)
+async def test_a_refusal_that_no_node_can_help_is_told_from_one_that_may_be_the_nodes(
+    message: str, causes: Any, why: Refused
+) -> None:
+    api = FakeApi()
+    answer = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message, "details": {"causes": causes}}
+    api.answer("POST", BIND_PATH, body(answer, code=403))
+    async with serving(api) as session:
+        found = await bind(session, BIND)
+    assert isinstance(found, BindRefused)
+    assert (found.why, found.message) == (why, f"403 Forbidden: {message}")
+
+
 @pytest.mark.parametrize("failure", [status(409), status(500), status(503), status(504), dropped()])
 @pytest.mark.parametrize(
     ("seen", "expected"),

@@ -16,6 +16,7 @@ from gangsched.core.demand_objects import DemandKey, DemandObject, DemandUnit, P
 from gangsched.core.effects import DropDemand, PutDemand
 from gangsched.core.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
 from gangsched.kube.demands import DEMANDS, demand_to_object
+from gangsched.kube.discovery import Discovery
 from gangsched.kube.foreign import ForeignWatch
 from gangsched.kube.session import ApiSession
 from gangsched.kube.writes import ApiWrites, Outcome
@@ -122,7 +123,8 @@ class Inbox:
 async def watched(session: ApiSession, count: int) -> list[Event]:
     """The first so many events of a watch."""
     inbox = Inbox()
-    watch = ForeignWatch(session, DEMANDS, inbox.post, observer=inbox, look_s=0.01, retry_s=0.01)
+    discovery = Discovery(session, every_s=0.01)
+    watch = ForeignWatch(session, DEMANDS, inbox.post, observer=inbox, discovery=discovery, retry_s=0.01)
     task = asyncio.create_task(watch.run())
     await inbox.until(count)
     task.cancel()
@@ -147,12 +149,16 @@ async def test_those_with_our_label_are_listed_and_watched():
     assert asked == ["gangsched.io/created-by=gangsched"] * 2
 
 
-async def test_without_the_kind_it_is_silent(caplog):
+async def test_without_the_kind_it_is_silent_until_discovery_lists_it(caplog):
     api = FakeApi()
-    api.answer("GET", DISCOVERY, *[status(404, "the server could not find the requested resource")] * 3)
+    api.answer("GET", DISCOVERY, status(404, "the server could not find the requested resource"), SERVED)
+    listed = {"groups": [{"versions": [{"groupVersion": "scaler.palantir.com/v1alpha2"}]}]}
+    api.answer("GET", "/apis", body({"groups": []}), body(listed))
+    api.answer("GET", LIST, page([found()], 7))
+    api.answer("WATCH", LIST, stream(then="hang"))
     async with serving(api) as session:
-        events = await watched(session, 3)
-    assert events == [DemandsHidden()] * 3
+        events = await watched(session, 2)
+    assert events == [DemandsHidden(), DemandsReplaced((SeenDemand("u1", DEMAND),))]
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 

@@ -18,12 +18,18 @@ from gangsched.core.events import (
     ForeignGroupsReplaced,
 )
 from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.discovery import Discovery
 from gangsched.kube.foreign import ForeignWatch, groups, settle
 from tests.kube.fake_api import FakeApi, body, page, serving, status, stream
 
 DISCOVERY = "/apis/scheduling.volcano.sh/v1beta1"
 LIST = f"{DISCOVERY}/podgroups"
 SERVED = body({"resources": [{"name": "podgroups"}, {"name": "podgroups/status"}]})
+NEIGHBOUR = body({"resources": [{"name": "queues"}]})
+UNLISTED = body({"groups": [{"name": "apps", "versions": [{"groupVersion": "apps/v1"}]}]})
+LISTED = body(
+    {"groups": [{"name": "scheduling.volcano.sh", "versions": [{"groupVersion": "scheduling.volcano.sh/v1beta1"}]}]}
+)
 HANG = stream(then="hang")
 MISSING = status(404, "the server could not find the requested resource", reason="NotFound")
 DENIED = status(403, 'podgroups is forbidden: User "x" cannot list', reason="Forbidden")
@@ -68,7 +74,7 @@ class Inbox:
 
 
 @asynccontextmanager
-async def watching(api: FakeApi, look_s: float = 0.01) -> AsyncIterator[tuple[ForeignWatch, Inbox]]:
+async def watching(api: FakeApi, patience_s: float = 60.0) -> AsyncIterator[tuple[ForeignWatch, Inbox]]:
     inbox = Inbox()
     async with serving(api) as session:
         watch = ForeignWatch(
@@ -76,8 +82,9 @@ async def watching(api: FakeApi, look_s: float = 0.01) -> AsyncIterator[tuple[Fo
             groups("volcano", DEFAULT.kinds["volcano"]),
             inbox.post,
             observer=inbox,
-            look_s=look_s,
+            discovery=Discovery(session, every_s=0.01),
             retry_s=0.01,
+            patience_s=patience_s,
         )
         task = asyncio.create_task(watch.run())
         try:
@@ -107,17 +114,45 @@ async def test_what_is_served_is_listed_and_watched():
     assert inbox.said == ["all: a", "seen: b", "gone: a"]
 
 
-async def test_what_is_not_served_is_looked_for_again_in_silence_and_found(caplog):
+async def test_what_is_not_served_is_looked_for_again_once_discovery_lists_it(caplog):
+    """Not listed; listed without the kind, twice; listed with it."""
     api = FakeApi()
-    other = body({"resources": [{"name": "queues"}]})
-    api.answer("GET", DISCOVERY, MISSING, other, SERVED)
+    api.answer("GET", DISCOVERY, MISSING, NEIGHBOUR, NEIGHBOUR, SERVED)
+    api.answer("GET", "/apis", UNLISTED, UNLISTED, LISTED, LISTED, LISTED)
     api.answer("GET", LIST, page([group("a")], 5))
     api.answer("WATCH", LIST, HANG)
     async with watching(api) as (watch, inbox):
         await watch.settled.wait()
-        await inbox.until(lambda: len(inbox.said) == 3)
-    assert inbox.said == ["all: ", "all: ", "all: a"]
+        await inbox.until(lambda: len(inbox.said) == 2)
+    assert inbox.said == ["all: ", "all: a"]
+    assert [asked.path for asked in api.asked][:9] == [
+        *(DISCOVERY, "/apis", "/apis", "/apis", DISCOVERY, "/apis", DISCOVERY, "/apis", DISCOVERY)
+    ]
     assert warnings(caplog) == []
+
+
+async def test_a_discovery_that_fails_is_said_once_and_asked_again(caplog):
+    api = FakeApi()
+    api.answer("GET", DISCOVERY, MISSING, SERVED)
+    api.answer("GET", "/apis", FAILING, FAILING, body([]), LISTED)
+    api.answer("GET", LIST, page([group("a")], 5))
+    api.answer("WATCH", LIST, HANG)
+    async with watching(api) as (_, inbox):
+        await inbox.until(lambda: "all: a" in inbox.said)
+    assert len(warnings(caplog)) == 1
+    assert warnings(caplog)[0].startswith("cannot ask what the API server serves")
+
+
+async def test_one_request_asks_for_all_kinds_and_none_is_sent_while_nobody_waits():
+    api = FakeApi()
+    api.answer("GET", "/apis", UNLISTED, UNLISTED, LISTED)
+    async with serving(api) as session, asyncio.timeout(10):
+        discovery = Discovery(session, every_s=0.05)
+        gone = asyncio.create_task(discovery.until_listed(["never/v1"]))
+        await asyncio.gather(*(discovery.until_listed(["scheduling.volcano.sh/v1beta1", "x/v1"]) for _ in range(9)))
+        gone.cancel()
+        await asyncio.sleep(0.2)
+    assert len(api.asked) == 3
 
 
 @pytest.mark.parametrize("where", ["discovery", "list"])
@@ -146,14 +181,28 @@ async def test_what_may_not_be_read_is_hidden_and_said_once_until_it_may(caplog,
     assert "another system's objects can be read again" in [record.message for record in caplog.records]
 
 
+@pytest.mark.parametrize(("patience_s", "hidden"), [(60.0, False), (0.0, True)])
+async def test_what_could_be_read_is_hidden_only_when_it_is_denied_for_long(caplog, patience_s, hidden):
+    """A server that has just been started denies everything for a moment."""
+    api = FakeApi()
+    api.answer("GET", DISCOVERY, *[SERVED] * 5)
+    api.answer("GET", LIST, page([group("a")], 5), DENIED, DENIED, DENIED, page([group("b")], 9))
+    api.answer("WATCH", LIST, DENIED, HANG)
+    async with watching(api, patience_s) as (_, inbox):
+        await inbox.until(lambda: "all: b" in inbox.said)
+    assert [said.partition(":")[0] for said in inbox.said] == ["all", *["hidden"] * hidden, "all"]
+    assert len(warnings(caplog)) == hidden
+
+
 async def test_a_kind_that_vanishes_has_no_groups_any_more_and_may_come_again(caplog):
     api = FakeApi()
-    api.answer("GET", DISCOVERY, SERVED, MISSING, MISSING, SERVED)
+    api.answer("GET", DISCOVERY, SERVED, MISSING, SERVED)
+    api.answer("GET", "/apis", UNLISTED, LISTED)
     api.answer("GET", LIST, page([group("a")], 5), page([group("b")], 9))
     api.answer("WATCH", LIST, MISSING, HANG)
     async with watching(api) as (_, inbox):
         await inbox.until(lambda: "all: b" in inbox.said)
-    assert inbox.said == ["all: a", "all: ", "all: ", "all: ", "all: b"]
+    assert inbox.said == ["all: a", "all: ", "all: b"]
     assert warnings(caplog) == []
 
 
@@ -162,7 +211,7 @@ async def test_a_list_that_the_server_does_not_know_yet_is_tried_again_soon():
     api.answer("GET", DISCOVERY, SERVED, SERVED)
     api.answer("GET", LIST, MISSING, page([group("a")], 5))
     api.answer("WATCH", LIST, HANG)
-    async with watching(api, look_s=1000.0) as (_, inbox):
+    async with watching(api) as (_, inbox):
         await inbox.until(lambda: "all: a" in inbox.said)
 
 
@@ -184,7 +233,8 @@ async def test_a_server_that_fails_keeps_nobody_waiting_and_what_it_lists_later_
 async def test_what_is_settled_is_not_given_up():
     api = FakeApi()
     api.answer("GET", DISCOVERY, MISSING)
-    async with watching(api, look_s=1000.0) as (watch, inbox):
+    api.answer("GET", "/apis", *[UNLISTED] * 1000)
+    async with watching(api) as (watch, inbox):
         await settle([watch], 5.0)
         watch.go_on_without()
     assert inbox.said == ["all: "]
@@ -200,7 +250,8 @@ async def test_the_first_version_that_is_served_is_watched():
     api.answer("WATCH", "/apis/scheduling.k8s.io/v1alpha2/podgroups", HANG)
     async with serving(api) as session:
         inbox = Inbox()
-        watch = ForeignWatch(session, groups("native", native), inbox.post, observer=inbox)
+        discovery = Discovery(session)
+        watch = ForeignWatch(session, groups("native", native), inbox.post, observer=inbox, discovery=discovery)
         task = asyncio.create_task(watch.run())
         await inbox.until(lambda: inbox.said == ["all: "])
         task.cancel()

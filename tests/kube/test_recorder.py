@@ -45,5 +45,14 @@ def test_an_event_says_where_its_object_is_defined(kind: str, version: str) -> N
     assert event_object(emit(kind=kind), now=0.0, reporting_instance="i")["regarding"]["apiVersion"] == version
 
 
+def test_an_event_on_a_node_names_no_namespace_and_is_kept_in_the_one_for_such_events() -> None:
+    on_node = EmitEvent(
+        kind="Node", namespace="", name="n1", uid="n1", type="Warning", reason="R", action="A", note="n"
+    )
+    found = event_object(on_node, now=0.0, reporting_instance="i")
+    assert found["metadata"]["namespace"] == "default"
+    assert found["regarding"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n1"}
+
+
 def test_a_long_instance_name_is_cut() -> None:
     assert event_object(emit(), now=0.0, reporting_instance="h" * 200)["reportingInstance"] == "h" * 128

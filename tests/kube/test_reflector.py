@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from gangsched.core.events import Event, NodesReplaced, PodGone, PodSeen, PodsReplaced
-from gangsched.kube.errors import AccessDenied
+from gangsched.kube.errors import AccessDenied, NotServed
 from gangsched.kube.reflector import Reflector, Timing
 from gangsched.kube.resources import NODES, PODS, Resource
 from tests.kube.fake_api import FakeApi, dropped, page, serving, status, stream
@@ -237,29 +242,246 @@ async def test_an_expired_continue_token_begins_the_list_anew() -> None:
     assert inbox.relists == [("pods", "ListExpired")]
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [
-        status(500, "etcd is on fire"),
-        status(429, "too many requests"),
-        stream({"type": "ERROR", "object": {"kind": "Status", "code": 500, "reason": "InternalError"}}),
-        dropped(),
-        stream(b"not JSON\n"),
-        stream({"type": "SURPRISE", "object": {"metadata": {}}}),
-        stream(),
-    ],
-    ids=["500", "429", "error event", "no answer", "garbled line", "unknown type", "ended at once"],
-)
-async def test_three_failures_in_a_row_lead_to_a_list(failure: Any) -> None:
+ERROR_500 = stream({"type": "ERROR", "object": {"kind": "Status", "code": 500, "reason": "InternalError"}})
+ERROR_504 = stream({"type": "ERROR", "object": {"kind": "Status", "code": 504, "reason": "Timeout"}})
+DENIED = status(403, 'pods is forbidden: User "x" cannot watch resource "pods" in API group ""', reason="Forbidden")
+FAILURES = {
+    "refused": status(503, "etcd is on fire"),
+    "reset": dropped(),
+    "cut": stream(b'{"type":"AD', then="drop"),
+    "denied": DENIED,
+    "wrong token": status(401, "Unauthorized", reason="Unauthorized"),
+    "429": status(429, "too many requests"),
+    "500": status(500, "it failed"),
+    "504": status(504, "in time nothing came"),
+    "error event 500": ERROR_500,
+    "error event 504": ERROR_504,
+    "no status": stream(b"<html>", then="end"),
+    "ended at once": stream(),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
+async def test_an_outage_costs_no_list_and_misses_nothing(failure: Any) -> None:
+    """Ten failures in a row, of one watch after the other; what was never posted comes once the server is back."""
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([pod("a", 1)], 9))
+    # A lost GET may be sent twice: aiohttp repeats it once itself if the connection had been kept alive.
+    api.answer("WATCH", PODS.path, *[failure] * 10, stream(event("ADDED", "b", 10), then="hang"))
+    async with reflecting(api, timing=Timing(backoff_s=0.0, short_s=60.0)) as (running, inbox):
+        await inbox.until(lambda: inbox.seen == ["b"])
+        assert running.going.is_set()
+    assert inbox.relists == []
+    assert len(api.of("GET")) == 1
+    assert set(versions(api)) == {"9"}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
+async def test_what_lasts_is_a_problem_though_each_watch_begins_well(failure: Any) -> None:
+    """Steps: the watch is answered 200 and brings an ERROR, or is not answered, for as long as the test looks."""
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([pod("a", 1)], 9))
+    api.answer("WATCH", PODS.path, stream(event("ADDED", "b", 10)), *[failure] * 400)
+    async with reflecting(api, timing=Timing(backoff_s=0.001, backoff_max_s=0.001, short_s=60.0)) as (running, inbox):
+        await inbox.until(lambda: inbox.seen == ["b"])
+        while len(versions(api)) < 5:
+            await asyncio.sleep(0.001)
+        assert running.problem
+        since = running.interrupted_at
+        while len(versions(api)) < 20:
+            await asyncio.sleep(0.001)
+            assert running.problem
+        assert running.interrupted_at == since < time.monotonic()
+
+
+async def test_a_problem_is_over_once_something_comes_or_the_watch_has_lasted_for_a_while(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "gangsched")
+    api = FakeApi()
+    api.answer("GET", PODS.path, status(500), page([pod("a", 1)], 9))
+    api.answer("WATCH", PODS.path, ERROR_500, ERROR_500, stream(event("ADDED", "b", 10)), ERROR_500, ERROR_500, HANG)
+    async with reflecting(api, timing=Timing(backoff_s=0.001, short_s=0.1)) as (running, inbox):
+        await inbox.until(lambda: inbox.seen == ["b"])
+        while len(versions(api)) < 6:
+            await asyncio.sleep(0.001)
+        assert running.problem
+        async with asyncio.timeout(10):
+            while running.problem:
+                await asyncio.sleep(0.01)
+        assert running.interrupted_at == math.inf
+    assert [record.message for record in caplog.records] == ["watch interrupted; trying on", "watch goes on"] * 3
+
+
+GARBLED = {
+    "no JSON": stream(b"not JSON\n"),
+    "an unknown type": stream({"type": "SURPRISE", "object": {"metadata": {}}}),
+    "an object that is none": stream({"type": "ADDED", "object": [1]}),
+    "too deep": stream(b'{"type":"ADDED","object":' + b"[" * 100_000 + b"\n"),
+}
+
+
+@pytest.mark.parametrize("garbled", GARBLED.values(), ids=GARBLED.keys())
+async def test_what_cannot_be_read_twice_at_the_same_version_is_listed_anew(garbled: Any) -> None:
     api = FakeApi()
     api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
-    # A lost GET may be sent twice: aiohttp repeats it once itself if the connection had been kept alive.
-    api.answer("WATCH", PODS.path, *[failure] * 12)
-    async with reflecting(api, timing=Timing(backoff_s=0.0, short_s=60.0)) as (_, inbox):
+    api.answer("WATCH", PODS.path, garbled, status(500), garbled, HANG)
+    async with reflecting(api) as (_, inbox):
+        await inbox.until(lambda: len(inbox.lists) == 2)
+        while len(versions(api)) < 4:
+            await asyncio.sleep(0)
+    assert inbox.lists == [["a"], ["b"]]
+    assert inbox.relists == [("pods", "Garbled")]
+    assert versions(api) == ["9", "9", "9", "30"]
+
+
+async def test_what_cannot_be_read_once_is_read_again_at_the_same_version() -> None:
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([], 9))
+    bad = stream(b"not JSON\n")
+    for version in (10, 11):
+        api.answer("WATCH", PODS.path, bad, stream(event("ADDED", f"p{version}", version)))
+    api.answer("WATCH", PODS.path, bad, HANG)
+    async with reflecting(api) as (_, inbox):
+        while len(versions(api)) < 6:
+            await asyncio.sleep(0)
+        assert inbox.seen == ["p10", "p11"]
+        assert inbox.relists == []
+    assert versions(api) == ["9", "9", "10", "10", "11", "11"]
+
+
+async def test_a_kind_that_vanishes_is_listed_once_it_is_back_and_meanwhile_its_remedy_is_told() -> None:
+    """Steps: the CustomResourceDefinition is deleted and installed again."""
+    kind = replace(PODS, if_missing="install it")
+    api = FakeApi()
+    api.answer("GET", PODS.path, page([pod("a", 1)], 9), *[status(404)] * 5, page([pod("b", 2)], 3))
+    api.answer("WATCH", PODS.path, status(404), HANG)
+    async with reflecting(api, resource=kind, timing=Timing(backoff_s=0.02, short_s=0.0)) as (running, inbox):
+        while len(api.of("GET")) < 4:
+            await asyncio.sleep(0.001)
+        assert running.problem == "The API server does not serve pods: install it."
+        assert not running.going.is_set()
         await inbox.until(lambda: len(inbox.lists) == 2)
         assert inbox.lists == [["a"], ["b"]]
-        assert inbox.relists == [("pods", "Failures")]
-        assert 3 <= versions(api).count("9") <= 6
+        assert inbox.relists == [("pods", "NotServed")]
+
+
+class TestOptional:
+    """A kind of another system, which may not be served or not be readable."""
+
+    KIND = replace(PODS, optional=True)
+
+    async def _ends(self, *watches: Any, lists: tuple[Any, ...], denied_s: float = 60.0) -> Exception:
+        api, inbox = FakeApi(), Inbox()
+        api.answer("GET", PODS.path, *lists)
+        api.answer("WATCH", PODS.path, *watches)
+        async with serving(api) as session:
+            timing = Timing(backoff_s=0.001, denied_s=denied_s, short_s=0.0)
+            running = Reflector(session, self.KIND, inbox.post, observer=inbox, timing=timing)
+            with pytest.raises((AccessDenied, NotServed)) as raised:
+                await asyncio.wait_for(running.run(), 10)
+            return raised.value
+
+    @pytest.mark.parametrize("lists", [(status(404),), (status(500), status(404))])
+    async def test_one_that_is_not_served_ends_it(self, lists: tuple[Any, ...]) -> None:
+        assert str(await self._ends(lists=lists)) == "The API server does not serve pods."
+
+    async def test_one_that_vanishes_ends_it(self) -> None:
+        assert isinstance(await self._ends(status(404), lists=(page([], 9),)), NotServed)
+
+    async def test_one_that_could_never_be_read_ends_it_at_once(self) -> None:
+        assert "may not list and watch pods: 403" in str(await self._ends(lists=(DENIED,)))
+
+    async def test_one_that_may_not_be_read_any_more_ends_it_after_a_while(self) -> None:
+        found = await self._ends(*[DENIED] * 400, lists=(page([], 9),), denied_s=0.05)
+        assert isinstance(found, AccessDenied)
+
+    @pytest.mark.parametrize("between", [status(500), stream()], ids=["500", "a watch"])
+    async def test_a_restarted_server_denies_for_some_seconds_and_that_ends_nothing(self, between: Any) -> None:
+        api = FakeApi()
+        api.answer("GET", PODS.path, page([], 9))
+        api.answer(
+            "WATCH", PODS.path, *[DENIED] * 5, between, *[DENIED] * 5, stream(event("ADDED", "a", 10), then="hang")
+        )
+        async with reflecting(api, resource=self.KIND) as (_, inbox):
+            await inbox.until(lambda: inbox.seen == ["a"])
+
+    async def test_a_wrong_token_is_no_missing_right(self) -> None:
+        """Before the first list, and for longer than a right may be missing."""
+        wrong = status(401, "Unauthorized", reason="Unauthorized")
+        api = FakeApi()
+        api.answer("GET", PODS.path, *[wrong] * 5, page([], 9))
+        api.answer("WATCH", PODS.path, *[wrong] * 5, stream(event("ADDED", "a", 10), then="hang"))
+        timing = Timing(backoff_s=0.001, denied_s=0.0, short_s=0.0)
+        async with reflecting(api, resource=self.KIND, timing=timing) as (_, inbox):
+            await inbox.until(lambda: inbox.seen == ["a"])
+
+
+class TestRenew:
+    async def _renewed(self, api: FakeApi, before: Callable[[Inbox], bool], *, timing: Timing = AT_ONCE) -> Inbox:
+        async with reflecting(api, timing=timing) as (running, inbox):
+            async with asyncio.timeout(10):
+                while not before(inbox):
+                    await asyncio.sleep(0.001)
+            lists = len(inbox.lists)
+            async with asyncio.timeout(5):
+                await asyncio.gather(running.renew(), running.renew())
+            assert len(inbox.lists) == lists + 1
+            return inbox
+
+    async def test_while_it_watches(self) -> None:
+        api = FakeApi()
+        api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
+        api.answer("WATCH", PODS.path, HANG, HANG)
+        inbox = await self._renewed(api, lambda _: len(versions(api)) == 1)
+        assert inbox.lists == [["a"], ["b"]]
+        assert inbox.relists == [("pods", "Leading")]
+
+    async def test_while_it_pauses_after_a_failure(self) -> None:
+        api = FakeApi()
+        api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
+        api.answer("WATCH", PODS.path, status(500), HANG)
+        long = Timing(backoff_s=1000.0, backoff_max_s=1000.0)
+        inbox = await self._renewed(api, lambda _: len(versions(api)) == 1, timing=long)
+        assert inbox.lists == [["a"], ["b"]]
+
+    async def test_a_list_that_was_begun_before_does_not_count(self) -> None:
+        api = FakeApi()
+        api.answer("GET", PODS.path, stream(then="hang"), page([pod("b", 2)], 30))
+        api.answer("WATCH", PODS.path, HANG)
+        inbox = await self._renewed(api, lambda _: len(api.of("GET")) == 1)
+        assert inbox.lists == [["b"]]
+
+    async def test_a_list_that_fails_is_waited_for(self) -> None:
+        api = FakeApi()
+        api.answer("GET", PODS.path, page([], 9), DENIED, status(500), dropped(), dropped(), page([pod("b", 2)], 30))
+        api.answer("WATCH", PODS.path, HANG, HANG)
+        inbox = await self._renewed(api, lambda _: len(versions(api)) == 1)
+        assert inbox.lists[-1] == ["b"]
+
+    @pytest.mark.parametrize("turns", range(12))
+    async def test_in_the_very_moment_in_which_a_watch_ends(self, turns: int) -> None:
+        """Whatever the event loop does first, the list is made."""
+        ended = asyncio.Event()
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await ended.wait()
+            return response
+
+        api = FakeApi()
+        api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
+        api.answer("WATCH", PODS.path, answer, HANG, HANG)
+        async with reflecting(api) as (running, inbox):
+            await inbox.until(lambda: len(inbox.lists) == 1)
+            while not versions(api):
+                await asyncio.sleep(0.001)
+            ended.set()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await asyncio.wait_for(running.renew(), 5)
+            assert inbox.lists == [["a"], ["b"]]
 
 
 async def test_a_quiet_watch_that_ends_in_its_time_is_no_failure() -> None:
@@ -269,15 +491,6 @@ async def test_a_quiet_watch_that_ends_in_its_time_is_no_failure() -> None:
     async with reflecting(api, timing=Timing(backoff_s=1000.0, short_s=0.0)) as (_, inbox):
         await inbox.until(lambda: inbox.seen == ["a"])
     assert versions(api) == ["9"] * 6
-
-
-async def test_waiting_long_for_a_refusal_is_no_progress() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
-    api.answer("WATCH", PODS.path, *[status(503)] * 3, HANG)
-    async with reflecting(api, timing=Timing(backoff_s=0.0, short_s=0.0)) as (_, inbox):
-        await inbox.until(lambda: len(inbox.lists) == 2)
-    assert versions(api).count("9") == 3
 
 
 async def test_progress_ends_a_row_of_failures() -> None:
@@ -329,7 +542,9 @@ async def test_the_pause_grows_with_every_failure_and_is_never_shorter_than_the_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     api = FakeApi()
-    api.answer("GET", PODS.path, *[status(500)] * 4, status(429, headers={"Retry-After": "7"}), page([], 9))
+    later, much_later = ({"Retry-After": wish} for wish in ("7", "9" * 400))
+    api.answer("GET", PODS.path, *[status(500)] * 4, status(429, headers=later), status(429, headers=much_later))
+    api.answer("GET", PODS.path, page([], 9))
     api.answer("WATCH", PODS.path, HANG)
     pauses: list[float] = []
     sleep = asyncio.sleep
@@ -348,27 +563,8 @@ async def test_the_pause_grows_with_every_failure_and_is_never_shorter_than_the_
         await inbox.until(lambda: bool(inbox.lists))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    assert pauses == [0.5, 1.0, 2.0, 2.0, 7.0]
-
-
-@pytest.mark.parametrize("method", ["GET", "WATCH"])
-async def test_a_missing_right_ends_the_reflector_and_names_the_right(method: str) -> None:
-    api = FakeApi()
-    api.answer(method, NODES.path, status(403, 'User "x" cannot list nodes', reason="Forbidden"))
-    api.answer("GET", NODES.path, page([], 9))
-    inbox = Inbox()
-    async with serving(api) as session:
-        with pytest.raises(AccessDenied, match=r"may not list and watch nodes .*verbs list and watch on nodes"):
-            await Reflector(session, NODES, inbox.post, observer=inbox, timing=AT_ONCE).run()
-
-
-async def test_credentials_that_are_not_accepted_end_the_reflector() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, status(401, "Unauthorized", reason="Unauthorized"))
-    inbox = Inbox()
-    async with serving(api) as session:
-        with pytest.raises(AccessDenied, match="does not accept our credentials"):
-            await Reflector(session, PODS, inbox.post, observer=inbox, timing=AT_ONCE).run()
+    assert pauses == [0.5, 1.0, 2.0, 2.0, 7.0, 30.0]
+    assert Timing().backoff_max_s == 5.0
 
 
 async def test_a_line_may_be_of_any_length() -> None:

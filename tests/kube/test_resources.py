@@ -126,8 +126,8 @@ async def test_a_list_of_groups_that_does_not_come_whole_is_an_error(answer: Any
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (body({"groups": [{"name": "apps"}, {"name": "gangsched.io"}]}), None),
-        (body({"groups": [{"name": "apps"}]}), CrdMissing),
+        (body({"groups": [{"name": "apps"}, {"versions": [{"groupVersion": "gangsched.io/v1alpha1"}]}]}), None),
+        (body({"groups": [{"name": "gangsched.io", "versions": [{"groupVersion": "gangsched.io/v1"}]}]}), CrdMissing),
         (body({"groups": None}), CrdMissing),
         (body({"groups": 5}), Garbled),
         (status(503), ApiError),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import resource
 import ssl
 import sys
 import tempfile
@@ -13,13 +14,18 @@ from typing import Any
 import certifi
 import pytest
 import yaml
+from aiohttp import web
 from kubernetes_asyncio.config import incluster_config
 
 from gangsched.kube import credentials
 from gangsched.kube.contact import Contact
 from gangsched.kube.errors import ApiError, ApiUnreachable, NoCredentials, printable
-from gangsched.kube.session import ApiSession, connect
+from gangsched.kube.lease import LeaseClient, LeaseSpec
+from gangsched.kube.objects import write
+from gangsched.kube.session import ApiSession, Response, connect
 from tests.kube.fake_api import FakeApi, body, serving, status, stream
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l"
 
 
 @pytest.fixture(autouse=True)
@@ -268,6 +274,60 @@ async def test_another_client_shares_connections_and_credentials_and_may_be_clos
         await other.close()
         assert (await session.request("GET", "/x")).ok
     assert [asked.headers["Authorization"] for asked in api.asked] == ["Bearer of-tests"] * 2
+
+
+async def test_a_thousand_requests_without_an_answer_keep_neither_the_next_nor_the_lease_waiting() -> None:
+    """As many bindings as `bindConcurrency` allows, a few at a time as the executor sends them."""
+    api, go = FakeApi(), asyncio.Event()
+
+    async def late(_: web.Request) -> web.StreamResponse:
+        await go.wait()
+        return web.json_response({})
+
+    api.answer("POST", "/binding", *[late] * 1024)
+    api.answer("POST", "/status", body({}))
+    api.answer("PATCH", LEASE, body({"metadata": {"resourceVersion": "2"}}))
+    async with serving(api) as session:
+        bindings: list[asyncio.Task[Response]] = []
+        while len(bindings) < 1024:
+            wave = (session.request("POST", "/binding", timeout_s=60, connect_s=1) for _ in range(64))
+            bindings += map(asyncio.create_task, wave)
+            await api.until_asked(len(bindings))
+        another = await write(session, "POST", "/status", {})
+        lease = LeaseClient(session=session.apart(), namespace="n", name="l")
+        renewed = await lease.update(LeaseSpec(), version="1", timeout_s=5.0)
+        go.set()
+        answers = await asyncio.gather(*bindings)
+
+    assert len(api.asked) == 1026
+    assert another.ok
+    assert renewed.version == "2"
+    assert all(answer.ok for answer in answers)
+
+
+async def test_the_lease_is_renewed_though_no_connection_can_be_opened_any_more() -> None:
+    """Bindings that are not answered take every idle connection, then the process may open no more files."""
+    api = FakeApi()
+    api.answer("PATCH", LEASE, *[body({"metadata": {"resourceVersion": "2"}})] * 2)
+    api.answer("POST", "/binding", *[stream(then="hang")] * 9)
+    async with serving(api) as session:
+        lease = LeaseClient(session=session.apart(), namespace="n", name="l")
+        await lease.update(LeaseSpec(), version="1", timeout_s=5.0)
+        bindings = [asyncio.create_task(session.request("POST", "/binding")) for _ in range(9)]
+        await api.until_asked(1 + len(bindings))
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1, limits[1]))
+        try:
+            with pytest.raises(ApiUnreachable, match="Too many open files"):
+                await session.request("PATCH", "/status")
+            renewed = await lease.update(LeaseSpec(), version="2", timeout_s=5.0)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for task in bindings:
+            task.cancel()
+        await asyncio.wait(bindings)
+
+    assert renewed.version == "2"
 
 
 async def test_connecting_sends_nothing(tmp_path: Path) -> None:

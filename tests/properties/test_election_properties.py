@@ -23,7 +23,10 @@ Claim = tuple[LeaseSpec, str]
 
 @dataclass
 class Replica:
-    """One of several lives of a replica, with a monotonic clock of its own and a wall clock that stands still."""
+    """One of several lives of a replica, with a monotonic clock of its own and a wall clock that stands still.
+
+    A life has several terms: whoever has lost the lease campaigns again.
+    """
 
     number: int
     clock: float
@@ -34,6 +37,9 @@ class Replica:
     """Whether the version that it would write upon is what its last call brought."""
     acts_until: float = float("-inf")
     """The last moment, in true time, at which this or an earlier life of it may have sent something."""
+    terms: int = 0
+    acted_in: tuple[int, int] = (0, 0)
+    """The life and term in which it last acted."""
     election: Election = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,6 +50,16 @@ class Replica:
         self.attempt += 1
         self.sure = False
         self.election = Election(f"replica-{self.number}-{self.life}", TIMING)
+
+    @property
+    def term(self) -> tuple[int, int]:
+        return self.life, self.terms
+
+    def begin_again(self) -> None:
+        self.terms += 1
+        self.attempt += 1
+        self.sure = False
+        self.election.begin_again()
 
 
 class World:
@@ -88,8 +104,8 @@ class World:
         election = replica.election
         if self.chance.random() > self.calm and self.chance.random() < 0.3:
             self.let_go_or_crash(replica)
-        elif replica.acts_until > float("-inf") and not election.held(self.local(replica)):
-            replica.begin()
+        elif replica.acted_in == replica.term and not election.held(self.local(replica)):
+            replica.begin_again()
         replica.attempt += 1
         began = self.now
         if replica.sure and election.held(self.local(replica)):
@@ -167,7 +183,9 @@ class World:
                 self.grants += 1
                 self.takeovers += not renewal
                 for other in self.replicas:
-                    assert renewal or other is replica or other.acts_until + GAP_S <= self.now + 1e-6
+                    goes_on = renewal or (other is replica and other.acted_in == other.term)
+                    assert goes_on or other.acts_until + GAP_S <= self.now + 1e-6
+                replica.acted_in = replica.term
                 replica.acts_until = self.now + election.held_for_s(local)
 
     def rest(self, replica: Replica, began: float) -> None:
@@ -190,3 +208,4 @@ def test_the_race_is_one_in_which_the_lease_changes_hands_often():
         world.run(until_s=300)
     assert sum(world.takeovers for world in worlds) > 60
     assert sum(world.grants for world in worlds) > 600
+    assert sum(replica.terms for world in worlds for replica in world.replicas) > 60

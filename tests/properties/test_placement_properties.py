@@ -79,7 +79,18 @@ def small_problems(draw: st.DrawFn) -> tuple[Cluster, World, Ask]:
     need = draw(st.integers(1, len(members)))
     strategy = draw(strategies)
     own = draw(st.dictionaries(st.sampled_from(("n0", "n1", "gone")), st.integers(0, 3), max_size=2))
-    return cluster, world, Ask(members=members, need=need, role_needs=role_needs, strategy=strategy, own=own)
+    avoided = draw(st.frozensets(st.sampled_from(("n0", "n1", "gone"))))
+    refused = avoided & draw(st.frozensets(st.sampled_from(("n0", "n1"))))
+    ask = Ask(
+        members=members,
+        need=need,
+        role_needs=role_needs,
+        strategy=strategy,
+        own=own,
+        avoided=avoided,
+        refused=refused,
+    )
+    return cluster, world, ask
 
 
 def wanted(ask: Ask) -> int:
@@ -114,7 +125,10 @@ def picture(snapshot: Snapshot) -> tuple[object, ...]:
 @given(small_problems())
 @settings(max_examples=400)
 def test_placing_agrees_with_trying_everything(problem):
-    """On small problems nothing that fits is refused, whoever may be passed over, and what is said of it is true."""
+    """On small problems nothing that fits is refused, whoever may be passed over, and what is said of it is true.
+
+    Nodes that are avoided keep nobody out.
+    """
     cluster, world, ask = problem
     snapshot = Snapshot(cluster)
     before = picture(snapshot)

@@ -26,13 +26,19 @@ from gangsched.core.model import (
     TimeoutPolicy,
     Topology,
 )
-from gangsched.core.policy import Policy
+from gangsched.core.policy import NamespaceLimits, Policy
 from gangsched.core.states import Phase
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 
 POLICY = Policy(default_max_schedule_time_s=20.0)
+CAPPED = Policy(
+    default_max_schedule_time_s=20.0,
+    max_hold_s=7.0,
+    namespace_limits=NamespaceLimits(held_percent=40, held_places=4, free_places=1, waiting_groups=1),
+)
+"""One under which much is capped."""
 GROUPS = ("a", "b")
 """Groups with a PodGroup of their users."""
 SPARK = "s"
@@ -47,9 +53,11 @@ class Watched(Harness):
     def __init__(self, policy: Policy, *, seed: int | None) -> None:
         super().__init__(policy, seed=seed)
         self.partial: dict[GroupKey, float] = {}
+        self.held = 0
 
     def _hand_over(self, events: list[Event]) -> list[Effect]:
         effects = super()._hand_over(events)
+        self.check_limits()
         for key, gang in self.machine.gangs.items():
             self.check_places(gang)
             if self.is_partial(gang):
@@ -72,13 +80,26 @@ class Watched(Harness):
         assert sent or self.now < run.clock_start + POLICY.default_max_schedule_time_s + 1, (
             "a place has outlived its time"
         )
+        assert run.held_since <= self.now < run.held_since + self.policy.max_hold_s, "a place is held for too long"
+
+    def check_limits(self) -> None:
+        """No namespace comes to hold more than it may; less of it may be left of the nodes later."""
+        cluster = self.machine.cluster
+        places = [found.shape for found in cluster.pods.values() if not found.name]
+        limits = self.policy.namespace_limits
+        assert len(places) <= limits.held_places
+        if self.held < len(places) and len(places) > limits.free_places:
+            asked = sum(dict(place.requests).get("cpu", 0) for place in places)
+            given = sum(dict(each.allocatable)["cpu"] for each in cluster.nodes.values())
+            assert asked <= given * limits.held_percent / 100, "a namespace holds more than its share"
+        self.held = len(places)
 
     def is_partial(self, gang: Gang) -> bool:
         """Whether some of a quorum are bound, and the rest neither is nor has places (rule 1).
 
-        Members that nothing would make again are left where they are.
+        Members that nothing would make again are left where they are, and those whose group a cap has met.
         """
-        if gang.run.scheduled_at or gang.run.ended or gang.transaction is None:
+        if gang.run.scheduled_at or gang.run.ended or gang.transaction is None or gang.run.capped is not None:
             return False
         begun = gang.begun()
         bound = [found for found in gang.live() if found.node]
@@ -116,9 +137,13 @@ class Places(RuleBasedStateMachine):
         self.why = Refused.UNAVAILABLE
         self.lost = 0
 
-    @initialize(seed=st.none() | st.integers(0, 2**16), cpus=st.lists(st.integers(3, 6), min_size=1, max_size=3))
-    def begin(self, seed, cpus):
-        self.harness = Watched(POLICY, seed=seed)
+    @initialize(
+        seed=st.none() | st.integers(0, 2**16),
+        cpus=st.lists(st.integers(3, 6), min_size=1, max_size=3),
+        policy=st.sampled_from((POLICY, CAPPED)),
+    )
+    def begin(self, seed, cpus, policy):
+        self.harness = Watched(policy, seed=seed)
         self.harness.refuse_bind = self.refuse_bind
         self.harness.refuse_status = self.refuse_status
         self.harness.refuse_making = self.refuse_making
@@ -368,7 +393,7 @@ class Places(RuleBasedStateMachine):
         assert all(found.name for found in harness.machine.cluster.pods.values())
         for found in harness.groups.values():
             assert found.status.reservation is None
-        other = Machine(POLICY)
+        other = Machine(harness.policy)
         for events, now, effects in harness.history:
             assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
 

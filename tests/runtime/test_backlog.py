@@ -18,7 +18,7 @@ from gangsched.core.effects import (
     WithdrawBinding,
 )
 from gangsched.core.model import GroupKey, GroupStatus
-from gangsched.runtime.backlog import EVENTS_AT_END, EVENTS_YIELD_S, Backlog, Dropped, Job
+from gangsched.runtime.backlog import AT_FIRST, EVENTS_YIELD_S, Backlog, Dropped, Job
 
 SLOTS = 8
 
@@ -114,6 +114,26 @@ class TestOrder:
             order.append(job.effect)
             queue.done(job)
         assert order == [condition("p"), status("g"), event("e"), status("late")]
+
+    def test_a_burst_grows_with_the_answers_and_the_next_begins_small_again(self):
+        queue = backlog()
+        for number in range(1000):
+            queue.add(bind(str(number)), 0.0)
+        sent = taken(queue)
+        assert len(sent) == AT_FIRST
+        assert taken(queue) == []
+        waves = []
+        while sent:
+            following = []
+            for effect in sent:
+                finish(queue, effect)
+                following += taken(queue)
+            waves.append(len(following))
+            sent = following
+        assert waves == [96, 144, 216, 324, 1000 - 64 - 96 - 144 - 216 - 324, 0]
+        for number in range(1000):
+            queue.add(bind(str(number)), 0.0)
+        assert len(taken(queue)) == AT_FIRST
 
     def test_telling_takes_at_most_half_of_the_slots(self):
         queue = backlog()
@@ -467,14 +487,18 @@ def test_a_binding_waits_for_its_pods_condition_in_flight_which_is_not_tried_aga
     assert taken(queue) == [bind("a")]
 
 
-def test_at_the_end_only_the_newest_events_are_still_sent():
-    dropped: list[None] = []
-    queue = backlog(events_limit=2 * EVENTS_AT_END, dropped=dropped)
-    for number in range(EVENTS_AT_END + 3):
-        queue.add(event(str(number)), 0.0)
-    queue.close()
-    assert queue.waiting(EmitEvent) == EVENTS_AT_END
-    assert len(dropped) == 3
-    job = queue.next(0.0)
-    assert job is not None
-    assert job.effect == event("3")
+def test_what_only_tells_people_can_be_forgotten_and_what_is_in_flight_may_end():
+    queue = backlog()
+    queue.add(status("in flight"), 0.0)
+    queue.add(bind("a"), 0.0)
+    sent = taken(queue)
+    acting = queue.acting
+    for kind in (status("in flight"), status("waits"), status("reserved", "7"), event("1"), event("2")):
+        queue.add(kind, 0.0)
+    untold = queue.clear()
+    assert (len(sent), acting, untold) == (2, 1, 5)
+    assert queue.empty
+    for effect in sent:
+        finish(queue, effect)
+    assert queue.acting == queue.in_flight == 0
+    assert taken(queue) == []

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.demand_objects import DemandKey, DemandObject, PoolDemand
 from gangsched.core.effects import (
@@ -39,6 +40,7 @@ from gangsched.core.events import (
 from gangsched.core.model import Group, GroupKey, GroupSpec, GroupStatus, Reservation
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer, Outcome
+from gangsched.runtime.backlog import AT_FIRST
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.metrics import Metrics
 
@@ -99,10 +101,10 @@ class Rig:
 
     calls: asyncio.Queue[Call] = field(default_factory=asyncio.Queue)
     posted: list[Event] = field(default_factory=list)
-    gone: list[GroupKey] = field(default_factory=list)
     timers: list[FakeTimer] = field(default_factory=list)
     slots: int = SLOTS
     attempts: int = 3
+    mono: float = 1000.0
     may_write: bool = True
     asked_before: list[int] = field(default_factory=list)
 
@@ -113,11 +115,11 @@ class Rig:
             self,
             self._post,
             metrics=self.metrics,
-            on_group_gone=self.gone.append,
             slots=self.slots,
             attempts=self.attempts,
             backoff_s=0.5,
             allowed=self._allowed,
+            monotonic=lambda: self.mono,
             jitter=lambda: 1.0,
             later=self._later,
         )
@@ -261,6 +263,21 @@ class TestBindings:
             await rig.sent_and_answered(PodBound(uid="0", node="n1"))
             await rig.settle()
             assert rig.calls.qsize() == SLOTS
+
+    async def test_more_are_in_flight_while_answers_come_and_fewer_once_the_server_has_too_much_to_do(self):
+        async with running(slots=2 * AT_FIRST) as rig:
+            rig.executor.submit([bind(str(number)) for number in range(300)])
+            await rig.settle()
+            assert rig.calls.qsize() == AT_FIRST
+            for _ in range(20):
+                await rig.sent_and_answered(PodBound(uid="x", node="n1"))
+            await rig.settle()
+            assert rig.calls.qsize() == AT_FIRST + 10
+            await rig.sent_and_answered(BindRefused(uid="x", node="n1", why=Refused.UNAVAILABLE, message="429"))
+            for _ in range(10):
+                await rig.sent_and_answered(PodBound(uid="x", node="n1"))
+                await rig.settle()
+            assert rig.calls.qsize() <= AT_FIRST + 1
 
     async def test_a_refused_binding_is_not_sent_again(self):
         async with running() as rig:
@@ -439,7 +456,6 @@ class TestTheRightToWrite:
             await rig.settle()
             assert rig.calls.empty()
             assert rig.posted == []
-            assert rig.gone == []
             assert rig.timers == []
             kind = type(effect).__name__
             assert f'gangsched_writes_withheld_total{{kind="{kind}"}} 2.0' in rig.metrics.render().decode()
@@ -475,7 +491,7 @@ class TestTheRightToWrite:
             rig.executor.submit([*(bind(str(number)) for number in range(SLOTS)), status(1), EVENT])
             await rig.settle()
             rig.may_write = False
-            draining = asyncio.create_task(rig.executor.drain(10))
+            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
             for number in range(SLOTS):
                 await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
             assert await draining == 0
@@ -523,7 +539,6 @@ class TestStatus:
             rig.executor.submit([status(1)])
             await rig.sent_and_answered(Answer(Outcome.GONE))
             await rig.until_posted(1)
-            assert rig.gone == [KEY]
             assert rig.posted == [StatusRefused(key=KEY, stale=False)]
 
     async def test_it_is_retried_while_the_server_is_unavailable_and_given_up_in_the_end(self, caplog):
@@ -608,7 +623,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([bind(str(number)) for number in range(SLOTS + 3)])
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10))
+            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
             for number in range(SLOTS):
                 await rig.settle()
                 assert not draining.done()
@@ -622,7 +637,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([*(bind(str(number)) for number in range(SLOTS)), status(1), EVENT, condition("X")])
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10))
+            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
             for number in range(SLOTS):
                 await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
             assert {type(await rig.sent_and_answered(WRITTEN)) for _ in range(2)} == {PatchStatus, EmitEvent}
@@ -634,7 +649,7 @@ class TestDrain:
             rig.executor.submit([evict(str(number)) for number in range(SLOTS)])
             rig.executor.submit([LOOK_UP])
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10))
+            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
             for number in range(SLOTS // 4):
                 await rig.settle()
                 assert not draining.done()
@@ -649,7 +664,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([LOOK_UP])
             call = await rig.sent()
-            draining = asyncio.create_task(rig.executor.drain(10))
+            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
             await rig.settle()
             call.answer.set_result(UNANSWERED)
             assert await draining == 0
@@ -659,7 +674,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([status(1)])
             call = await rig.sent()
-            draining = asyncio.create_task(rig.executor.drain(10))
+            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
             await rig.settle()
             rig.executor.submit([bind("late")])
             call.answer.set_result(UNAVAILABLE)
@@ -672,7 +687,7 @@ class TestDrain:
             rig.executor.submit([status(1)])
             await rig.sent_and_answered(UNAVAILABLE)
             await rig.settle()
-            assert await rig.executor.drain(10) == 0
+            assert await rig.executor.drain(10, telling_s=5) == 0
             await rig.time_passes()
             assert rig.calls.empty()
 
@@ -680,11 +695,53 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([bind("a"), bind("b")])
             await rig.settle()
-            assert await rig.executor.drain(0.001) == 2
+            assert await rig.executor.drain(0.001, telling_s=0.0) == 2
+
+    async def test_thousands_of_statuses_that_nobody_answers_do_not_hold_up_the_end(self, caplog):
+        """Steps: a binding and some statuses are in flight, 3,000 more wait, the server answers only the binding."""
+        caplog.set_level(logging.INFO, "gangsched")
+        async with running() as rig:
+            telling = [replace(status(1), key=GroupKey("ns", f"g{number}")) for number in range(3000)]
+            rig.executor.submit([bind("a"), *telling, EVENT])
+            call = await rig.sent()
+            await rig.settle()
+            draining = asyncio.create_task(rig.executor.drain(10, telling_s=0.01))
+            await asyncio.sleep(0.05)
+            assert not draining.done()
+            call.answer.set_result(PodBound(uid="a", node="n1"))
+            assert await asyncio.wait_for(draining, 1) == 0
+            assert rig.calls.qsize() == 1
+            assert [vars(record)["count"] for record in caplog.records] == [3000]
 
     async def test_with_nothing_in_flight_it_ends_at_once(self):
         async with running() as rig:
-            assert await rig.executor.drain(10) == 0
+            assert await rig.executor.drain(10, telling_s=5) == 0
+
+
+class TestUnanswered:
+    async def test_what_may_have_happened_without_our_knowing_is_remembered(self):
+        """Of bindings: without an answer, bound, refused, in flight, and one that waits to be sent."""
+        async with running() as rig:
+            flying = [f"flies {number}" for number in range(SLOTS)]
+            rig.executor.submit(bind(uid) for uid in ("lost", "bound", "refused", *flying, "waits"))
+            for why in (Refused.UNAVAILABLE, None, Refused.FORBIDDEN):
+                call = await rig.sent()
+                uid = call.effect.uid
+                call.answer.set_result(
+                    PodBound(uid, "n1") if why is None else BindRefused(uid=uid, node="n1", why=why, message="")
+                )
+                await rig.settle()
+            assert [effect.uid for effect in rig.executor.unanswered()] == ["lost", *flying]
+
+    async def test_what_was_sent_long_ago_has_been_shown_by_the_watch(self):
+        async with running() as rig:
+            for mono, uid in enumerate(("a", "b", "a", "c")):
+                rig.mono = 9.0 * mono
+                rig.executor.submit([bind(uid)])
+                refused = BindRefused(uid=uid, node="n1", why=Refused.UNAVAILABLE, message="")
+                await rig.sent_and_answered(refused)
+                await rig.settle()
+            assert [effect.uid for effect in rig.executor.unanswered()] == ["a", "c"]
 
 
 async def test_a_bug_in_a_write_ends_the_executor():

@@ -18,6 +18,8 @@ class FakeStats:
     parked: int = 2
     refusals: dict[str, int] = field(default_factory=lambda: {"Unschedulable": 9})
     timeouts: int = 5
+    avoided_nodes: int = 6
+    node_refusals: int = 8
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
@@ -39,6 +41,8 @@ def test_what_the_machine_knows_is_read_at_each_scrape():
     assert found["gangsched_groups phase=Queued"] == 3
     assert found["gangsched_refusals_total reason=Unschedulable"] == 9
     assert found["gangsched_timeouts_total"] == 5
+    assert found["gangsched_avoided_nodes"] == 6
+    assert found["gangsched_node_refusals_total"] == 8
     stats.pods = 8
     assert samples(metrics)["gangsched_pods"] == 8
 

@@ -243,7 +243,7 @@ def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
         began = time.process_time()
         machine.handle(events, 3.0 * number)
         taken.append(time.process_time() - began)
-    effects = machine.handle(seen(group("h", min_member=2), *pods("h", 2, namespace="default", cpu=0)), 100.0)
+    effects = machine.handle(seen(group("b/h", min_member=2), *pods("h", 2, namespace="b", cpu=0)), 100.0)
     assert sum(isinstance(effect, BindPod) for effect in effects) >= 2
     assert machine.validate() == []
     assert max(taken) < MOST_CPU_S, taken

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.effects import BindPod, WithdrawBinding
-from gangsched.core.events import PodSeen, Synced
+from gangsched.core.events import NamespaceSeen, PodSeen, Synced
 from gangsched.core.machine import Machine
-from gangsched.core.model import Owner, PodPhase
+from gangsched.core.model import Owner, PodPhase, PodTerm, Requirement
 from gangsched.core.policy import Policy
 from tests.builders import group, node, pod, pods, taint
 from tests.harness import Harness
@@ -167,6 +167,31 @@ def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
         harness.change("default/heir", node="n2")
     harness.settle()
     assert not harness.machine.cluster.nominated
+
+
+@pytest.mark.parametrize("end", ["withdrawn", "relabelled node", "removed node", "relabelled namespace"])
+def test_a_zone_that_a_nominated_pod_wants_alone_is_left_to_it_for_as_long_as_it_does(end):
+    """Its required anti-affinity was not heeded: members went to its zone, and it found its node closed."""
+    no_team = (Requirement("team", "DoesNotExist"),)
+    shuns = PodTerm(topology_key="zone", selector=(), namespaces=(), namespace_selector=no_team)
+    harness = Harness()
+    harness.add(node("n1", cpu=0, labels={"zone": "a"}), node("n2", cpu=3, labels={"zone": "a"}))
+    harness.add(foreign("heir", cpu=None, nominated_node="n1", priority=5, anti_affinity=[shuns]))
+    harness.add(group("a", min_member=3, priority=5), *pods("a", 3))
+    harness.wait(5)
+    assert harness.bound("default/a-") == []
+    assert "anti-affinity" in harness.condition("default/a").message
+    match end:
+        case "withdrawn":
+            harness.change("default/heir", nominated_node="")
+        case "relabelled node":
+            harness.add(node("n1", cpu=0, labels={"zone": "b"}))
+        case "removed node":
+            harness.delete_node("n1")
+        case "relabelled namespace":
+            harness.report(NamespaceSeen("default", (("team", "x"),)))
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 3
 
 
 def test_groups_of_different_priority_in_one_pass_heed_different_nominations():

@@ -1,0 +1,81 @@
+"""`python -m bench.podgroups [NUMBER]`: what PodGroups without pods cost the operator, one JSON line.
+
+A dry run decides what it would say of each of NUMBER PodGroups and sends nothing. They are made, and then their
+statuses are written by this client, as the operator would write them: it sees every group twice, as it does in earnest,
+and the sending is left out. Processor time is that of the process, whatever else runs on the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+import uvloop
+
+from bench.lab import cpu_s
+from bench.load import GROUPS, in_flight
+from gangsched.kube.session import MERGE_PATCH, connect
+from testbed import crds
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from testbed.workloads import pod_group
+
+NUMBER = 10_000
+_SETTLED_S = 3.0
+_STATUS = {
+    "phase": "Pending",
+    "conditions": [
+        {
+            "type": "Scheduled",
+            "status": "False",
+            "reason": "NoMembers",
+            "message": "The group has no members yet: create pods with the label gangsched.io/pod-group.",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "observedGeneration": 1,
+        }
+    ],
+}
+
+
+async def measure(number: int) -> dict[str, float]:
+    """Milliseconds of processor time for each PodGroup: seen when made, seen with its status, and both."""
+    with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as control_plane:
+        crds.install(control_plane)
+        session = await connect(kubeconfig=str(control_plane.kubeconfig))
+        body = json.dumps({"status": _STATUS}).encode()
+        try:
+            with Operator(control_plane, "--dry-run") as operator:
+
+                async def used(path: str, *, patch: bool) -> float:
+                    before = cpu_s(operator)
+                    await in_flight(
+                        session.request("PATCH", f"{path}/g{each}/status", body=body, content_type=MERGE_PATCH)
+                        if patch
+                        else session.request(
+                            "POST", path, body=json.dumps(pod_group(f"g{each}", min_member=2)).encode()
+                        )
+                        for each in range(number)
+                    )
+                    await asyncio.sleep(_SETTLED_S)
+                    return (cpu_s(operator) - before) / number * 1000
+
+                made = await used(GROUPS, patch=False)
+                echoed = await used(GROUPS, patch=True)
+                known = operator.metric("gangsched_watch_events_total", resource="podgroups")
+        finally:
+            await session.close()
+    if known < 2 * number:
+        raise RuntimeError(f"the operator has seen {known:.0f} events of {number} PodGroups made and written")
+    figures = {"made_ms": made, "echo_ms": echoed, "both_ms": made + echoed}
+    return {"groups": number, **{name: round(value, 3) for name, value in figures.items()}}
+
+
+def main() -> None:
+    """Measure and print."""
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else NUMBER
+    sys.stdout.write(json.dumps(uvloop.run(measure(number))) + "\n")
+
+
+if __name__ == "__main__":
+    main()

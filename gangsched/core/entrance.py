@@ -1,0 +1,93 @@
+"""So many waiting groups of one namespace are tried; those beyond stand outside until others have left.
+
+A group waits from the moment it is complete until its quorum has places. Who is inside stays: the others keep their
+order and enter one by one, so that a flood of groups, of whatever priority, costs the other namespaces nothing. A group
+in the back-off after a time-out gives way to one outside, so that those that never fit do not keep all others out for
+ever. Repairs, scheduled groups and pods without a group are always tried. A former leader's attempts go on first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heappop, heappush
+
+from gangsched.core.explain import number_of
+from gangsched.core.gang import Gang
+from gangsched.core.life import Assessment
+from gangsched.core.model import GroupKey
+from gangsched.core.queue import order_key
+from gangsched.core.turns import OrderKey
+
+_Rank = tuple[int, OrderKey]
+_BEGUN, _NEW, _BACKING_OFF = range(3)
+
+
+class Entrance:
+    """`most` are inside for each namespace. `newcomers` are who asked to enter since the last `let_in`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._inside: dict[str, set[GroupKey]] = {}
+        self._outside: dict[str, dict[GroupKey, _Rank]] = {}
+        self._order: dict[str, list[tuple[_Rank, GroupKey]]] = {}
+        self._newcomers: dict[GroupKey, None] = {}
+
+    def admits(self, gang: Gang, assessment: Assessment, now: float) -> bool:
+        """Whether the gang may be tried now; one that waits and may not is let in, or told so, by `let_in`."""
+        key = gang.key
+        want = assessment.want
+        if gang.plain or gang.run.scheduled_at or want.quorum is None or want.repair:
+            self.drop(key)
+            gang.outside = ""
+            return True
+        inside = self._inside.setdefault(key.namespace, set())
+        backing_off = assessment.facts.backing_off
+        if key in inside and not (backing_off and self._outside.get(key.namespace)):
+            return True
+        inside.discard(key)
+        begun = 0 < gang.run.clock_start < now
+        rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
+        outside = self._outside.setdefault(key.namespace, {})
+        if outside.get(key) != rank:
+            outside[key] = rank
+            heappush(self._order.setdefault(key.namespace, []), (rank, key))
+        self._newcomers[key] = None
+        return False
+
+    def drop(self, key: GroupKey) -> None:
+        """The gang does not wait any more."""
+        self._inside.get(key.namespace, set()).discard(key)
+        self._outside.get(key.namespace, {}).pop(key, None)
+        self._newcomers.pop(key, None)
+
+    def let_in(self, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
+        """Let in as many as have room, in order, and tell the newcomers that are not. Returns who has entered."""
+        entered = []
+        for namespace in [name for name, waiting in self._outside.items() if waiting]:
+            inside = self._inside[namespace]
+            outside, order = self._outside[namespace], self._order[namespace]
+            while len(inside) < self._most and outside:
+                rank, key = heappop(order)
+                if outside.get(key) == rank:
+                    del outside[key]
+                    inside.add(key)
+                    entered.append(key)
+            if not outside:
+                del self._outside[namespace], self._order[namespace]
+        for key in entered:
+            self._newcomers.pop(key, None)
+            gangs[key].outside = ""
+        for key in self._newcomers:
+            gang = gangs[key]
+            gang.outside = self._note(key.namespace)
+            gang.run.clock_start = 0.0
+            gang.refusal = gang.held_up_by = None
+        self._newcomers.clear()
+        return entered
+
+    def _note(self, namespace: str) -> str:
+        return (
+            f"{number_of(self._most, 'group')} of namespace {namespace} wait already, the most of one namespace that "
+            "are tried (namespaceLimits.waitingGroups); this one is tried in its turn, once one of them is bound, "
+            "deleted or times out: delete groups that nobody needs, or ask whoever runs gangsched to raise the limit."
+        )

@@ -1,0 +1,19 @@
+"""What the chart configures, for operators that tests run as processes of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from testbed.control_plane import ControlPlane
+from testbed.manifests import CHART
+
+
+def configuration(control_plane: ControlPlane, folder: Path, *values: str) -> Path:
+    """The operator's configuration as the chart writes it with these values, as a file in the folder."""
+    flags = [part for value in ("image.repository=none", *values) for part in ("--set", value)]
+    text = control_plane.helm("template", "gangsched", CHART, *flags, "--show-only=templates/configmap.yaml")
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_load(text)["data"]["config.yaml"], encoding="utf-8")
+    return path

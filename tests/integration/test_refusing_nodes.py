@@ -1,0 +1,173 @@
+"""Nodes and pods that an admission policy refuses, on the real API server and with the rights that the chart gives."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gangsched.core.effects import BindPod
+from gangsched.core.events import BindRefused, PodBound, Refused
+from gangsched.kube.binding import bind
+from gangsched.kube.session import connect
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from testbed.rights import chart_account
+from tests.integration.admission import BindingPolicy
+from tests.integration.cluster import Cluster, Json
+
+NAMESPACE = "gangsched-refusing"
+REPAIR_DEADLINE_S = 30.0
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def account(with_crd: ControlPlane) -> Iterator[Path]:
+    """The kubeconfig of the chart's account."""
+    with chart_account(with_crd, NAMESPACE):
+        yield with_crd.kubeconfig_of_service_account(NAMESPACE, "gangsched")
+
+
+def test_beside_five_nodes_that_refuse_every_binding_forty_gangs_are_whole_and_the_nodes_are_told_of(
+    account: Path, cluster: Cluster, refuse_bindings: BindingPolicy, show: Callable[[str], None]
+) -> None:
+    for number in range(50):
+        cluster.add_node(f"n{number:02}", cpu="25", wait=False)
+    bad = [f"n{number:02}" for number in range(0, 50, 10)]
+    refuse_bindings.where(f"object.target.name in {bad}", node=bad[0])
+    partial_since: dict[str, float] = {}
+    longest_partial_s = 0.0
+    for number in range(40):
+        cluster.add_group(f"g{number:02}", min_member=20)
+        cluster.add_pods(f"g{number:02}", 20)
+    began = time.monotonic()
+    with Operator(cluster.control_plane, kubeconfig=account) as operator:
+        counts: Counter[str] = Counter()
+        while list(counts.values()) != [20] * 40:
+            now = time.monotonic()
+            assert now - began < 60, f"not whole within 60 s: {counts}"
+            counts = Counter(name.rpartition("-")[0] for name in cluster.bound())
+            partial_since = {
+                group: partial_since.get(group, now) for group, number in counts.items() if 0 < number < 20
+            }
+            longest_partial_s = max([longest_partial_s, *(now - since for since in partial_since.values())])
+        whole_s = time.monotonic() - began
+        refused = operator.metric("gangsched_bindings_total", result="Forbidden")
+        counted = operator.metric("gangsched_node_refusals_total")
+        cluster.until(lambda: told(cluster, bad), what="a node is told of")
+        show(
+            f"40 gangs of 20 whole {whole_s:.1f} s after the operator's start; {refused:.0f} refusals, {counted:.0f} "
+            f"counted; longest partly bound {longest_partial_s:.1f} s"
+        )
+        assert operator.metric("gangsched_evictions_total") == 0
+        assert operator.metric("gangsched_avoided_nodes") >= 1
+        assert operator.metric("gangsched_writes_total", kind="EmitEvent", result="Refused") == 0
+    assert longest_partial_s < REPAIR_DEADLINE_S
+    assert not set(cluster.bound().values()) & set(bad)
+    assert "this pod may not be bound yet" in told(cluster, bad)[0]["note"]
+
+
+def told(cluster: Cluster, nodes: list[str]) -> list[Json]:
+    """Events on the nodes that say that they refuse; those of earlier tests had other nodes."""
+    found = cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+    return [each for each in found if each["reason"] == "BindingsRefused" and each["regarding"]["name"] in nodes]
+
+
+def test_gangs_with_one_pod_that_is_refused_everywhere_say_so_and_leave_the_room_to_others(
+    account: Path, cluster: Cluster, refuse_bindings: BindingPolicy, tmp_path: Path
+) -> None:
+    """Four sets of ten on just as much room; one pod of each is refused. Undone once, they hold and evict no more."""
+    config = tmp_path / "config.yaml"
+    config.write_text("repairDeadline: 9s\nbackoff: {initial: 1s, max: 4s}\n")
+    for number in range(4):
+        cluster.add_node(f"m{number}", cpu="10")
+    refuse_bindings.where("object.metadata.name.matches('^g[0-9]-7$')", pod="g9-7")
+    groups = [f"g{number}" for number in range(4)]
+    with Operator(cluster.control_plane, "--config", str(config), kubeconfig=account) as operator:
+        for group in groups:
+            cluster.add_group(group, min_member=10)
+            stateful_set(cluster, group, 10)
+        cluster.until(
+            lambda: all(
+                f"refuses to bind {group}-7 wherever" in cluster.condition(group)["message"] for group in groups
+            ),
+            within_s=60,
+            what="each group says which pod is refused",
+        )
+        evicted = operator.metric("gangsched_evictions_total", result="Evicted")
+        cluster.add_group("rest", min_member=40)
+        cluster.add_pods("rest", 40)
+        cluster.until_bound("rest", 40)
+        for name in list(cluster.bound("rest")):
+            cluster.delete_pod(name)
+        ends = time.monotonic() + 30
+        while time.monotonic() < ends:
+            assert cluster.bound() == {}
+            time.sleep(0.2)
+        assert evicted == operator.metric("gangsched_evictions_total", result="Evicted") == 4 * 9
+        assert all("reservation" not in cluster.status(group) for group in groups)
+        assert operator.metric("gangsched_avoided_nodes") == 0
+        refuse_bindings.allow()
+        for group in groups:
+            cluster.until_bound(group, 10, within_s=30)
+
+
+def stateful_set(cluster: Cluster, name: str, replicas: int) -> None:
+    labels = {"gangsched.io/pod-group": name}
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"schedulerName": "gangsched", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    cluster.api.post(
+        f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets",
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "serviceName": name,
+                "podManagementPolicy": "Parallel",
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            },
+        },
+    )
+
+
+def test_what_is_no_nodes_fault_is_told_from_what_may_be(
+    with_crd: ControlPlane, cluster: Cluster, refuse_bindings: BindingPolicy
+) -> None:
+    """A policy, a missing right and a namespace that is being deleted all answer 403."""
+    cluster.add_node("e1", cpu="9")
+    cluster.add_pod("kept", scheduler="somebody-else")
+    path = f"/api/v1/namespaces/{cluster.namespace}"
+    cluster.api.merge(f"{path}/pods/kept", {"metadata": {"finalizers": ["example.com/kept"]}})
+    uid = str(cluster.pod("kept")["metadata"]["uid"])
+
+    def answer(kubeconfig: Path) -> tuple[Refused, str]:
+        effect = BindPod(uid=uid, namespace=cluster.namespace, name="kept", node="e1")
+
+        async def asked() -> PodBound | BindRefused:
+            session = await connect(kubeconfig=str(kubeconfig))
+            try:
+                return await bind(session, effect)
+            finally:
+                await session.close()
+
+        found = asyncio.run(asked())
+        assert isinstance(found, BindRefused)
+        return found.why, found.message
+
+    refuse_bindings("kept")
+    why, said = answer(with_crd.kubeconfig)
+    assert (why, "ValidatingAdmissionPolicy" in said) == (Refused.FORBIDDEN, True)
+    why, said = answer(with_crd.kubeconfig_of_service_account(cluster.namespace, "default"))
+    assert (why, "cannot create resource" in said) == (Refused.DENIED, True)
+    refuse_bindings.allow()
+    cluster.api.delete(path)
+    try:
+        cluster.until(lambda: answer(with_crd.kubeconfig)[0] is Refused.DENIED)
+        assert "being terminated" in answer(with_crd.kubeconfig)[1]
+    finally:
+        cluster.api.merge(f"{path}/pods/kept", {"metadata": {"finalizers": None}})

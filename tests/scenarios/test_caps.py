@@ -1,0 +1,369 @@
+"""Caps: one namespace cannot stop the others (contract rules 4 and 11, docs/adr/0018-caps.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gangsched.core.gang import BindState
+from gangsched.core.model import Group, Role, TimeoutPolicy
+from gangsched.core.policy import NamespaceLimits, Policy, PriorityFrom
+from tests.builders import group, node, pod, pods, shape
+from tests.harness import Harness
+
+WEEK_S = 7 * 24 * 3600.0
+HOLD_S = 600.0
+FEW = Policy(namespace_limits=NamespaceLimits(waiting_groups=2))
+
+
+def cluster(policy: Policy | None = None, *, cores: int = 1600) -> Harness:
+    harness = Harness(policy)
+    harness.add(*(node(f"n{number:03}", cpu=16) for number in range(cores // 16)))
+    return harness
+
+
+def attack(name: str = "attack/a", *, places: int = 1590, cpu: int = 1, **spec: Any) -> Group:
+    """One tiny pod is to have so many places of a CPU held beside it for a week."""
+    roles = (Role("seed", 1), Role("worker", places, template=shape(cpu)))
+    fields: dict[str, Any] = {"min_member": 1 + places, "roles": roles, "max_schedule_time_s": WEEK_S, **spec}
+    return group(name, **fields)
+
+
+def seed(name: str = "attack/a", **fields: Any) -> Any:
+    return pod(f"{name}-seed", group=name.rpartition("/")[2], role="seed", cpu="10m", **fields)
+
+
+def workers(name: str, count: int, *, first: int = 0) -> list[Any]:
+    namespace, _, bare = name.rpartition("/")
+    return [pod(f"{namespace}/{bare}-{at}", group=bare, role="worker") for at in range(first, first + count)]
+
+
+def held(harness: Harness, namespace: str = "attack") -> int:
+    """So many places the statuses of the namespace's groups say are held."""
+    reservations = [found.status.reservation for key, found in harness.groups.items() if key.namespace == namespace]
+    return sum(place.count - len(place.pods) for found in reservations if found for place in found.placements)
+
+
+def begun(harness: Harness, *, places: int = 4, **spec: Any) -> Harness:
+    """A group whose first member is bound and whose places are held."""
+    harness.add(attack(places=places, **spec), seed())
+    harness.wait(2)
+    assert (held(harness), harness.status("attack/a").phase) == (places, "Reserved")
+    return harness
+
+
+def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
+    """A tenant writes a role template of 1,590 × 1 CPU with maxScheduleTime 168h and creates one pod."""
+    harness = cluster()
+    harness.add(attack(), seed())
+    harness.wait(2)
+    assert (held(harness), harness.bound()) == (0, [])
+    told = harness.condition("attack/a")
+    assert (harness.status("attack/a").phase, told.reason) == ("Queued", "NamespaceLimit")
+    assert told.message == (
+        "Namespace attack may hold 1000 places for members to come (namespaceLimits.heldPlaces); it holds 0, and this "
+        "group asks for 1590 more: create members at once instead of waiting for places, "
+        "lower the minimum of roles with templates, or ask whoever runs gangsched to raise the limit."
+    )
+    assert harness.pod("attack/a-seed").told_reason == "NamespaceLimit", "no autoscaler is to add a node for it"
+    assert not harness.status("attack/a").demand
+    assert len(harness.events("NamespaceLimit")) == 1
+    harness.add(group("b", min_member=1500), *pods("b", 1500))
+    harness.settle()
+    assert len(harness.bound("default/")) == 1500
+    harness.restart()
+    harness.wait(100)
+    assert (held(harness), harness.condition("attack/a").reason) == (0, "NamespaceLimit"), "though there is no room now"
+
+
+def test_several_groups_and_namespaces_hold_up_to_each_namespace_s_share():
+    harness = cluster()
+    for space in ("a", "b", "c"):
+        for name in (f"{space}/1", f"{space}/2", f"{space}/3"):
+            harness.add(attack(name, places=150), seed(name))
+    harness.wait(2)
+    assert [held(harness, space) for space in ("a", "b", "c")] == [300, 300, 300]
+    assert [harness.status(f"a/{name}").phase for name in (1, 2, 3)] == ["Reserved", "Reserved", "Queued"]
+    assert harness.condition("a/3").message.startswith(
+        "Namespace a may hold 25% of the cluster's cpu for members to come (namespaceLimits.heldPercent), 400 of 1600; "
+        "it holds 300, and this group asks for 150 more: "
+    )
+    harness.add(*workers("a/1", 50))
+    harness.wait(2)
+    assert held(harness, "a") == 400, "a taken place is counted no longer, and the next group is tried at once"
+
+
+@pytest.mark.parametrize(
+    ("limits", "places", "cpu", "fits"),
+    [
+        (NamespaceLimits(), 10, 6, True),  # ten places, and no more than four nodes have
+        (NamespaceLimits(), 10, 7, False),
+        (NamespaceLimits(), 11, 3, False),
+        (NamespaceLimits(), 4, 16, True),
+        (NamespaceLimits(free_places=0), 4, 9, False),
+        (NamespaceLimits(free_places=0), 4, 8, True),  # a quarter
+        (NamespaceLimits(held_percent=100), 11, 7, True),
+        (NamespaceLimits(held_percent=100, held_places=10), 11, 1, False),
+    ],
+)
+def test_the_first_few_places_are_measured_by_four_nodes_instead_of_the_share(limits, places, cpu, fits):
+    harness = cluster(Policy(namespace_limits=limits), cores=128)
+    harness.add(attack(places=places, cpu=cpu), seed())
+    harness.wait(2)
+    assert held(harness) == (places if fits else 0)
+
+
+def test_a_group_that_would_not_fit_anyhow_is_told_that_and_an_added_node_raises_the_share():
+    harness = cluster(cores=32)
+    harness.add(attack(places=40), seed())
+    harness.wait(2)
+    assert harness.condition("attack/a").reason == "NeverFits"
+    harness.add(node("big", cpu=64))
+    harness.wait(31)
+    assert harness.condition("attack/a").reason == "NamespaceLimit"
+    harness.add(node("bigger", cpu=64))
+    harness.wait(2)
+    assert held(harness) == 40
+
+
+@pytest.mark.parametrize("policy", [TimeoutPolicy.RETRY, TimeoutPolicy.FAIL])
+def test_untaken_places_are_released_after_max_hold_time_and_phase_attempts_and_clock_stay(policy):
+    harness = begun(cluster(), timeout_policy=policy, max_schedule_time_s=HOLD_S + 60)
+    reservation = harness.status("attack/a").reservation
+    assert reservation is not None
+    start = harness.status("attack/a").schedule_start_time
+    assert reservation.expires == start + HOLD_S
+    attempts = harness.status("attack/a").attempts
+    harness.wait(HOLD_S)
+    status = harness.status("attack/a")
+    assert (held(harness), status.phase, status.attempts) == (0, "Reserved", attempts)
+    assert harness.condition("attack/a").reason == "HoldLimit"
+    assert "1 of 5 members are bound and stay. Places" in harness.condition("attack/a").message
+    assert "held for 10m" in harness.condition("attack/a").message
+    assert status.schedule_paused_time - status.schedule_start_time == HOLD_S
+    harness.wait(9)
+    assert held(harness) == 4, "held again after the back-off"
+    harness.wait(50)
+    assert harness.status("attack/a").phase == "Reserved", "the clock stood for the back-off"
+    harness.wait(20)
+    assert (harness.status("attack/a").phase, held(harness)) == (
+        ("Degraded", 0) if policy is TimeoutPolicy.RETRY else ("Failed", 0)
+    )
+    assert harness.bound() == ["attack/a-seed"]
+    assert not harness.evicted
+
+
+def test_the_back_off_after_a_hold_doubles_and_a_changed_spec_ends_it():
+    harness = begun(cluster())
+    harness.wait(HOLD_S + 9)
+    assert held(harness) == 4
+    harness.wait(HOLD_S + 13)
+    assert held(harness) == 0
+    harness.restart()
+    harness.wait(2)
+    assert held(harness) == 0
+    harness.change_spec("attack/a", max_schedule_time_s=WEEK_S - 1)
+    harness.wait(2)
+    assert held(harness) == 4
+    assert not harness.evicted
+
+
+def test_members_that_come_to_a_capped_group_are_bound_at_once_if_there_is_room():
+    harness = begun(cluster(cores=16), places=10)
+    harness.add(*(pod(f"plain-{number}", group="", cpu=1) for number in range(13)))
+    harness.wait(HOLD_S)
+    assert len(harness.bound("default/plain")) == 13, "what was released is the others'"
+    harness.add(*workers("attack/a", 2))
+    harness.settle()
+    assert len(harness.bound("attack/")) == 3
+    harness.wait(700)
+    assert harness.condition("attack/a").reason == "HoldLimit"
+    assert not harness.evicted, "who is bound beside released places is left, though the rest finds no room"
+    harness.delete(*(f"default/plain-{number}" for number in range(13)))
+    harness.add(*workers("attack/a", 8, first=2))
+    harness.wait(2)
+    assert (harness.status("attack/a").phase, len(harness.bound("attack/"))) == ("Scheduled", 11)
+
+
+def test_a_restart_keeps_the_time_of_a_hold_the_pause_and_the_back_off():
+    harness = begun(cluster())
+    harness.wait(HOLD_S - 10)
+    harness.restart()
+    harness.wait(5)
+    assert held(harness) == 4
+    harness.wait(5)
+    assert held(harness) == 0
+    start, paused = (harness.status("attack/a").schedule_start_time, harness.status("attack/a").schedule_paused_time)
+    harness.restart()
+    harness.wait(5)
+    status = harness.status("attack/a")
+    assert (held(harness), status.phase, harness.condition("attack/a").reason) == (0, "Reserved", "HoldLimit")
+    assert (status.schedule_start_time, status.schedule_paused_time) == (start, paused)
+    harness.wait(5)
+    assert held(harness) == 4
+    harness.wait(100)
+    assert harness.now - harness.status("attack/a").schedule_start_time == pytest.approx(HOLD_S + 102, abs=3)
+    assert not harness.evicted
+
+
+def test_places_whose_time_to_be_held_ran_out_while_nobody_led_are_not_held_again():
+    harness = begun(cluster())
+    harness.now += HOLD_S + 5
+    harness.restart()
+    harness.wait(2)
+    assert (held(harness), harness.status("attack/a").phase) == (0, "Reserved")
+    assert harness.condition("attack/a").reason == "HoldLimit"
+    assert harness.status("attack/a").schedule_paused_time == harness.now - 9, "what came after did not count"
+    harness.wait(60)
+    assert held(harness) == 4
+    assert not harness.evicted
+
+
+def test_a_restart_with_a_lower_limit_does_not_hold_what_is_beyond_it():
+    harness = begun(cluster(), places=50)
+    harness.policy = Policy(namespace_limits=NamespaceLimits(held_places=40))
+    harness.restart()
+    harness.wait(2)
+    assert (held(harness), harness.status("attack/a").phase) == (0, "Reserved")
+    for _ in range(2):
+        assert harness.condition("attack/a").reason == "NamespaceLimit"
+        harness.wait(100)
+        assert (held(harness), harness.bound(), harness.evicted) == (0, ["attack/a-seed"], [])
+        harness.restart()
+    harness.add(*workers("attack/a", 50))
+    harness.wait(2)
+    assert harness.status("attack/a").phase == "Scheduled"
+
+
+def test_bindings_in_flight_are_not_capped():
+    harness = cluster()
+    harness.withhold = lambda _: True
+    harness.add(group("attack/b", min_member=1500), *pods("b", 1500, namespace="attack"))
+    harness.wait(HOLD_S + 100)
+    flying = harness.gang("attack/b").bindings.values()
+    assert len(flying) == 1500
+    assert all(binding.state is BindState.SENT for binding in flying)
+
+
+def test_the_places_for_lost_members_of_a_scheduled_group_are_capped_too():
+    harness = begun(cluster())
+    harness.add(*workers("attack/a", 4))
+    harness.settle()
+    harness.delete("attack/a-0")
+    harness.wait(3)
+    assert (held(harness), harness.status("attack/a").phase) == (1, "Degraded")
+    harness.wait(HOLD_S)
+    assert (held(harness), harness.status("attack/a").phase) == (0, "Degraded")
+    assert "(maxHoldTime)" in harness.condition("attack/a", "Degraded").message
+    harness.wait(10)
+    assert held(harness) == 1
+    harness.add(*workers("attack/a", 1, first=9))
+    harness.wait(2)
+    assert harness.status("attack/a").phase == "Scheduled"
+
+
+# Waiting groups
+
+
+def waiting(harness: Harness, *names: str, **fields: Any) -> None:
+    """Groups of two members of 16 CPUs each."""
+    for number, name in enumerate(names):
+        space, _, bare = name.rpartition("/")
+        harness.add(
+            group(name, min_member=2, created=float(number), **fields),
+            *pods(bare, 2, namespace=space or "default", cpu=16),
+        )
+
+
+def test_groups_beyond_the_limit_are_not_tried_and_enter_in_order_as_others_leave():
+    harness = cluster(FEW, cores=16)
+    waiting(harness, "a", "b", "c", "d", "other/e")
+    harness.wait(2)
+    assert [harness.condition(f"default/{name}").reason for name in "abcd"] == [
+        "NeverFits",
+        "NeverFits",
+        "NamespaceLimit",
+        "NamespaceLimit",
+    ]
+    assert harness.condition("other/e").reason == "NeverFits", "each namespace has its own"
+    assert harness.condition("default/c").message.startswith(
+        "2 groups of namespace default wait already, the most of one namespace that are tried "
+        "(namespaceLimits.waitingGroups)"
+    )
+    status = harness.status("default/c")
+    assert (status.phase, status.schedule_start_time, status.attempts) == ("Queued", 0.0, 0)
+    harness.delete("default/a-0")
+    harness.wait(2)
+    assert harness.condition("default/c").reason == "NeverFits"
+    assert harness.condition("default/d").reason == "NamespaceLimit"
+    harness.restart()
+    harness.wait(2)
+    assert harness.condition("default/d").reason == "NamespaceLimit"
+    harness.add(node("more", cpu=16))
+    harness.wait(2)
+    assert harness.bound() == ["default/b-0", "default/b-1"], "who was inside goes on first, in order"
+    waiting(harness, "first", priority=9)
+    harness.wait(2)
+    assert harness.condition("default/d").reason != "NamespaceLimit", "it has entered before the new one came"
+
+
+def test_all_of_a_flood_that_fits_is_bound_at_once_in_order():
+    harness = cluster(FEW, cores=16 * 20)
+    waiting(harness, *(f"g{number}" for number in range(9)))
+    harness.settle()
+    assert len(harness.bound()) == 18
+    order = [name.partition("-")[0] for name, _ in harness.bound_log[::2]]
+    assert order == [f"default/g{number}" for number in range(9)]
+
+
+def test_groups_that_time_out_give_way_to_those_outside():
+    harness = cluster(FEW, cores=16)
+    waiting(harness, "a", "b")
+    harness.settle()
+    harness.add(group("c", min_member=1, created=9.0), *pods("c", 1))
+    harness.wait(50)
+    assert not harness.bound()
+    harness.wait(15)
+    assert harness.bound() == ["default/c-0"]
+
+
+def test_pods_without_a_group_and_repairs_are_always_tried():
+    harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)), cores=64)
+    waiting(harness, "a")
+    harness.settle()
+    assert len(harness.bound()) == 2
+    harness.add(group("never", min_member=1), *pods("never", 1, cpu=99))
+    harness.settle()
+    harness.add(*(pod(f"plain-{number}", group="") for number in range(5)))
+    harness.delete("default/a-0")
+    harness.add(pod("a-9", group="a", cpu=16))
+    harness.settle()
+    assert len(harness.bound()) == 7
+
+
+# Priority
+
+
+def test_with_members_a_groups_priority_counts_at_most_as_the_highest_of_its_members():
+    harness = cluster(Policy(priority_from=PriorityFrom.MEMBERS), cores=16)
+    harness.add(pod("full", group="", cpu=16))
+    harness.settle()
+    harness.add(group("a/a", min_member=2, priority=1_000_000), *pods("a", 2, namespace="a", cpu=8, priority=5))
+    harness.add(group("b/b", min_member=2, created=9.0), *pods("b", 2, namespace="b", cpu=8, priority=6))
+    harness.wait(2)
+    assert harness.condition("a/a").message.endswith(
+        "Its priority 1000000 counts as 5, the highest of its members (setting priorityFrom): give them a "
+        "PriorityClass to have it count for more."
+    )
+    assert "setting" not in harness.condition("b/b").message
+    harness.delete("default/full")
+    harness.settle()
+    assert harness.bound() == ["b/b-0", "b/b-1"]
+
+
+def test_a_priority_above_max_priority_is_lowered_and_that_is_told():
+    harness = cluster(Policy(max_priority=100), cores=16)
+    harness.add(group("a", min_member=1, priority=101), *pods("a", 1, cpu=17))
+    harness.wait(2)
+    assert "Its priority 101 counts as 100, the most that this cluster allows" in harness.condition("default/a").message
