@@ -8,8 +8,7 @@ The rules
     the same version: an outage costs no list. Only where the server no longer has the version (410), does not serve the
     kind (404), or what it sends cannot be read twice in a row, the list begins anew.
     Nothing that the server answers ends a reflector, except of an optional kind: one that is not served, or that the
-    account may not read. A restarted server denies everything for some seconds, so that a right which was there is
-    called lost only after a minute.
+    account may not read; whoever runs it decides how long that is borne.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from msgspec import Raw
 
 from gangsched.core.events import Event
 from gangsched.kube import wire
-from gangsched.kube.contact import MISSING_AFTER_S
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Expired, Garbled, KubeError, NotServed
 from gangsched.kube.resources import LIST_TIMEOUT_S, PAGE, Resource, Value
 from gangsched.kube.session import ApiSession
@@ -65,12 +63,11 @@ class Timing:
     `backoff_s` doubles with each failure in a row up to `backoff_max_s`; the wait is a random part of it. A stream from
     which nothing comes for `silent_s` is taken for dead, as the server sends a bookmark about every 60 s. Watches end
     after a random time within `watch_s`, so that connections spread over API servers again. One that ends within
-    `short_s` and has brought nothing counts as a failure. The right to read an optional kind is lost after `denied_s`.
+    `short_s` and has brought nothing counts as a failure.
     """
 
     backoff_s: float = 0.25
     backoff_max_s: float = 5.0
-    denied_s: float = MISSING_AFTER_S
     silent_s: float = 70.0
     watch_s: tuple[int, int] = (240, 480)
     short_s: float = 1.0
@@ -112,7 +109,6 @@ class Reflector(Generic[Value]):
         self._version = ""
         self._failures = 0
         self._garbled_at: str | None = None
-        self._denied_since = math.inf
         self._awaited: list[asyncio.Future[None]] = []
         self._scope = asyncio.timeout(None)
 
@@ -165,12 +161,7 @@ class Reflector(Generic[Value]):
                 raise NotServed(f"The API server does not serve {self.resource.name}.") from error
             if self._version:
                 self._list_anew("NotServed")
-        if error.status != HTTPStatus.FORBIDDEN or not self.resource.optional:
-            self._denied_since = math.inf
-            return
-        now = time.monotonic()
-        self._denied_since = min(self._denied_since, now)
-        if not self.synced.is_set() or now - self._denied_since >= self._timing.denied_s:
+        if error.status == HTTPStatus.FORBIDDEN and self.resource.optional:
             raise AccessDenied(f"gangsched may not list and watch {self.resource.name}: {error}") from error
 
     def _list_anew(self, cause: str) -> None:
@@ -198,7 +189,6 @@ class Reflector(Generic[Value]):
     def _heard(self) -> None:
         """Something came from the server."""
         self.last_heard = time.monotonic()
-        self._denied_since = math.inf
 
     def _all_is_well(self) -> None:
         """A list or watch brings what it should, or has lasted for a while: to begin well is not enough."""
@@ -264,8 +254,8 @@ class Reflector(Generic[Value]):
             ) as pieces:
                 opened = time.monotonic()
                 self._heard()
-                self.going.set()
                 lasting = asyncio.get_running_loop().call_later(self._timing.short_s, self._all_is_well)
+                self.going.set()
                 async for piece in pieces:
                     self._heard()
                     await self._take(splitter.feed(piece))
