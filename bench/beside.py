@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Self
 
 from bench.lab import Figures, Lab, lab
 from bench.load import GROUPS, PODS
@@ -151,9 +152,7 @@ def _figures(made: Lab, seen: _Seen, gangs: int) -> Figures:
         shown = max(seen.at[name] for name in names)
         own.append(asked - shown)
         whole.append(answered - created)
-        server.append(
-            max(0.0, shown - created) + max(each[1] - each[0] for each in map(timeline.bound.get, names) if each)
-        )
+        server.append(max(0.0, shown - created) + answered - asked)
     return {"healthy_s": max(own), "with_server_s": max(whole), "server_s": max(server), "healthy_gangs": float(gangs)}
 
 
@@ -186,7 +185,7 @@ class _Sampler:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample)
 
-    def __enter__(self) -> _Sampler:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
