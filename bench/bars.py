@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bench import beside
 from bench.report import Line
 
 BARE = "bare_pods_per_s"
@@ -114,6 +115,14 @@ BARS = (
         most=60,
         unit="s",
         scales=True,
+    ),
+    *(
+        Bar(what=f"{crowd.title}: {what}", scenario=crowd.title, figure=figure, most=most, unit="s")
+        for crowd in beside.ALL
+        for what, figure, most in (
+            ("longest wait of a healthy gang", "healthy_s", 2.0),
+            ("longest /livez", "livez_s", 0.5),
+        )
     ),
     Bar(what="10,000 parked pods: then, of one core", scenario=_PARKED, figure="idle_cpu", most=0.01),
     Bar(
