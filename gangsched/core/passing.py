@@ -107,14 +107,15 @@ class _Pass:
         mark = self._snapshot.mark()
         found = self._place(ask)
         gang.complaint = ""
-        never = isinstance(found, Refusal) and found.never
-        if not never and self._stopped(gang, ask.members):
-            self._snapshot.undo(mark)
-            return False
         if isinstance(found, Refusal):
+            if not found.never and self._caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
+                return False
             gang.refusal = found
             gang.parked = True
             self._count(found)
+            return False
+        if self._stopped(gang, ask.members):
+            self._snapshot.undo(mark)
             return False
         gang.refusal = None
         gang.undone = ""
