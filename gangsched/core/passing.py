@@ -152,15 +152,16 @@ class Pass:
             gang.exhausted = gang.parked = True
             return False
         gang.complaint = ""
-        never = isinstance(found, Refusal) and found.never
-        if not never and self._stopped(gang, ask.members):
-            self._snapshot.undo(mark)
-            return False
         if isinstance(found, Refusal):
             gang.replanned = 0
+            if not found.never and self._caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
+                return False
             gang.refusal = found
             gang.parked = True
             self._count(found)
+            return False
+        if self._stopped(gang, ask.members):
+            self._snapshot.undo(mark)
             return False
         gang.refusal = None
         gang.undone = ""

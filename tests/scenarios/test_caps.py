@@ -241,6 +241,7 @@ def test_a_restart_with_a_lower_limit_does_not_hold_what_is_beyond_it():
     harness.add(node("more", cpu=1600))
     harness.wait(2)
     assert held(harness) == 50
+    assert harness.now - harness.status("attack/a").schedule_start_time < 10, "the clock stood meanwhile"
 
 
 def test_bindings_in_flight_are_not_capped():
