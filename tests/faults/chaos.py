@@ -27,13 +27,20 @@ class Chaos:
     """Troubles by name, counted in `done`."""
 
     def __init__(
-        self, control_plane: ControlPlane, contenders: list[Contender], supervisor: Supervisor, *, seed: int
+        self,
+        control_plane: ControlPlane,
+        contenders: list[Contender],
+        supervisor: Supervisor,
+        *,
+        seed: int,
+        say: Callable[[str], None],
     ) -> None:
         self.done: Counter[str] = Counter()
         self._control_plane = control_plane
         self._contenders = contenders
         self._supervisor = supervisor
         self._random = Random(seed)
+        self._say = say
         self._etcd = _etcd(control_plane)
         self._troubles: list[tuple[int, Callable[[threading.Event], None]]] = [
             (5, self.kill),
@@ -55,35 +62,38 @@ class Chaos:
 
     def kill(self, _: threading.Event) -> None:
         """kill -9 of an operator."""
-        self._victim().kill()
+        self._victim("killed").kill()
 
     def terminate(self, _: threading.Event) -> None:
         """SIGTERM to an operator."""
-        self._victim().terminate()
+        self._victim("ended").terminate()
 
     def pause(self, over: threading.Event) -> None:
         """SIGSTOP of an operator, for less or more than its lease lasts, then SIGCONT."""
-        victim = self._victim()
+        victim = self._victim("stopped for a while")
         victim.pause()
         over.wait(self._random.uniform(0.5, LEASE_S + _BEYOND_S))
         victim.resume()
 
     def cut_off(self, over: threading.Event) -> None:
         """No way from an operator to the API server for a while."""
-        victim = self._victim()
+        victim = self._victim("cut off for a while")
         victim.block()
         over.wait(self._random.uniform(0.5, LEASE_S))
         victim.unblock()
 
     def kill_apiserver(self, over: threading.Event) -> None:
         """kill -9 of the API server; it is started again at once, soon, or when every lease has run out."""
-        away_s = self._random.choice(((0.0, 0.0), (0.0, LEASE_S), (LEASE_S, LEASE_S + _BEYOND_S)))
+        shortest, longest = self._random.choice(((0.0, 0.0), (0.0, LEASE_S), (LEASE_S, LEASE_S + _BEYOND_S)))
+        away_s = self._random.uniform(shortest, longest)
+        self._say(f"the API server is killed, for up to {away_s:.1f} s")
         self._control_plane.kill_apiserver()
-        over.wait(self._random.uniform(*away_s))
+        over.wait(away_s)
         self._control_plane.start_apiserver()
 
     def pause_etcd(self, over: threading.Event) -> None:
         """The API server's store does not answer for a while."""
+        self._say("etcd is stopped for a while")
         os.kill(self._etcd, signal.SIGSTOP)
         over.wait(self._random.uniform(1.0, 5.0))
         os.kill(self._etcd, signal.SIGCONT)
@@ -101,12 +111,13 @@ class Chaos:
         for contender in self._contenders:
             contender.proxy.next(fault=fault, method="POST", path_contains=path, times=times)
 
-    def _victim(self) -> Contender:
-        """More often the leader than anybody else."""
+    def _victim(self, what: str) -> Contender:
+        """More often the leader than anybody else; it is said what is done to it."""
         leader = self._supervisor.leading
-        if leader is not None and self._random.random() < 0.6:
-            return leader
-        return self._random.choice(self._contenders)
+        led = leader is not None and self._random.random() < 0.6
+        victim = leader if led and leader is not None else self._random.choice(self._contenders)
+        self._say(f"{victim.life.name}{', which leads,' if victim is leader else ''} is {what}")
+        return victim
 
 
 def _etcd(control_plane: ControlPlane) -> int:

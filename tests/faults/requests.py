@@ -9,7 +9,8 @@
 - an eviction of a pod of a Job whose podFailurePolicy does not ignore DisruptionTarget, or of a bare pod, unless its
   group asks for Restart, which spares nobody.
 
-gangsched's requests are told from others by their user agent.
+gangsched's requests are told from others by their user agent. Bindings and evictions that the authorizer denied, as a
+restarted API server does until it has read its roles, are passed over: the log has no bodies of them.
 """
 
 from __future__ import annotations
@@ -53,10 +54,11 @@ def examine(entries: Iterable[Json], *, spares: Callable[[str], str]) -> Request
             continue
         done = 0 < entry.get("responseStatus", {}).get("code", 0) < _FIRST_REFUSAL
         own = entry.get("userAgent", "").startswith(AGENT)
+        denied = entry.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
         match entry["verb"], entry["objectRef"].get("subresource", ""):
-            case "create", "binding":
+            case "create", "binding" if not denied:
                 _binding(found, entry, own=own, done=done)
-            case "create", "eviction" if own:
+            case "create", "eviction" if own and not denied:
                 _eviction(found, entry, spares, done=done)
             case (("delete" | "deletecollection"), _) if own:
                 found.wrong.append(f"{_name(entry)} was deleted by gangsched, which may only evict")

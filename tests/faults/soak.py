@@ -129,7 +129,7 @@ class Soak:
         self._supervisor.start()
         stack.callback(self._supervisor.stop)
         until(lambda: self._supervisor.leading, within_s=_START_WITHIN_S, what="the first leader's election")
-        self._chaos = Chaos(control_plane, self._contenders, self._supervisor, seed=seed + 3)
+        self._chaos = Chaos(control_plane, self._contenders, self._supervisor, seed=seed + 3, say=self._say)
 
     # Storm and quiet
 

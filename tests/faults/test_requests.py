@@ -33,6 +33,10 @@ def eviction(uid: str = "u1", **fields) -> Json:
     return entry("create", "eviction", requestObject={"deleteOptions": {"preconditions": {"uid": uid}}}, **fields)
 
 
+DENIED = {"authorization.k8s.io/decision": "forbid"}
+"""By the authorizer, so that the log has no body."""
+
+
 def nobody(_: str) -> str:
     return ""
 
@@ -40,6 +44,7 @@ def nobody(_: str) -> str:
 def test_what_was_done_is_counted_and_what_was_refused_is_not() -> None:
     entries = [binding("u1"), binding("u2"), binding("u1", code=409), binding("u3", agent="soak"), eviction("u1")]
     entries += [eviction("u2", code=429), entry("update", "status"), entry("delete", agent="kwok")]
+    entries += [entry("create", what, code=403, annotations=DENIED) for what in ("binding", "eviction")]
     found = examine(entries, spares=nobody)
 
     assert found.wrong == []
@@ -56,6 +61,7 @@ def test_what_was_done_is_counted_and_what_was_refused_is_not() -> None:
         ([binding("", code=409)], "does not name the pod's UID"),
         ([binding("u1", requestURI="/api/v1/namespaces/default/pods/a-0/binding")], "no time-out of its own"),
         ([entry("delete")], "was deleted by gangsched"),
+        ([entry("delete", code=403, annotations=DENIED)], "was deleted by gangsched"),
         ([entry("deletecollection", name="")], "was deleted by gangsched"),
         ([entry("create", "eviction", requestObject={})], "an eviction of default/a-0 does not name the pod's UID"),
         ([eviction(name="bare-1")], "was to be evicted though nothing would recreate it"),
