@@ -122,7 +122,7 @@ class Machine:
             return []
         self._called = now
         self._holders.renew(now)
-        budget = Budget()
+        budget = Budget(units.TURN)
         effects: list[Effect] = [*self._avoidance.take_events()]
         self._recheck(effects)
         touched = self._advance_some(waiting, effects, now, budget)
