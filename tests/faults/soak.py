@@ -162,18 +162,20 @@ class Soak:
             proxy.forget()
         began = time.monotonic()
         found = ["nothing was looked at"]
-        clean = 0
+        clean, last = 0, ""
         while clean < 2 and time.monotonic() - began < _REST_WITHIN_S:
             time.sleep(_LOOK_EVERY_S)
             self._world.settle()
             found = self._look()
-            clean = 0 if found else clean + 1
+            clean, last = (0, found[0]) if found else (clean + 1, last)
         rest_s = time.monotonic() - began
         self.report.quiet_periods += 1
         self.report.slowest_rest_s = max(self.report.slowest_rest_s, rest_s)
         self.report.violations += [f"at rest after {rest_s:.0f} s of quiet: {what}" for what in found]
         self.report.violations += self._too_long_partial() + self._held_too_long_for_nobody()
         self._say(f"quiet for {rest_s:.0f} s: {'; '.join(self.report.violations) or 'all rules hold'}")
+        if last and not found:
+            self._say(f"the last to come to rest: {last}")
 
     def _look(self) -> list[str]:
         """What is not at rest or wrong at this moment."""
