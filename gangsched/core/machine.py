@@ -297,6 +297,8 @@ class Machine:
 
     def _try_some(self, effects: list[Effect], now: float, budget: Budget) -> Iterable[GroupKey]:
         """Let a pass try who waits, as far as the budget goes. Returns whom it has tried."""
+        if not self._queue.moves:
+            return ()
         budget.leave(units.TURN // 4)
         snapshot = Snapshot(self.cluster, budget=budget)
         self._queue.begin_call(snapshot)

@@ -140,6 +140,11 @@ class Parked:
         if relief:
             self._shut[:] = False
 
+    @property
+    def moves(self) -> bool:
+        """Whether anything has become better that was not looked at to the end."""
+        return bool(self._owned[: len(self._owner)].any()) and (bool(self._fresh) or bool(self._forced.any()))
+
     def opened(self, snapshot: Snapshot) -> list[Bucket]:
         """The buckets of which the first gang is worth a try now."""
         for asked in self._noted:

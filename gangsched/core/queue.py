@@ -168,6 +168,11 @@ class Queue:
                 gangs[key].held_up_by = None
                 self.file(gangs[key], assessments[key])
 
+    @property
+    def moves(self) -> bool:
+        """Whether anybody is active, or anything has become better for those who are parked."""
+        return bool(self._active) or self._refused.moves
+
     def begin_call(self, snapshot: Snapshot) -> None:
         """Find out who may be tried in this call."""
         self._calls += 1
