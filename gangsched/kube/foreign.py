@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -32,7 +33,7 @@ from gangsched.core.model import ForeignGroup, GroupKey
 from gangsched.kube.dialects.kind import PLURAL, Kind
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Garbled, KubeError, NotServed
-from gangsched.kube.reflector import TIMING, Observer, Reflector, Timing
+from gangsched.kube.reflector import Observer, Reflector
 from gangsched.kube.resources import Resource
 from gangsched.kube.session import ApiSession
 
@@ -40,6 +41,8 @@ _log = logging.getLogger(__name__)
 
 RETRY_S, LONGEST_RETRY_S = 0.5, 30.0
 """After a failure, or once a kind has vanished or may not be read, it is looked for again after so long, doubling."""
+PATIENCE_S = 60.0
+"""For so long a kind that could be read may be denied before that is taken for a missing right."""
 
 
 class _Named(Struct, gc=False):
@@ -147,7 +150,7 @@ class ForeignWatch:
         observer: Observer,
         discovery: Discovery,
         retry_s: float = RETRY_S,
-        timing: Timing = TIMING,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self.settled = asyncio.Event()
         self.name = subject.name
@@ -157,8 +160,9 @@ class ForeignWatch:
         self._observer = observer
         self._discovery = discovery
         self._retry_s = retry_s
-        self._timing = timing
+        self._patience_s = patience_s
         self._why: str | None = None
+        self._denied_at: float | None = None
         self._failure = ""
         self._failures = 0
 
@@ -196,24 +200,30 @@ class ForeignWatch:
 
     async def _watch(self, version: str) -> None:
         resource = self._subject.resource(version)
-        reflector = Reflector(self._session, resource, self._take, observer=self._observer, timing=self._timing)
+        reflector = Reflector(self._session, resource, self._take, observer=self._observer)
         await reflector.run()
 
     def _take(self, events: Sequence[Event]) -> None:
         """Hand on what the reflector has found; it begins with a list, so that all is known from then on."""
         if self._why:
             _log.info("another system's objects can be read again", extra=self._named)
-        self._why = None
+        self._why = self._denied_at = None
         self._failure = ""
         self._failures = 0
         self._post(events)
         self.settled.set()
 
     def _absent(self) -> None:
+        self._denied_at = None
         self._failure = ""
         self._tell("", self._subject.absent)
 
     def _denied(self, error: AccessDenied) -> None:
+        if self.settled.is_set() and self._why is None:
+            now = time.monotonic()
+            self._denied_at = self._denied_at or now
+            if now - self._denied_at < self._patience_s:
+                return
         why = (
             f"gangsched may not read {self.name}: name {self._subject.dialect} in the chart's value `dialects`, or "
             "give its account the verbs list and watch on them in a ClusterRole."

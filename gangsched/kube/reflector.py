@@ -73,7 +73,7 @@ class Timing:
     short_s: float = 1.0
 
 
-TIMING = Timing()
+_TIMING = Timing()
 
 
 class Reflector(Generic[Value]):
@@ -92,7 +92,7 @@ class Reflector(Generic[Value]):
         post: Callable[[Sequence[Event]], None],
         *,
         observer: Observer,
-        timing: Timing = TIMING,
+        timing: Timing = _TIMING,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.resource = resource

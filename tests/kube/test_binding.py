@@ -65,7 +65,7 @@ async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: 
     [
         ("being terminated", [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}], Refused.DENIED),
         (
-            'pods "a" is forbidden: User "x" cannot create resource "pods/binding" in API group "" in the namespace "team"',
+            'pods is forbidden: User "x" cannot create resource "pods/binding" in API group "" in the namespace "n"',
             None,
             Refused.UNAVAILABLE,
         ),

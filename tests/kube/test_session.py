@@ -210,9 +210,9 @@ async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing
         )
         told: list[tuple[str, str, str]] = []
         session.contact.observer = Told(told)
-        with pytest.raises(ApiUnreachable, match="cannot be renewed: .*the identity provider is away"):
+        with pytest.raises(ApiUnreachable, match=r"cannot be renewed: .*the identity provider is away"):
             await session.request("GET", "/x")
-        with pytest.raises(ApiUnreachable, match="cannot be renewed: .*the identity provider is away"):
+        with pytest.raises(ApiUnreachable, match=r"cannot be renewed: .*the identity provider is away"):
             async with session.stream("/x", {}):
                 pytest.fail("the stream was opened")
         with pytest.raises(ApiUnreachable, match="cannot be renewed"):

@@ -47,10 +47,10 @@ async def test_what_the_installed_definition_lacks_is_told_each_time_and_logged_
     assert all(vars(record)["crd"] == NAME for record in caplog.records)
 
 
-@pytest.mark.parametrize("found", [{}, {"spec": None}, {"spec": {"versions": None}}, {"spec": {"versions": [{}]}}], ids=str)
-async def test_a_definition_of_another_form_ends_nothing(found):
+@pytest.mark.parametrize("spec", [None, {}, {"versions": None}, {"versions": [{}]}], ids=str)
+async def test_a_definition_of_another_form_ends_nothing(spec):
     told: list[list[str]] = []
-    await only_handler(registry_for(told), "_watching").fn(event={"type": "ADDED", "object": found})
+    await only_handler(registry_for(told), "_watching").fn(event={"type": "ADDED", "object": {"spec": spec}})
     assert told == [[]]
 
 

@@ -86,10 +86,10 @@ class Rig:
             monotonic=lambda: self.mono,
         )
         if self.leads:
-            self.engine.lead(None if self.muted else self._submit)
+            self.engine.lead(None if self.muted else self.submit)
             self.inbox.clear()
 
-    def _submit(self, effects: Iterable[Effect]) -> None:
+    def submit(self, effects: Iterable[Effect]) -> None:
         self.sent.extend(effects)
         self.submitted.set()
 
@@ -97,7 +97,7 @@ class Rig:
 @pytest.fixture(autouse=True)
 def _no_freezing(monkeypatch):
     monkeypatch.setattr("gangsched.runtime.engine.gc.freeze", lambda: None)
-    monkeypatch.setattr("gangsched.runtime.engine.gc.collect", lambda: None)
+    monkeypatch.setattr("gangsched.runtime.engine.gc.collect", lambda *_: None)
     monkeypatch.setattr("gangsched.runtime.engine.gc.get_count", lambda: (0, 0, 0))
 
 
@@ -184,7 +184,7 @@ async def test_as_a_standby_it_learns_and_hands_nothing_on():
 async def test_what_is_posted_before_it_leads_is_known_when_it_decides():
     rig = Rig(FakeMachine(effects=[BIND]), leads=False)
     rig.inbox.post([GONE])
-    rig.engine.lead(rig._submit)
+    rig.engine.lead(rig.submit)
     await rig.engine.step()
     assert rig.machine.passes == [([GONE, Synced()], 1000.0)]
     assert rig.sent == [BIND]
@@ -208,7 +208,7 @@ async def test_standing_down_a_new_machine_knows_what_was_seen_and_nothing_of_wh
     await rig.engine.step()
     assert heir.passes == [([PodGone(uid="seen"), GONE, PodBound("b", "n")], 1000.0)]
     assert rig.sent == []
-    rig.engine.lead(rig._submit)
+    rig.engine.lead(rig.submit)
     await rig.engine.step()
     assert rig.sent == [BIND]
     assert rig.engine.synced
