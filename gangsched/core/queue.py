@@ -81,6 +81,9 @@ class Queue:
         if not want:
             self.drop(key)
             return
+        if key in self._parked and not gang.parked:
+            # What has unparked it may help whoever was refused: nobody else would wake them now.
+            gang.refused_members = {}
         order = order_key(gang, assessment)
         rank = (want.quorum is None and not want.repairs and not want.moves, order)
         self._place(key, rank, parked=gang.parked)
