@@ -155,7 +155,8 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def test_it_tells_what_is_installed_writes_nothing_and_ends_within_a_second():
-    api, told = FakeApi(), []
+    api = FakeApi()
+    told: list[list[str]] = []
     async with framed(api, told.append) as _:
         await until(lambda: told == [[LACKING]])
         api.lines.put_nowait(json.dumps({"type": "MODIFIED", "object": installed(8)}).encode())
@@ -179,7 +180,8 @@ ERROR_410 = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason"
     ids=["401", "403", "404", "500", "watch 403", "watch 404", "ERROR 500", "ERROR 410"],
 )
 async def test_whatever_the_server_answers_kopf_is_begun_again(lists, watches, caplog):
-    api, told = FakeApi(), []
+    api = FakeApi()
+    told: list[list[str]] = []
     api.lists.extend(lists)
     api.watches.extend(watches)
     async with framed(api, told.append) as _:

@@ -508,8 +508,9 @@ def test_what_only_tells_people_can_be_forgotten_and_what_is_in_flight_may_end()
     queue.add(bind("a"), 0.0)
     sent = taken(queue)
     acting = queue.acting
-    for kind in (status("in flight"), status("waits"), status("reserved", "7"), event("1"), event("2")):
-        queue.add(kind, 0.0)
+    waiting = status("in flight"), status("waits"), status("reserved", resource_version="7"), event("1"), event("2")
+    for each in waiting:
+        queue.add(each, 0.0)
     untold = queue.clear()
     assert (len(sent), acting, untold) == (2, 1, 5)
     assert queue.empty

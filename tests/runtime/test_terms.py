@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -37,7 +36,7 @@ class World:
         self.prepared.set()
         self.sent: list[tuple[int, str]] = []
         self.in_flight: dict[str, asyncio.Future[PodBound | BindRefused]] = {}
-        self.outcomes: dict[str, list[Any]] = {}
+        self.outcomes: dict[str, list[Event | Exception | None]] = {}
         self.looked_up: list[str] = []
         self.inbox = Inbox()
         self.metrics = Metrics()
