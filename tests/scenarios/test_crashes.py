@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from gangsched.core.effects import BindPod, Effect, EvictPod
-from gangsched.core.events import BindRefused, GroupSeen, NodeSeen, PodBound, PodSeen, Refused, Synced
+from gangsched.core.events import BindRefused, Event, GroupSeen, NodeSeen, PodBound, PodSeen, Refused, Synced
 from gangsched.core.machine import Machine
 from gangsched.core.model import OnDegraded, Owner, Role, TimeoutPolicy
 from gangsched.core.policy import Policy
@@ -376,8 +376,8 @@ def test_a_watch_that_is_behind_a_confirmed_binding_does_not_unbind_the_pod():
     term the watch goes on where it was and brings a as it was before its binding, and then as it is; b waits.
     """
     first, second = Machine(Policy()), Machine(Policy())
-    there = [NodeSeen(node("n1", cpu=1)), GroupSeen(group("a", min_member=1))]
-    waiting = [PodSeen(pod("a")), PodSeen(pod("b", created=5.0))]
+    there: list[Event] = [NodeSeen(node("n1", cpu=1)), GroupSeen(group("a", min_member=1))]
+    waiting: list[Event] = [PodSeen(pod("a")), PodSeen(pod("b", created=5.0))]
 
     decided = [first.handle([*there, *waiting, Synced()], 1.0), first.handle([PodBound("uid-default/a", "n1")], 2.0)]
     decided.append(second.handle([*first.facts(), *waiting, Synced()], 20.0))
