@@ -377,7 +377,7 @@ def test_a_watch_that_is_behind_a_confirmed_binding_does_not_unbind_the_pod():
     """
     first, second = Machine(Policy()), Machine(Policy())
     there: list[Event] = [NodeSeen(node("n1", cpu=1)), GroupSeen(group("a", min_member=1))]
-    waiting = [PodSeen(pod("a")), PodSeen(pod("b", created=5.0))]
+    waiting: list[Event] = [PodSeen(pod("a")), PodSeen(pod("b", created=5.0))]
 
     decided = [first.handle([*there, *waiting, Synced()], 1.0), first.handle([PodBound("uid-default/a", "n1")], 2.0)]
     decided.append(second.handle([*first.facts(), *waiting, Synced()], 20.0))
