@@ -197,8 +197,9 @@ class Parked:
             for each in there:
                 room += np.clip(np.where(asked > 0, each // divisors, MOST).min(axis=1), 0, MOST)
         else:
-            sums = np.minimum(np.maximum(there, 0).astype(np.float64).sum(axis=0), LIMIT).astype(np.int64)
-            room = np.clip(np.where(asked > 0, sums // divisors + 1, MOST).min(axis=1), 0, MOST)
+            # As floats, because a sum over many nodes may be more than an int64 holds; one more makes up for their errors.
+            sums = np.maximum(there, 0).astype(np.float64).sum(axis=0)
+            room = np.clip(np.where(asked > 0, sums / divisors + 1, MOST).min(axis=1), 0, MOST).astype(np.int64)
             room[(there.max(axis=0) < asked).any(axis=1)] = 0
         room[(amounts[:, width:] > 0).any(axis=1)] = 0
         return room
