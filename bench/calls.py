@@ -25,6 +25,7 @@ ROOM: Amounts = (("cpu", 32_000), ("memory", 256 << 30), ("pods", 110))
 _ANSWERS = 50
 _PER_RACK = 10
 _PASS_S = 0.02
+_TIME_OUT_S = 600.0
 
 
 class _Calls:
@@ -91,12 +92,12 @@ def parked(gangs: int = 20_000, nodes: int = 500) -> Figures:
     keys = [GroupKey("default", f"g{at}") for at in range(gangs)]
     calls.hand_over([GroupSeen(_group(key, 2)) for key in keys])
     calls.hand_over([PodSeen(_pod(key, at, cpu=1000)) for key in keys for at in range(2)])
-    calls.wait(20.0)
+    calls.wait(90.0)
     before = sum(calls.took)
     freed = running[: min(20, gangs)]
     bound = [effect for pod in freed for effect in calls.hand_over([PodGone(pod.uid)])]
     took = sum(calls.took) - before
-    calls.wait(60.0)
+    calls.wait(_TIME_OUT_S)
     if len(bound) != len(freed):
         raise RuntimeError(f"{len(bound)} members were bound where {len(freed)} pods had ended")
     return calls.figures() | {"freed_ms": 1000 * took / len(freed)}
@@ -127,7 +128,8 @@ def _node(at: int) -> Node:
 
 
 def _group(key: GroupKey, minimum: int, topology: Topology | None = None) -> Group:
-    return Group(key, key.name, "1", 1, 0.0, GroupSpec(min_member=minimum, topology=topology))
+    spec = GroupSpec(min_member=minimum, topology=topology, max_schedule_time_s=_TIME_OUT_S)
+    return Group(key, key.name, "1", 1, 0.0, spec)
 
 
 def _pod(key: GroupKey, at: int, *, cpu: int, node: str = "") -> Pod:

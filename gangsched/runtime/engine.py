@@ -27,8 +27,10 @@ _LEAST_WAIT_S = 0.001
 machine whose deadline stays due keep the loop busy for ever."""
 MOST_EVENTS = 500
 """At a time: applying them takes about as long as the machine's own budget for a call."""
-_COLLECTIONS = 9
-"""After so many of the garbage collector's middle generation its next one would look at everything there is."""
+_PASSES = 10
+"""After so many what has survived the looks at what is young is looked at once more."""
+_COLLECTIONS = 5
+"""After ten of the collector's middle generation the next one looks at everything; one call may cause several."""
 
 
 class Machine(Protocol):
@@ -207,8 +209,10 @@ def spare_what_lives_long() -> None:
     """Keep the garbage collector from looking at everything: with tens of thousands of groups that takes half a second.
 
     What has survived until now is moved out of its sight, as after the first lists; it is still freed when nothing
-    refers to it any more, as long as it is in no cycle.
+    refers to it any more, as long as it is in no cycle. What is young is looked at after every pass: the collector
+    counts what was made less what was freed, and would wait while thousands of groups' values are replaced by others.
     """
-    if gc.get_count()[2] >= _COLLECTIONS:
-        gc.collect(1)
+    _, middle, old = gc.get_count()
+    gc.collect(1 if middle >= _PASSES else 0)
+    if old >= _COLLECTIONS:
         gc.freeze()
