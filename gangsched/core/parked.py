@@ -197,7 +197,7 @@ class Parked:
             for each in there:
                 room += np.clip(np.where(asked > 0, each // divisors, MOST).min(axis=1), 0, MOST)
         else:
-            # As floats, because a sum over many nodes may be more than an int64 holds; one more makes up for their errors.
+            # As floats: a sum over many nodes may be more than an int64 holds, and one more makes up for their errors.
             sums = np.maximum(there, 0).astype(np.float64).sum(axis=0)
             room = np.clip(np.where(asked > 0, sums / divisors + 1, MOST).min(axis=1), 0, MOST).astype(np.int64)
             room[(there.max(axis=0) < asked).any(axis=1)] = 0
