@@ -36,7 +36,7 @@ def test_by_default_two_owners_are_flagged_once_and_all_members_bound():
     harness = cluster(min_member=4)
     harness.add(*blue(2), *green(2))
     harness.wait(100)
-    harness.add(*green(1, labels={"late": "yes"}))
+    harness.change("default/a-10", labels=(("late", "yes"),))
     harness.wait(100)
     assert len(harness.bound()) == 4
     [event] = harness.events("SeveralOwners")
