@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bench import beside
 from bench.report import Line
 
 BARE = "bare_pods_per_s"
@@ -44,6 +45,10 @@ _STREAM, _PARKED = "stream 500 × 100 × 20", "parked 500 × 500 × 20"
 _EVENTS, _MIXED = "core: pod events, gangs of 20", "core: plan 5,000 nodes × 100 of 10 signatures"
 _NO_GPU = "core: 1,000 parked groups without GPUs, a CPU pod ends"
 _NO_CPU = "core: 1,000 parked groups without CPUs, a small pod ends"
+_CALLS = {
+    what: f"core: longest call, {what}"
+    for what in ("25,000 members of minimum 1", "20,000 parked gangs", "500 racks that all fail")
+}
 _FOOTPRINT = "footprint 5,000 × 50,000"
 _RATE = "pods/s ÷ bare API server"
 
@@ -111,6 +116,14 @@ BARS = (
         unit="s",
         scales=True,
     ),
+    *(
+        Bar(what=f"{crowd.title}: {what}", scenario=crowd.title, figure=figure, most=most, unit="s")
+        for crowd in beside.ALL
+        for what, figure, most in (
+            ("longest wait of a healthy gang", "healthy_s", 2.0),
+            ("longest /livez", "livez_s", 0.5),
+        )
+    ),
     Bar(what="10,000 parked pods: then, of one core", scenario=_PARKED, figure="idle_cpu", most=0.01),
     Bar(
         what="1,000 parked groups that lack GPUs, a CPU pod ends", scenario=_NO_GPU, figure="cpu_ms", most=20, unit="ms"
@@ -120,6 +133,17 @@ BARS = (
         scenario=_NO_CPU,
         figure="cpu_ms",
         most=100,
+        unit="ms",
+    ),
+    *(
+        Bar(what=f"longest call of the core: {what}", scenario=title, figure="longest_ms", most=100, unit="ms")
+        for what, title in _CALLS.items()
+    ),
+    Bar(
+        what="20,000 parked gangs, a pod ends that half a gang could use",
+        scenario="core: longest call, 20,000 parked gangs",
+        figure="freed_ms",
+        most=20,
         unit="ms",
     ),
     Bar(

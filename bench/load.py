@@ -37,7 +37,7 @@ class Load:
     """Creates and deletes through one session and binds through `binder`, so many requests in flight."""
 
     def __init__(self, session: ApiSession, scenario: Scenario, *, binder: ApiSession) -> None:
-        self._session = session
+        self.session = session
         self._binder = binder
         self._scenario = scenario
 
@@ -86,18 +86,18 @@ class Load:
         """Delete every pod and PodGroup."""
         body = json.dumps({"gracePeriodSeconds": 0}).encode()
         for path in (PODS, GROUPS):
-            answer = await self._session.request("DELETE", path, body=body, timeout_s=300)
+            answer = await self.session.request("DELETE", path, body=body, timeout_s=300)
             answer.checked()
 
     async def get_all(self, path: str) -> list[Json]:
         """Every object under a path."""
-        answer = await self._session.request("GET", path, timeout_s=60)
+        answer = await self.session.request("GET", path, timeout_s=60)
         items: list[Json] = msgspec.json.decode(answer.checked().body)["items"]
         return items
 
     async def post(self, path: str, body: Json) -> Json:
         """Create one object."""
-        answer = await self._session.request("POST", path, body=json.dumps(body).encode(), timeout_s=60)
+        answer = await self.session.request("POST", path, body=json.dumps(body).encode(), timeout_s=60)
         made: Json = msgspec.json.decode(answer.checked().body)
         return made
 

@@ -44,7 +44,10 @@ _PLOTS = """
 
 `kind nodes × gangs × size`: a *backlog* exists before gangsched starts, a *stream* comes while it runs, created as fast
 as the API server takes it (8 requests in flight; more are not faster, they wait), under *contention* twice as much is
-wanted as there is, and *parked* pods fit nowhere.
+wanted as there is, and *parked* pods fit nowhere. *beside* a crowd, which is created at 250 objects a second, healthy
+gangs of five come one after the other and /livez is asked for ten times a second: `healthy_s` is a gang's longest wait
+from when a watch showed its last member to the request of its last binding, `with_server_s` from the answer to its
+creation to the binding's, of which `server_s` was the API server's at most.
 
 """
 _CORE = """

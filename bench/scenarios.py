@@ -19,6 +19,8 @@ class Kind(StrEnum):
     """Nothing fits: how soon everybody is told, and what waiting costs."""
     FOOTPRINT = "footprint"
     """Many pods that are bound already: what knowing them takes."""
+    BESIDE = "beside"
+    """Nodes only: `bench.beside` brings what it measures."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,51 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gangsched import app
 from gangsched.config.settings import Settings
-from gangsched.core.machine import Machine
 from gangsched.core.policy import Policy
 from gangsched.kube.session import ApiSession
-from gangsched.runtime.executor import Executor
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/sys/leases/gangsched"
 SETTINGS = Settings.model_validate({"leaderElection": {"resourceNamespace": "sys"}})
 
 
-@pytest.fixture
-def allowed(monkeypatch) -> list[Callable[[], bool]]:
-    """What the executor has been given to ask."""
-    asked: list[Callable[[], bool]] = []
-
-    def executor(*args: Any, allowed: Callable[[], bool], **kwargs: Any) -> Executor:
-        asked.append(allowed)
-        return Executor(*args, allowed=allowed, **kwargs)
-
-    monkeypatch.setattr(app, "Executor", executor)
-    return asked
-
-
 def shell_of(session: ApiSession, *, dry_run: bool, leader_elect: bool) -> Any:
-    machine = Machine(Policy())
     return app._Shell(  # noqa: SLF001
-        session, SETTINGS, asyncio.Event(), machine=machine, dry_run=dry_run, leader_elect=leader_elect
+        session, SETTINGS, asyncio.Event(), policy=Policy(), dry_run=dry_run, leader_elect=leader_elect
     )
 
 
 @pytest.mark.parametrize(("dry_run", "may_write"), [(False, True), (True, False)])
-async def test_without_leader_election_everything_may_be_written_unless_the_run_is_dry(allowed, dry_run, may_write):
+async def test_without_leader_election_everything_may_be_written_unless_the_run_is_dry(dry_run, may_write):
     async with serving(FakeApi()) as session:
-        shell_of(session, dry_run=dry_run, leader_elect=False)
-    assert [may() for may in allowed] == [may_write]
+        shell = shell_of(session, dry_run=dry_run, leader_elect=False)
+        assert shell._may_write() is may_write  # noqa: SLF001
 
 
-async def test_with_leader_election_nothing_is_written_before_the_lease_is_held_and_after_it_was_released(allowed):
+async def test_with_leader_election_nothing_is_written_before_the_lease_is_held_and_after_it_was_released():
     api = FakeApi()
 
     async def grant(request):
@@ -61,7 +44,7 @@ async def test_with_leader_election_nothing_is_written_before_the_lease_is_held_
         shell = shell_of(session, dry_run=False, leader_elect=True)
         leadership = shell._leadership  # noqa: SLF001
         assert leadership is not None
-        (may,) = allowed
+        may = shell._may_write  # noqa: SLF001
         before = may()
         await leadership.acquire()
         while_held = may()

@@ -44,7 +44,7 @@ class Findings:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._holders = explain.Holders(machine.cluster)
-        self._queue = Queue()
+        self._queue = Queue(machine.cluster.capacity)
         for key, gang in machine.gangs.items():
             self._queue.file(gang, machine.assessments[key])
 

@@ -221,13 +221,15 @@ class Avoidance:
                 del outer[inner]
 
 
-def going_first(gang: Gang, avoided: frozenset[str], assignments: Sequence[tuple[Pod, str]]) -> set[str]:
+def going_first(gang: Gang, avoided: frozenset[str], assignments: Sequence[tuple[Pod, str]]) -> Sequence[str]:
     """The members, by UID, whose bindings are sent before those of the others: what they may fail by fails early.
 
     Those that were refused wherever they were tried, or else one on each node that is avoided.
     """
-    doubted = {pod.uid for pod, _ in assignments if pod.uid in gang.doubted}
-    return doubted or set({node: pod.uid for pod, node in assignments if node in avoided and pod.name}.values())
+    if not (gang.doubted or avoided):
+        return ()
+    doubted = [pod.uid for pod, _ in assignments if pod.uid in gang.doubted]
+    return doubted or list({node: pod.uid for pod, node in assignments if node in avoided and pod.name}.values())
 
 
 def _drop_oldest(known: dict[str, _Note] | dict[GroupKey, dict[str, _Note]], most: int) -> None:

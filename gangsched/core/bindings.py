@@ -8,7 +8,7 @@ was refused wherever it was tried, while others were bound, goes first and alone
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from gangsched.core import clock
 from gangsched.core.avoidance import TRIES_ON_A_NODE, Tries
@@ -27,18 +27,10 @@ LONGEST_BAR_S = 300.0
 FOR_GOOD = frozenset({Refused.FORBIDDEN, Refused.DENIED})
 
 
-def begin(
-    gang: Gang,
-    cluster: Cluster,
-    assignments: Sequence[tuple[Pod, str]],
-    *,
-    held: bool = False,
-    first: Collection[str] = (),
-) -> list[BindPod]:
-    """Assume all places and, unless they are to be `held`, send all bindings.
+def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], *, held: bool = False) -> list[BindPod]:
+    """Assume all places and, unless they are to be `held`, send all bindings; of a vanguard only the first.
 
-    None is sent beside places for members to come, which must be durable first. Members (by UID) that go `first` are
-    sent one by one, and the others once they are confirmed.
+    None is sent beside places for members to come, which must be durable first.
     """
     begun = []
     for pod, node in assignments:
@@ -46,7 +38,7 @@ def begin(
             cluster.set_pod(pod)
             gang.vacancies += 1
         cluster.assume(pod.uid, node)
-        binding = gang.bindings[pod.uid] = Binding(pod, node, vacant=not pod.name, first=pod.uid in first)
+        binding = gang.bindings[pod.uid] = Binding(pod, node, vacant=not pod.name)
         begun.append(binding)
     if held or gang.vacant():
         return []
@@ -71,17 +63,19 @@ def _to_send_again(gang: Gang) -> list[Binding]:
     """
     if gang.contradicted:
         return []
+    held = BindState.HELD
     ahead = _ahead(gang)
     return [
         binding
         for uid, binding in (gang.bindings if ahead is None else {ahead.pod.uid: ahead}).items()
-        if binding.state is BindState.HELD and not binding.vacant and (uid in gang.durable or not gang.durable_asked_at)
+        if binding.state is held and not binding.vacant and (uid in gang.durable or not gang.durable_asked_at)
     ]
 
 
 def _ahead(gang: Gang) -> Binding | None:
     """The binding that all others wait for."""
-    return next((each for each in gang.bindings.values() if each.first and each.state is not BindState.BOUND), None)
+    there = (gang.bindings[uid] for uid in gang.vanguard if uid in gang.bindings)
+    return next((binding for binding in there if binding.state is not BindState.BOUND), None)
 
 
 def unsecured(gang: Gang) -> bool:
@@ -127,16 +121,20 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     binding.complaint = event.message
     if event.why not in FOR_GOOD:
         return False
-    states = {other.state for other in gang.bindings.values()}
-    bound = BindState.BOUND in states or any(pod.node for pod in gang.live())
-    if not bound and BindState.SENT not in states:
+    stands = any(other.state is not BindState.HELD for other in gang.bindings.values())
+    if not stands and not any(pod.node for pod in gang.live()):
         return True
-    if bound and (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE):
+    if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and _partly_bound(gang):
         gang.doubted.add(event.uid)
     if tries.here == TRIES_ON_A_NODE:
         gang.complaint = event.message
         release(gang, cluster, event.uid)
     return False
+
+
+def _partly_bound(gang: Gang) -> bool:
+    bound = any(binding.state is BindState.BOUND for binding in gang.bindings.values())
+    return bound or any(pod.node for pod in gang.live())
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
@@ -227,8 +225,11 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
     A pod that shows a node has been bound, by us or by somebody else; a held place is worth nothing once its pod is
     no member any more or its node is gone.
     """
+    held = BindState.HELD
     for uid, binding in list(gang.bindings.items()):
         pod = gang.pods.get(uid)
+        if pod is binding.pod and binding.state is not held:
+            continue  # nothing has changed of it since it was sent
         if binding.vacant:
             if binding.node not in cluster.nodes:
                 release(gang, cluster, uid)

@@ -36,13 +36,10 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
     if run.capped is not None and 0 < run.capped.until <= now:
         run.capped.until = 0.0
         gang.parked = False
-    if not gang.vacant():
-        run.held_since = 0.0
-    else:
-        run.held_since = run.held_since or now
-        if places.held_until(gang, terms) <= now < places.expires(gang, terms):
-            places.vacate(gang, cluster)
-            hold_no_longer(gang, run.held_since + terms.max_hold_s, policy)
+    ended = places.held_until(gang, terms)
+    if ended <= now < places.expires(gang, terms):
+        places.vacate(gang, cluster)
+        hold_no_longer(gang, ended, policy)
     if run.capped is None or run.capped.paused_at or gang.vacant():
         return
     if run.clock_start or any(pod.node for pod in gang.live()):
@@ -94,18 +91,18 @@ def may_hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, polic
     note = limit(cluster, policy.namespace_limits, gang.key.namespace, asked) if asked[PODS] else ""
     if note:
         stop(gang, note)
-        # The first pass finds out anew, and has it wait for what the namespace holds.
-        gang.parked = False
     return not note
 
 
-def limit(cluster: Cluster, limits: NamespaceLimits, namespace: str, asked: Mapping[str, int]) -> str:
-    """Which limit of the namespace these further places would exceed, in a sentence; empty if none.
+def limit(
+    cluster: Cluster, limits: NamespaceLimits, namespace: str, asked: Mapping[str, int], *, beside: bool = True
+) -> str:
+    """Which limit of the namespace these places would exceed, beside those that it holds, in a sentence; empty if none.
 
     Of each resource it may hold a share of what all nodes have, cordoned ones too, whoever uses it. In a small cluster
     that is less than any application needs: the first few places are measured by the largest nodes instead.
     """
-    held = cluster.holdings.of(namespace)
+    held = cluster.holdings.of(namespace) if beside else {}
     number = held.get(PODS, 0) + asked[PODS]
     if number > limits.held_places:
         return (
@@ -158,6 +155,11 @@ class Caps:
         stop(gang, note)
         self._stopped.setdefault(gang.key.namespace, {})[gang.key] = asked
         return True
+
+    def beyond(self, gang: Gang, members: Sequence[Pod]) -> bool:
+        """Whether the namespace may never hold the places among these: it is not room that the gang waits for."""
+        asked = asked_by(pod for pod in members if not pod.name)
+        return bool(limit(self._cluster, self._limits, gang.key.namespace, asked, beside=False))
 
     def take_eased(self, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
         """Who was stopped and may hold its places now, because of what its namespace or the nodes have become."""

@@ -212,6 +212,10 @@ class Cluster:
         """Whether the row's node takes the shape if it has room: one row of `verdicts`, without the others."""
         return self._feasibility.accepts(shape, row)
 
+    def changes(self, rows: npt.NDArray[np.int64]) -> int:
+        """A number that grows whenever the node of one of these rows changes."""
+        return self._feasibility.generation(rows)
+
     def closes(self, forbidden: Forbidden, row: int) -> bool:
         """Whether the row's node carries one of the forbidden topology values."""
         labels = self._labels.get(self.capacity.names[row], {})

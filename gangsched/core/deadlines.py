@@ -44,14 +44,14 @@ class Deadlines:
         self._skip_outdated()
         return self._heap[0][0] if self._heap else None
 
-    def take_due(self, now: float) -> list[GroupKey]:
-        """The keys whose deadline has come, which then have none."""
-        due = []
-        while (at := self.next()) is not None and at <= now:
-            key = heappop(self._heap)[1]
-            del self._at[key]
-            due.append(key)
-        return due
+    def take_due(self, now: float) -> GroupKey | None:
+        """The first key of those whose deadline has come, which then has none; None if there is none."""
+        at = self.next()
+        if at is None or at > now:
+            return None
+        key = heappop(self._heap)[1]
+        del self._at[key]
+        return key
 
     def _skip_outdated(self) -> None:
         while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:

@@ -15,12 +15,13 @@ from gangsched.core.model import GroupKey, GroupSpec, GroupStatus
 
 
 class BindPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
-    """Bind this very pod (by UID) to the node."""
+    """Bind this very pod (by UID) to the node; members `above` their gang's minimum yield to those of quorums."""
 
     uid: str
     namespace: str
     name: str
     node: str
+    above: bool = False
 
 
 class WithdrawBinding(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):

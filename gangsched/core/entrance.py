@@ -78,10 +78,7 @@ class Entrance:
             self._newcomers.pop(key, None)
             gangs[key].outside = ""
         for key in self._newcomers:
-            gang = gangs[key]
-            gang.outside = self._note(key.namespace)
-            gang.run.clock_start = 0.0
-            gang.refusal = gang.held_up_by = None
+            gangs[key].outside = self._note(key.namespace)
         self._newcomers.clear()
         return entered
 

@@ -178,11 +178,11 @@ class Refused(StrEnum):
     CONFLICT = "Conflict"
     """The pod is bound elsewhere already, or has scheduling gates."""
     UNAVAILABLE = "Unavailable"
-    """The server throttled the call, failed or did not answer: the same call may succeed later."""
+    """The server throttled the call, failed, did not answer, or knows no right to it: it may succeed later."""
     FORBIDDEN = "Forbidden"
     """The server will not accept this binding however often it is sent."""
     DENIED = "Denied"
-    """Nor any other of the pod, whatever the node: its namespace is being deleted, or we may not bind there."""
+    """Nor any other of the pod, whatever the node: its namespace is being deleted."""
     WITHDRAWN = "Withdrawn"
     """It was not sent, because the machine withdrew it in time."""
 

@@ -22,8 +22,10 @@ from gangsched.core.reasons import NodeReason
 from gangsched.core.refusal import Obstacle, Refusal
 from gangsched.core.snapshot import Mask
 
-LOOKS = 50_000
-"""So many pods are looked at in one call to find holders: sentences beyond say less, but nobody is kept waiting."""
+LOOKS = 20_000
+"""So many pods are looked at in KEPT_S to find holders: sentences beyond say less, but nobody is kept waiting."""
+KEPT_S = 0.5
+"""For so long it is remembered who holds what."""
 NAMED = 3
 """At most so many groups are named in one sentence."""
 
@@ -123,20 +125,23 @@ class _Held:
 
 
 class Holders:
-    """Who holds a resource on the nodes that accept a shape, remembered while nothing but time passes.
+    """Who holds a resource on the nodes that accept a shape, remembered for a moment.
 
-    Many waiting groups ask the same question at once; `renew` forgets the answers when the cluster may have changed.
+    Many waiting groups ask the same question at once; `renew` forgets answers that are older.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[tuple[str, bytes], _Held] = {}
         self._looks = LOOKS
+        self._since = float("-inf")
 
-    def renew(self) -> None:
-        """Forget all answers."""
-        self._known.clear()
-        self._looks = LOOKS
+    def renew(self, now: float) -> None:
+        """Forget what was found out too long ago."""
+        if now >= self._since + KEPT_S:
+            self._known.clear()
+            self._looks = LOOKS
+            self._since = now
 
     def sentence(self, key: GroupKey, refusal: Refusal) -> str:
         """Who holds what lacks most: at most three groups of the gang's namespace by name, the others by number.

@@ -58,6 +58,10 @@ class Feasibility:
         self._matching.remove_node(row)
         self._touch(row)
 
+    def generation(self, rows: npt.NDArray[np.int64]) -> int:
+        """A number that grows whenever the node of one of these rows changes."""
+        return int(self._row_generation[rows].max(initial=0))
+
     def rows_with(self, key: str, values: Iterable[str]) -> set[int]:
         """Rows whose nodes carry the label with one of the values."""
         return self._matching.rows_with(key, values)

@@ -31,13 +31,16 @@ class BindState(StrEnum):
     """The server has confirmed; the watch has not shown it yet."""
 
 
+# Named once, because they are looked at for each member of gangs of thousands.
+_WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
+
+
 @dataclass(slots=True)
 class Binding:
     """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was.
 
     `withdrawn`: it was asked not to be sent; the answer is still to come. `vacant`: the member does not exist yet,
-    `pod` stands for it (it has no name) and the place is only ever held; see `core.places`. `first`: while it is not
-    confirmed, the others of the gang that are held are not sent.
+    `pod` stands for it (it has no name) and the place is only ever held; see `core.places`.
     """
 
     pod: Pod
@@ -48,7 +51,6 @@ class Binding:
     complaint: str = ""
     withdrawn: bool = False
     vacant: bool = False
-    first: bool = False
 
 
 @dataclass(slots=True)
@@ -190,7 +192,8 @@ class Gang:
     `claims` are the owners that claim it, if they are several, each with the number of its members; `disowned` are
     waiting members (by UID) that it does without because their owner is not the first (`core.claims`).
     `doubted` are members (by UID) whose binding was refused for good wherever it was tried, while others were bound:
-    theirs is sent first. `replanned` is how often all its bindings were refused and it was planned anew at once;
+    theirs is sent first. `vanguard` are members (by UID) that go one by one before the others of the quorum under way.
+    `replanned` is how often all its bindings were refused and it was planned anew at once;
     `exhausted`: there was no other node left for that.
     `vacancies` counts the places that were ever held for members to come: most gangs have none. `mismatched` are
     members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this
@@ -216,6 +219,7 @@ class Gang:
     claims: Mapping[str, int] = field(default_factory=dict)
     disowned: frozenset[str] = frozenset()
     doubted: set[str] = field(default_factory=set)
+    vanguard: Sequence[str] = ()
     replanned: int = 0
     exhausted: bool = False
     durable: frozenset[str] = frozenset()
@@ -256,7 +260,7 @@ class Gang:
         return [
             pod
             for pod in self.pods.values()
-            if not (pod.terminating or pod.gated or pod.phase in ENDED or pod.uid in gone)
+            if not (pod.terminating or pod.gated or pod.phase is _WELL or pod.phase is _BADLY or pod.uid in gone)
         ]
 
     def lives(self, pod: Pod) -> bool:
@@ -278,11 +282,11 @@ class Gang:
 
     def flies(self) -> bool:
         """Whether there are bindings that are not confirmed by the server yet."""
-        return any(binding.state is not BindState.BOUND for binding in self.bindings.values())
+        return any(binding.state is not _BOUND for binding in self.bindings.values())
 
     def flying(self) -> list[Binding]:
         """Bindings that are not confirmed by the server yet."""
-        return [binding for binding in self.bindings.values() if binding.state is not BindState.BOUND]
+        return [binding for binding in self.bindings.values() if binding.state is not _BOUND]
 
     def vacant(self) -> list[Binding]:
         """Places held for members that do not exist yet."""
@@ -328,7 +332,7 @@ def take_census(gang: Gang) -> Census:
     waiting = []
     for pod in live:
         binding = gang.bindings.get(pod.uid)
-        if pod.node or (binding is not None and binding.state is BindState.BOUND):
+        if pod.node or (binding is not None and binding.state is _BOUND):
             bound.append(pod)
         elif binding is None:
             waiting.append(pod)

@@ -16,7 +16,7 @@ from gangsched.core.agreement import Hindrance
 from gangsched.core.clock import NEVER, back_off, keep_clock, runs_out
 from gangsched.core.declaration import WITHOUT_OBJECT, Terms
 from gangsched.core.demand import Need, Want, first, later_need, quorum_need, role_minima, want_of, within_maximum
-from gangsched.core.gang import ENDED, BindState, Census, Gang, Run, role_of, take_census
+from gangsched.core.gang import BindState, Census, Gang, Run, role_of, take_census
 from gangsched.core.model import Pod, PodPhase
 from gangsched.core.policy import Policy
 from gangsched.core.reasons import Reason
@@ -140,7 +140,8 @@ def _go_on(gang: Gang) -> None:
         run.began = True
     if not run.began or run.ended:
         return
-    for pod in [pod for pod in gang.pods.values() if pod.phase in ENDED]:
+    well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
+    for pod in [pod for pod in gang.pods.values() if pod.phase is well or pod.phase is badly]:
         note_ended(gang, pod)
 
 
@@ -217,6 +218,7 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
     )
     run.clock_start = run.backoff_until = 0.0
     run.failed_for_good = False
+    gang.vanguard = ()
     gang.transaction = gang.undo = None
     gang.refusal = gang.held_up_by = None
     gang.complaint = gang.undone = ""

@@ -8,12 +8,15 @@ events at the same times give the same effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from gangsched.core import bindings, caps, claims, explain, life, making, places, undo
+from gangsched.core import budget as units
 from gangsched.core.answers import Answers
 from gangsched.core.avoidance import Avoidance
+from gangsched.core.budget import Budget
 from gangsched.core.caps import Caps
 from gangsched.core.cluster import Cluster
 from gangsched.core.deadlines import Deadlines
@@ -36,14 +39,16 @@ from gangsched.core.events import (
     TimePassed,
 )
 from gangsched.core.gang import BindState, Gang
+from gangsched.core.hunts import Hunts
 from gangsched.core.life import Assessment
 from gangsched.core.members import Members
 from gangsched.core.model import GroupKey
-from gangsched.core.passing import run_pass
+from gangsched.core.passing import Pass
 from gangsched.core.policy import Policy
 from gangsched.core.queue import Queue
 from gangsched.core.reasons import Reason
 from gangsched.core.scaling import Scaling
+from gangsched.core.snapshot import Snapshot
 from gangsched.core.surroundings import Surroundings
 from gangsched.core.telling import Teller
 
@@ -81,7 +86,10 @@ class Machine:
         self._policy = policy
         self._avoidance = Avoidance()
         self._members = Members(self.cluster, self.gangs, self._avoidance, policy)
-        self._queue = Queue()
+        self._queue = Queue(self.cluster.capacity)
+        self._hunts = Hunts()
+        self._resting = True
+        self._called = 0.0
         self._caps = Caps(self.cluster, policy)
         self._entrance = Entrance(policy.namespace_limits.waiting_groups)
         self._answers = Answers(self.cluster, self._members, self._avoidance, policy)
@@ -97,8 +105,13 @@ class Machine:
         self._waits: list[float] = []
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
-        """Apply what has happened and decide; `now` is in epoch seconds and never goes back."""
+        """Apply what has happened and decide; `now` is in epoch seconds and never goes back.
+
+        Events are applied whatever they cost. Beyond that one call does no more than its budget allows, and whoever
+        calls lets others work and calls again while `next_deadline` is due.
+        """
         self._avoidance.note_time(now)
+        waiting = len(self._members.dirty)
         for event in events:
             self._apply(event, now)
         if now < self._alone_from:
@@ -107,31 +120,20 @@ class Machine:
             self._avoidance.take_events()
             self._forget_finished()
             return []
-        self._holders.renew()
+        self._called = now
+        self._holders.renew(now)
+        budget = Budget(units.TURN)
         effects: list[Effect] = [*self._avoidance.take_events()]
         self._recheck(effects)
-        self._members.dirty.update(dict.fromkeys(self._deadlines.take_due(now)))
-        touched = self._advance_dirty(effects, now)
+        touched = self._advance_some(waiting, effects, now, budget)
         self._let_in()
-        self._queue.wake(self.gangs, self.cluster)
+        self._queue.wake(self.cluster)
         self._queue.wake_whose_turn_it_is(self.gangs, self.assessments, now)
         for key in self._caps.take_eased(self.gangs):
             self.gangs[key].parked = False
             self._queue.file(self.gangs[key], self.assessments[key])
-        if self._queue.active:
-            decided = run_pass(
-                self.cluster,
-                self.gangs,
-                self.assessments,
-                self._queue.in_order(),
-                avoidance=self._avoidance,
-                caps=self._caps,
-                held_up_by=lambda key: self._queue.turns.held_up_by(key, self.gangs, self.assessments, now),
-            )
-            effects += decided.effects
-            self._refusals.update(decided.refusals)
-            self._members.dirty.update(dict.fromkeys(decided.tried))
-        touched.update(self._advance_dirty(effects, now))
+        for key in self._try_some(effects, now, budget):
+            self._advance_if_due(key, touched, effects, now)
         entered = self._let_in()
         for key in touched:
             effects += self._tell(key, now)
@@ -142,10 +144,16 @@ class Machine:
         for effect in effects:
             if isinstance(effect, BindPod):
                 self._members.sent.setdefault(effect.uid, set()).add(effect.node)
+        self._resting = not (self._members.dirty or self._queue.waits or self.cluster.relief)
         return effects
 
     def next_deadline(self) -> float | None:
-        """When, in epoch seconds, something is due though nothing happens; None if nothing is."""
+        """When, in epoch seconds, something is due though nothing happens; None if nothing is.
+
+        It is the time of the last call where that has left work undone.
+        """
+        if not self._resting:
+            return self._called
         due = min(self._deadlines.next() or float("inf"), self._avoidance.next_end())
         return due if due < float("inf") else None
 
@@ -156,8 +164,8 @@ class Machine:
             pods=len(self.cluster.pods) - sum(len(gang.vacant()) for gang in self.gangs.values()),
             nodes=len(self.cluster.nodes),
             phases=phases,
-            waiting=len(self._queue.parked) + len(self._queue.active),
-            parked=len(self._queue.parked),
+            waiting=len(self._queue),
+            parked=self._queue.parked,
             refusals=self._refusals,
             timeouts=self._timeouts,
             avoided_nodes=len(self._avoidance.by_all()),
@@ -254,18 +262,65 @@ class Machine:
                 self._members.dirty[gang.key] = None
                 effects += bindings.let_go(gang, self.cluster, binding)
 
-    def _advance_dirty(self, effects: list[Effect], now: float) -> dict[GroupKey, None]:
+    def _advance_some(self, waiting: int, effects: list[Effect], now: float, budget: Budget) -> dict[GroupKey, None]:
+        """Bring gangs up to date: with a quarter of the budget each those touched by this call's events, those that
+        have been `waiting` for that (or more of the former), the longest waiting first, and those that are due.
+        """
         touched: dict[GroupKey, None] = {}
-        for key in self._members.dirty:
-            gang = self.gangs.get(key)
-            if gang is not None and now < gang.look_at and key not in self._queue:
-                self._deadlines.hasten(key, gang.look_at)
-                continue
-            touched[key] = None
-            if gang is not None:
-                self._advance(gang, effects, now)
-        self._members.dirty.clear()
+        dirty = self._members.dirty
+        for key in list(islice(dirty, waiting, None)):
+            if budget.spent >= units.TURN // 4:
+                break
+            del dirty[key]
+            budget.charge(self._advance_if_due(key, touched, effects, now))
+        while budget.spent < units.TURN // 2 and (touched_first := next(iter(dirty), None)) is not None:
+            del dirty[touched_first]
+            budget.charge(self._advance_if_due(touched_first, touched, effects, now))
+        while budget.spent < units.TURN * 3 // 4 and (due := self._deadlines.take_due(now)) is not None:
+            budget.charge(self._advance_if_due(due, touched, effects, now))
         return touched
+
+    def _advance_if_due(self, key: GroupKey, touched: dict[GroupKey, None], effects: list[Effect], now: float) -> int:
+        """Bring the gang up to date, unless it is large and can wait. Returns the work as units."""
+        gang = self.gangs.get(key)
+        if gang is None:
+            touched[key] = None
+            return 0
+        if now < gang.look_at and not self._queue.wants_first(key):
+            self._deadlines.hasten(key, gang.look_at)
+            if key in self._queue:
+                self._queue.file(gang, self.assessments[key])
+            return units.POD
+        touched[key] = None
+        self._advance(gang, effects, now)
+        return units.GANG + units.POD * len(gang.pods)
+
+    def _try_some(self, effects: list[Effect], now: float, budget: Budget) -> Iterable[GroupKey]:
+        """Let a pass try who waits, as far as the budget goes. Returns whom it has tried."""
+        if not self._queue.moves:
+            return ()
+        budget.leave(units.TURN // 4)
+        snapshot = Snapshot(self.cluster, budget=budget)
+        self._queue.begin_call(snapshot)
+        if not self._queue.waits:
+            return ()
+        decided = Pass(
+            snapshot,
+            self._queue,
+            self.gangs,
+            self.assessments,
+            avoidance=self._avoidance,
+            caps=self._caps,
+            hunts=self._hunts,
+            held_up_by=lambda key: self._queue.turns.held_up_by(key, self.gangs, self.assessments, now),
+            stale=self._members.dirty,
+        ).run()
+        effects += decided.effects
+        self._refusals.update(decided.refusals)
+        for key, left in decided.left.items():
+            want = replace(self.assessments[key].want, extras=left)
+            self.assessments[key] = replace(self.assessments[key], want=want)
+        return decided.tried
 
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         if len(gang.pods) > LARGE:

@@ -193,6 +193,7 @@ class Members:
             self.group_gone(group.key)
             old = None
         gang.group = group
+        gang.look_at = 0.0
         gang.resource_version = group.resource_version
         if old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old:
             # What comes back of our own status writes, the most of all, changes nothing.
@@ -210,6 +211,7 @@ class Members:
         gang = self.gangs.get(key)
         if gang is None or gang.group is None:
             return
+        gang.look_at = 0.0
         # What declares the gang does so without a PodGroup that was made of it.
         goes_on = gang.group.made and bool(gang.run.scheduled_at) and any(map(_declares, gang.live()))
         gang.group = None

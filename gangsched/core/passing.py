@@ -1,26 +1,31 @@
-"""One pass: everything that waits is planned once, in order, on one snapshot.
+"""One pass: who waits is planned in order, on one snapshot, for as long as the budget lasts.
 
-The quorums (and repairs) of all come first, then members above the minimum one by one, both in the same order
-(contract rule 6); those of a quorum that has just been placed are among them. What does not fit holds nothing and
-blocks nobody (rule 7).
+The quorums (and repairs) of all come first, then members above the minimum, both in the same order (contract rule 6);
+those of a quorum that has just been placed are among them. What does not fit holds nothing and blocks nobody (rule 7).
+Whom the budget leaves no time for stays in the queue and is tried in the next call; see `core.queue`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec.structs import replace as renewed
+
 from gangsched.core import bindings, places
+from gangsched.core import budget as units
 from gangsched.core.avoidance import Avoidance, going_first
 from gangsched.core.caps import Caps
-from gangsched.core.cluster import Cluster
-from gangsched.core.demand import further, role_minima, wishes
+from gangsched.core.demand import Want, further, role_minima, wishes
 from gangsched.core.effects import BindPod
+from gangsched.core.further import place_each
 from gangsched.core.gang import Gang, Transaction
+from gangsched.core.hunts import Hunts
 from gangsched.core.life import Assessment
 from gangsched.core.model import GroupKey, Pod
-from gangsched.core.placement import Ask, Placement, classify, place
+from gangsched.core.placement import Ask, Placement, Unfinished, classify, place
+from gangsched.core.queue import Candidate, Queue, Round
 from gangsched.core.reasons import Reason
 from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import MemberClass, Snapshot
@@ -28,81 +33,107 @@ from gangsched.core.snapshot import MemberClass, Snapshot
 
 @dataclass(slots=True)
 class Decided:
-    """What a pass has decided: bindings to send, the gangs it tried, and how often it refused and why."""
+    """What a pass has decided: bindings to send, the gangs it tried, and how often it refused and why.
+
+    `left` are members above a gang's minimum for which no time was left.
+    """
 
     effects: list[BindPod] = field(default_factory=list)
-    tried: list[GroupKey] = field(default_factory=list)
+    tried: dict[GroupKey, None] = field(default_factory=dict)
+    left: dict[GroupKey, Sequence[Pod]] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
 
 
-def run_pass(
-    cluster: Cluster,
-    gangs: Mapping[GroupKey, Gang],
-    assessments: Mapping[GroupKey, Assessment],
-    order: Sequence[GroupKey],
-    *,
-    avoidance: Avoidance,
-    caps: Caps,
-    held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
-) -> Decided:
-    """Plan the gangs in this order, assume the places found and say which bindings to send.
+class Pass:
+    """Plans on a snapshot what waits in the queue, assumes the places found and says which bindings to send.
 
-    `avoidance` knows the nodes that are better left alone, `held_up_by` names the gang that another may not overtake;
-    `caps` say who may hold no more for members to come.
+    `avoidance` knows the nodes that are better left alone, `caps` say who may hold no more for members to come, and
+    `held_up_by` names the gang that another may not overtake. What is known of gangs that are `stale` is outdated.
     """
-    return _Pass(cluster, gangs, assessments, avoidance, caps, held_up_by).run(order)
 
-
-class _Pass:
     def __init__(
         self,
-        cluster: Cluster,
+        snapshot: Snapshot,
+        queue: Queue,
         gangs: Mapping[GroupKey, Gang],
         assessments: Mapping[GroupKey, Assessment],
+        *,
         avoidance: Avoidance,
         caps: Caps,
-        held_up_by: Callable[[GroupKey], GroupKey | None],
+        hunts: Hunts,
+        held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
+        stale: Container[GroupKey] = (),
     ) -> None:
         self._avoidance = avoidance
         self._avoided_by_all = avoidance.by_all()
         self._caps = caps
         self._held_up_by = held_up_by
-        self._cluster = cluster
+        self._stale = stale
+        self._hunts = hunts
+        self._queue = queue
+        self._cluster = snapshot.cluster
         self._gangs = gangs
         self._assessments = assessments
-        self._snapshot = Snapshot(cluster)
+        self._snapshot = snapshot
         self._refused: dict[tuple[MemberClass, int, int, frozenset[str]], tuple[int, Refusal]] = {}
+        self._done: set[tuple[GroupKey, bool]] = set()
         self._decided = Decided()
         self._placed: set[GroupKey] = set()
 
-    def run(self, order: Sequence[GroupKey]) -> Decided:
-        for key in order:
-            self._decided.tried.append(key)
-            gang = self._gangs[key]
-            want = self._assessments[key].want
-            if want.quorum is not None:
-                self._quorum(gang, want.quorum)
-            for pod in want.moves:
-                self._move(gang, pod)
-            self._singles(gang, want.repairs)
-        for key in order:
-            gang = self._gangs[key]
-            want = self._assessments[key].want
-            if want.quorum is not None and key in self._placed:
-                spec = self._assessments[key].terms.spec
-                self._singles(gang, further(gang, want.quorum.members, spec))
-            self._singles(gang, want.extras)
+    def run(self) -> Decided:
+        """Try who is to be tried."""
+        budget = self._snapshot.budget
+        half = budget.left // 2
+        round_ = self._queue.round()
+        for candidate in self._queue.overdue():
+            if budget.left <= half:
+                break
+            self._try(candidate, round_)
+        while budget and (following := round_.next()) is not None:
+            self._try(following, round_)
         return self._decided
 
-    def _quorum(self, gang: Gang, ask: Ask) -> None:
+    def _try(self, candidate: Candidate, round_: Round) -> None:
+        key, above = candidate.key, candidate.rank[0]
+        gang = self._gangs[key]
+        if (key, above) in self._done or (key in self._stale and not above):
+            round_.add(candidate.next())
+            return
+        if not self._queue.worth_a_try(candidate, self._snapshot):
+            return
+        if candidate.bucket is not None:
+            gang.parked = False
+            gang.refused_members = {}
+        self._done.add((key, above))
+        self._decided.tried[key] = None
+        self._snapshot.budget.charge(units.GANG if above else units.GANG + units.POD * len(gang.pods))
+        want = self._assessments[key].want
+        if above:
+            self._above(gang, want)
+        else:
+            placed = want.quorum is not None and self._quorum(gang, want.quorum)
+            for pod in want.moves:
+                self._move(gang, pod)
+            if want.repairs:
+                self._singles(gang, want.repairs)
+            if want.extras or placed:
+                round_.add(Candidate((True, candidate.rank[1]), key))
+        round_.add(self._queue.next_of(candidate, gang, self._snapshot))
+
+    def _quorum(self, gang: Gang, ask: Ask) -> bool:
+        """Place the quorum, or park the gang. Returns whether it has places."""
         gang.held_up_by = self._held_up_by(gang.key)
         if gang.held_up_by is not None:
             gang.refusal = None
             gang.parked = True
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
-            return
-        if not self._place_quorum(gang, ask) and gang.run.capped is not None and any(pod.node for pod in gang.live()):
+            return False
+        if self._place_quorum(gang, ask):
+            self._placed.add(gang.key)
+            return True
+        if gang.run.capped is not None and any(pod.node for pod in gang.live()):
             self._singles(gang, [pod for pod in ask.members if pod.name])
+        return False
 
     def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
@@ -114,20 +145,23 @@ class _Pass:
         ask = replace(ask, avoided=self._avoided(refused), refused=refused)
         mark = self._snapshot.mark()
         found = self._place(ask)
+        if isinstance(found, Unfinished):
+            return False
         if gang.replanned and isinstance(found, Placement) and found.touches(refused):
             self._snapshot.undo(mark)
             gang.exhausted = gang.parked = True
             return False
         gang.complaint = ""
-        never = isinstance(found, Refusal) and found.never
-        if not never and self._stopped(gang, ask.members):
-            self._snapshot.undo(mark)
-            return False
         if isinstance(found, Refusal):
             gang.replanned = 0
+            if not found.never and self._caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
+                return False
             gang.refusal = found
             gang.parked = True
             self._count(found)
+            return False
+        if self._stopped(gang, ask.members):
+            self._snapshot.undo(mark)
             return False
         gang.refusal = None
         gang.undone = ""
@@ -137,9 +171,10 @@ class _Pass:
         if not gang.run.scheduled_at:
             spec = self._assessments[gang.key].terms.spec
             gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
-        # Beside members that are bound or on their way nobody waits for another.
-        self._bind(gang, found, first=() if ask.own else going_first(gang, ask.avoided, found.assignments))
-        self._placed.add(gang.key)
+        if not ask.own:
+            # Beside members that are bound or on their way nobody waits for another.
+            gang.vanguard = going_first(gang, ask.avoided, found.assignments)
+        self._bind(gang, found.assignments)
         return True
 
     def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
@@ -148,35 +183,55 @@ class _Pass:
         self._decided.refusals[Reason.NAMESPACE_LIMIT] += 1
         return True
 
-    def _singles(self, gang: Gang, members: Sequence[Pod]) -> None:
-        if not members:
-            return
-        terms = self._assessments[gang.key].terms
-        self._snapshot.heed_nominated(terms.priority)
-        refused = self._avoidance.by_gang(gang.key)
-        own = Counter(self._cluster.node_of(pod.uid) for pod in gang.live())
-        for pod in members:
-            if self._stopped(gang, [pod]):
-                continue
+    def _above(self, gang: Gang, want: Want) -> None:
+        """Place members above the minimum: those of a quorum placed just now, and those that were wanted anyway."""
+        members = [*want.extras]
+        if want.quorum is not None and gang.key in self._placed:
+            members += further(gang, want.quorum.members, self._assessments[gang.key].terms.spec)
+        self._decided.left[gang.key] = self._singles(gang, members, above=True)
+
+    def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
+        """Place each of these for itself. Returns for whom no time was left; nobody is tried again who was refused."""
+        members = self._allowed(gang, [now for pod in members if (now := _as_it_is(gang, pod)) is not None])
+        if members:
+            terms = self._assessments[gang.key].terms
+            self._snapshot.heed_nominated(terms.priority)
+            refused = self._avoidance.by_gang(gang.key)
             ask = Ask(
-                members=(pod,),
+                members=members,
                 need=1,
                 strategy=terms.strategy,
                 prefer=terms.spec.prefer,
                 wishes=wishes(terms.spec),
                 topology=terms.spec.topology,
-                own=own,
+                own=Counter(filter(None, (self._cluster.node_of(pod.uid) for pod in gang.live()))),
                 avoided=self._avoided(refused),
                 refused=refused,
             )
-            found = self._place(ask)
-            if isinstance(found, Refusal):
-                gang.refused_members[pod.uid] = found
-                gang.parked = True
-                self._count(found)
-            else:
-                own.update(node for _, node in found.assignments)
-                self._bind(gang, found)
+            found = place_each(self._snapshot, ask, self._hunts)
+            gang.refused_members.update(found.refused)
+            for refusal in found.refused.values():
+                self._count(refusal)
+            for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
+                self._queue.note(refusal, self._snapshot)
+            # None is sent beside places for members to come, which must be durable first.
+            self._bind(gang, [place for place in found.places if place[0].name], above=above)
+            self._bind(gang, [place for place in found.places if not place[0].name])
+            members = found.left
+        gang.parked = gang.parked or (not members and bool(gang.refused_members))
+        return members
+
+    def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
+        """Without those to come for whom the namespace may not hold places."""
+        allowed: list[Pod] = []
+        to_come: list[Pod] = []
+        for pod in members:
+            if not pod.name:
+                if self._stopped(gang, [*to_come, pod]):
+                    continue
+                to_come.append(pod)
+            allowed.append(pod)
+        return allowed
 
     def _move(self, gang: Gang, pod: Pod) -> None:
         """Place a member elsewhere than in the places of its role, of which it gives up one only for another."""
@@ -191,12 +246,13 @@ class _Pass:
         else:
             self._snapshot.undo(mark)
 
-    def _bind(self, gang: Gang, found: Placement, *, first: Collection[str] = ()) -> None:
+    def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
         if gang.transaction is not None:
-            gang.transaction.pods.update(pod.uid for pod, _ in found.assignments)
-        self._decided.effects += bindings.begin(gang, self._cluster, found.assignments, first=first)
+            gang.transaction.pods.update(pod.uid for pod, _ in found)
+        begun = bindings.begin(gang, self._cluster, found)
+        self._decided.effects += [renewed(effect, above=True) for effect in begun] if above else begun
 
-    def _place(self, ask: Ask) -> Placement | Refusal:
+    def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
         key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.heeded)
@@ -204,9 +260,11 @@ class _Pass:
         taken, refusal = self._refused.get(key, (-1, None))
         if alike and refusal is not None and taken == self._snapshot.mark():
             return refusal
-        found = place(self._snapshot, ask)
-        if alike and isinstance(found, Refusal):
-            self._refused[key] = (self._snapshot.mark(), found)
+        found = place(self._snapshot, ask, self._hunts)
+        if isinstance(found, Refusal):
+            self._queue.note(found, self._snapshot)
+            if alike:
+                self._refused[key] = (self._snapshot.mark(), found)
         return found
 
     def _avoided(self, refused: frozenset[str]) -> frozenset[str]:
@@ -214,3 +272,15 @@ class _Pass:
 
     def _count(self, refusal: Refusal) -> None:
         self._decided.refusals[Reason.NEVER_FITS if refusal.never else Reason.UNSCHEDULABLE] += 1
+
+
+def _as_it_is(gang: Gang, pod: Pod) -> Pod | None:
+    """The member as it is now; None if it waits for no place any more, or has been refused one."""
+    if pod.uid in gang.bindings or pod.uid in gang.refused_members:
+        return None
+    if not pod.name:
+        return pod
+    now = gang.pods.get(pod.uid)
+    if now is None or now.node:
+        return None
+    return now if gang.lives(now) and gang.may_try(now) else None

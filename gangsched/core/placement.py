@@ -5,14 +5,20 @@ How places are found is in `quorum`; here a gang's request is put to it, and wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import overload
 
+from msgspec.structs import replace as renewed
+
+from gangsched.core import budget as units
 from gangsched.core import expansion, topology
 from gangsched.core.domains import Domain
 from gangsched.core.gang import role_of
-from gangsched.core.model import Pod, Preference, Topology
+from gangsched.core.hunts import Hunts, to_look_at
+from gangsched.core.model import Pod, Preference, Shape, Topology
 from gangsched.core.quorum import Quorum
 from gangsched.core.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.search import Slots
@@ -55,47 +61,82 @@ class Placement:
         return any(node in nodes for _, node in self.assignments)
 
 
-def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal:
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Topology domains are left to be looked at, by asking again with the same `Hunts`."""
+
+
+_UNFINISHED = Unfinished()
+
+
+@overload
+def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal: ...
+@overload
+def place(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Placement | Refusal | Unfinished: ...
+def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement | Refusal | Unfinished:
     """Find places for the quorum on the snapshot, which keeps them taken; a refusal leaves it as it was.
 
     Members that fit nowhere are passed over while the minimum and each role's can still be reached (contract rule 8).
+    It is finished at once without `hunts`, which remember the domains that were looked at.
     """
     if ask.avoided:
-        elsewhere = _found(snapshot, ask)
+        elsewhere = _found(snapshot, ask, hunts)
         if elsewhere is not None:
             return elsewhere
     anywhere = replace(ask, avoided=frozenset(), refused=frozenset())
     mark = snapshot.mark()
-    found = _found(snapshot, anywhere)
+    found = _found(snapshot, anywhere, hunts)
     if found is None:
         return _refused(snapshot, anywhere)
-    if ask.refused != ask.avoided and found.touches(ask.refused):
+    if ask.refused != ask.avoided and isinstance(found, Placement) and found.touches(ask.refused):
         snapshot.undo(mark)
-        return _found(snapshot, replace(ask, avoided=ask.refused)) or place(snapshot, anywhere)
+        elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), hunts)
+        return elsewhere or _found(snapshot, anywhere, hunts) or _refused(snapshot, anywhere)
     return found
 
 
-def _found(snapshot: Snapshot, ask: Ask) -> Placement | None:
+def _found(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unfinished | None:
     if ask.topology is None:
         return _found_in(snapshot, ask, None)
+    key = ask.topology.key
     values = _domains(snapshot, ask, ask.topology)
-    value = values[0] if len(values) == 1 else _best_domain(snapshot, ask, ask.topology.key, values)
-    found = _found_in(snapshot, ask, (ask.topology.key, value)) if value is not None else None
+    best = values[0] if len(values) == 1 else _best_domain(snapshot, ask, key, values, hunts)
+    if isinstance(best, Unfinished):
+        return best
+    found = _found_in(snapshot, ask, (key, best)) if best is not None else None
     return found if found is not None or ask.topology.required else _found_in(snapshot, ask, None)
 
 
-def _best_domain(snapshot: Snapshot, ask: Ask, key: str, values: Sequence[str]) -> str | None:
+def _best_domain(
+    snapshot: Snapshot, ask: Ask, key: str, values: Sequence[str], hunts: Hunts | None
+) -> str | Unfinished | None:
     """Which of these domains takes the quorum best; None if none does."""
     scores: list[tuple[float, str]] = []
-    for value in values:
+    began = snapshot.budget.spent
+    failed = hunts.of((key, _asked(snapshot, ask))) if hunts is not None else {}
+    for value, look in to_look_at(snapshot, key, values, failed):
+        if hunts is not None and snapshot.budget.spent - began > units.HUNT:
+            if not scores:
+                return _UNFINISHED
+            break
         mark = snapshot.mark()
         found = _found_in(snapshot, ask, (key, value))
-        if found is not None:
+        if found is None:
+            failed[value] = look
+        else:
             scores.append((topology.utilisation(snapshot, found.assignments), value))
             snapshot.undo(mark)
         if len(scores) == topology.COMPARED:
             break
     return max(scores, key=itemgetter(0))[1] if scores else None
+
+
+def _asked(snapshot: Snapshot, ask: Ask) -> Hashable:
+    """What decides, beside the nodes, whether the quorum finds room."""
+    roles = frozenset((role, need) for role, need in ask.role_needs.items() if need > 0)
+    classes = classify(snapshot, ask.members, ask.avoided)
+    kinds = Counter((classes[pod.uid], role_of(pod)) for pod in ask.members)
+    return frozenset(kinds.items()), roles, ask.need
 
 
 def _domains(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
@@ -143,12 +184,13 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
         # A new node is a domain of its own: it helps if nobody is elsewhere yet, and then it must take all.
         demand = expansion.demand_on_one_node(smallest) if home is None else ()
     refusal = Refusal(
+        asked=(_asked(snapshot, ask), ask.topology, home),
         wanted=quorum.slots.number,
         fits=fits,
         nodes=len(snapshot.cluster.nodes),
         never=_never(snapshot.emptied(), replace(ask, prefer=(), wishes={})),
         failing=failing,
-        classes=tuple(dict.fromkeys(replace(member, domain=None, prefer=()) for member in quorum.room)),
+        classes=tuple(dict.fromkeys(renewed(member, domain=None, prefer=()) for member in quorum.room)),
         missing=missing,
         obstacles=obstacles(snapshot, failing),
         short=short,
@@ -165,9 +207,12 @@ def _never(empty: Snapshot, ask: Ask) -> bool:
     tried: Sequence[Domain | None] = [None]
     if ask.topology is not None and ask.topology.required:
         tried = [(ask.topology.key, value) for value in _domains(empty, ask, ask.topology)]
+    began = empty.budget.spent
     for domain in tried:
+        if empty.budget.spent - began > units.DIAGNOSIS:
+            return False
         quorum = _quorum(empty, ask, domain)
-        if quorum.find() is not None or quorum.budget.ended:
+        if quorum.find() is not None or quorum.steps.ended:
             return False
     return True
 
@@ -195,12 +240,16 @@ def classify(
     """Each member's class, by UID; equal classes are one object. An emptied snapshot knows no pods and no refusals."""
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
+    selective = snapshot.heeds_pods and snapshot.selective
+    if not snapshot.heeds_pods:
+        avoided = frozenset()
+    alike: dict[tuple[Shape, str], MemberClass] = {}
     for pod in members:
-        prefer = wishes.get(role_of(pod), ()) if wishes else ()
-        member = (
-            MemberClass(pod.shape, snapshot.forbidden(pod), avoided, domain, prefer)
-            if snapshot.heeds_pods
-            else MemberClass(pod.shape, domain=domain, prefer=prefer)
-        )
-        classes[pod.uid] = known.setdefault(member, member)
+        role = role_of(pod) if wishes else ""
+        member = None if selective else alike.get((pod.shape, role))
+        if member is None:
+            forbidden = snapshot.forbidden(pod) if selective else frozenset()
+            member = MemberClass(pod.shape, forbidden, avoided, domain, wishes.get(role, ()))
+            member = alike[pod.shape, role] = known.setdefault(member, member)
+        classes[pod.uid] = member
     return classes

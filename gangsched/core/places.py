@@ -99,9 +99,11 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
     """
     run = gang.run
     if not gang.vacant():
+        run.held_since = 0.0
         if run.scheduled_at:
             run.clock_start = 0.0
         return False
+    run.held_since = run.held_since or now
     if not run.clock_start:
         clock.start(run, now)
     if not (run.scheduled_at or census.bound) or now < expires(gang, terms):

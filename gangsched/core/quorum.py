@@ -16,15 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gangsched.core import budget as units
 from gangsched.core import search
 from gangsched.core.expansion import only_by_name
 from gangsched.core.model import Pod, Preference
-from gangsched.core.search import Budget, Kind, Search, Selection, Share, Slots, selections
+from gangsched.core.search import Kind, Search, Selection, Share, Slots, Steps, selections
 from gangsched.core.snapshot import MemberClass, Snapshot
-from gangsched.core.strategies import PACK, Room, Strategy
+from gangsched.core.strategies import PACK, Room, Strategy, one_by_one
 
 TRIES = 8
 """So many choices of members are tried in one order."""
+DIAGNOSED = search.STEPS // 4
+"""Steps for finding out how many of a quorum that was refused do fit."""
 
 Counts = Mapping[MemberClass, int]
 Places = list[tuple[Pod, str]]
@@ -44,13 +47,37 @@ def fill_class(
 
     Their own wishes come before `prefer`; with None neither counts.
     """
-    caps = snapshot.caps(member)
-    rows = np.flatnonzero(caps)
-    total = min(count, int(caps.sum()))
+    room = _room(snapshot, member, () if prefer is None else (*member.prefer, *prefer))
+    total = min(count, int(room.caps.sum()))
     if not total:
         return []
-    wishes = () if prefer is None else (*member.prefer, *prefer)
-    room = Room(
+    shares = strategy.distribute(room, total)
+    snapshot.take_all(member, shares)
+    return [(member, row, number) for row, number in shares]
+
+
+def fill_singly(
+    snapshot: Snapshot, member: MemberClass, count: int, *, strategy: Strategy, prefer: tuple[Preference, ...]
+) -> list[Share]:
+    """Place members of one class, at most so many, as if each was asked for alone.
+
+    Fewer are placed than find room where a strategy must be asked again for the next one.
+    """
+    room = _room(snapshot, member, (*member.prefer, *prefer))
+    total = min(count, int(room.caps.sum()))
+    if not total:
+        return []
+    shares = one_by_one(strategy, room, total)
+    snapshot.take_all(member, shares)
+    return [(member, row, number) for row, number in shares]
+
+
+def _room(snapshot: Snapshot, member: MemberClass, wishes: tuple[Preference, ...]) -> Room:
+    """What a strategy sees of the nodes that have room for the class."""
+    caps = snapshot.caps(member)
+    rows = np.flatnonzero(caps)
+    snapshot.budget.charge(units.CLASS + 2 * len(rows))
+    return Room(
         rows=rows,
         caps=caps[rows],
         fullness=snapshot.fullness(member.shape)[rows],
@@ -59,9 +86,6 @@ def fill_class(
         preferences=tuple(snapshot.cluster.preference(wish)[rows] for wish in wishes),
         scarce=partial(snapshot.scarce, member, rows),
     )
-    shares = strategy.distribute(room, total)
-    snapshot.take_all(member, shares)
-    return [(member, row, number) for row, number in shares]
 
 
 class Partial(NamedTuple):
@@ -79,7 +103,7 @@ class Partial(NamedTuple):
 class Quorum:
     """One gang's quorum on one snapshot. `room` says how many of each class would fit alone; `classes` is by UID.
 
-    `budget` has ended where something was left unsearched.
+    `steps` have ended where something was left unsearched.
     """
 
     def __init__(
@@ -93,7 +117,7 @@ class Quorum:
         prefer: tuple[Preference, ...],
     ) -> None:
         self.slots = slots
-        self.budget = Budget()
+        self.steps = Steps(budget=snapshot.budget)
         self.room = {member: int(snapshot.caps(member).sum()) for member in dict.fromkeys(classes.values())}
         self._snapshot = snapshot
         self._classes = classes
@@ -111,7 +135,7 @@ class Quorum:
     def find(self) -> Places | None:
         """A place for each member of the quorum, taken on the snapshot; None, and nothing taken, if none is found.
 
-        None is certain unless the budget has ended.
+        None is certain unless the steps have ended.
         """
         if not self.slots.number:
             return []
@@ -135,10 +159,10 @@ class Quorum:
         """Take places for as much of the quorum as fits."""
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
-        budget = Budget()
+        steps = Steps(DIAGNOSED, budget=self._snapshot.budget)
         for number in range(placed.total() + 1, self.slots.number if len(self.room) > 1 else 0):
             self._snapshot.undo(mark)
-            found = self._search(number, budget)
+            found = self._search(number, steps)
             self._take(shares if found is None else found[1])
             if found is None:
                 break
@@ -204,7 +228,7 @@ class Quorum:
         return None
 
     def _searched(self) -> Places | None:
-        found = self._search(self.slots.number, self.budget)
+        found = self._search(self.slots.number, self.steps)
         if found is None:
             return None
         selection, shares = found
@@ -258,16 +282,16 @@ class Quorum:
             free -= max(0, number - own)
         return placed, shares
 
-    def _search(self, number: int, budget: Budget) -> tuple[Selection, list[Share]] | None:
+    def _search(self, number: int, steps: Steps) -> tuple[Selection, list[Share]] | None:
         kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}
         classes = [member for member in self._largest if self.room[member]]
         if len(kinds) > search.MOST_KINDS:
-            budget.ended = True
+            steps.ended = True
             return None
-        attempt = Search(self._snapshot, classes, budget)
+        attempt = Search(self._snapshot, classes, steps)
         # Even the first selection costs work, and one call on the stack for each kind.
-        for selection in () if budget.ended else selections(kinds, self.slots, number):
-            if budget.ended:
+        for selection in () if steps.ended else selections(kinds, self.slots, number):
+            if steps.ended:
                 return None
             shares = attempt.find(selection)
             if shares is not None:
@@ -301,7 +325,9 @@ class Quorum:
             else:
                 continue
             chosen.append(pod)
-        return chosen if len(chosen) == self.slots.number else None
+            if len(chosen) == self.slots.number:
+                return chosen
+        return None
 
     def _dispensable(self, chosen: Sequence[Pod], short: Counts, passed: set[str]) -> set[str]:
         """The last members of the classes that are short, as many as are missing, whose roles can do without them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,9 +35,10 @@ class Refusal:
     `never`: not even if the nodes were empty. `domain` is the one in which all this was found, where the members must
     all be in one: that of those which are placed already, else the one with most room; its value is None where no node
     has the label. `missing` are the classes of those that complete the quorum and find no place; `demand` is what new
-    nodes must bring so that they do, nothing if no new node can help.
+    nodes must bring so that they do, nothing if no new node can help. Who `asked` for the same is refused for the same.
     """
 
+    asked: Hashable
     wanted: int
     fits: int
     nodes: int

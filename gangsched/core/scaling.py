@@ -123,7 +123,7 @@ class Scaling:
         effects: list[Effect] = []
         for key in keys:
             gang = gangs.get(key)
-            wanted = self._want(gang, assessments[key]) if gang is not None else None
+            wanted = self._want(gang, assessments[key]) if gang is not None and key in assessments else None
             self._exchange(key, wanted)
             if gang is not None and wanted is not None:
                 effects += self._put(gang, wanted.objects, now)

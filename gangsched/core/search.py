@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy as np
 
+from gangsched.core import budget as units
 from gangsched.core.ports import PortsInUse
 from gangsched.core.snapshot import MemberClass, Snapshot
 
@@ -34,11 +35,15 @@ Selection = Mapping[Kind, int]
 
 
 @dataclass(slots=True)
-class Budget:
-    """Steps that are left. `ended`: a search broke off, so that what it did not find may exist all the same."""
+class Steps:
+    """Steps that are left for one question, charged to the budget of the whole call.
+
+    `ended`: a search broke off, so that what it did not find may exist all the same.
+    """
 
     left: int = STEPS
     ended: bool = False
+    budget: units.Budget = field(default_factory=units.Budget)
 
     def spend(self, steps: int = 1) -> bool:
         """Take so many steps; False if they are not left."""
@@ -46,6 +51,7 @@ class Budget:
             self.ended = True
             return False
         self.left -= steps
+        self.budget.charge(units.STEP * steps)
         return True
 
 
@@ -113,14 +119,14 @@ class Search:
     Nothing is taken on the snapshot.
     """
 
-    def __init__(self, snapshot: Snapshot, classes: Sequence[MemberClass], budget: Budget) -> None:
-        self._budget = budget
+    def __init__(self, snapshot: Snapshot, classes: Sequence[MemberClass], steps: Steps) -> None:
+        self._steps = steps
         self._classes = classes
         open_ = np.array([snapshot.caps(member) > 0 for member in classes])
         rows = np.flatnonzero(open_.any(axis=0)).tolist()
         if len(rows) * len(classes) > WIDEST:
             rows = []
-            budget.ended = True
+            steps.ended = True
         amounts = [snapshot.amounts(member.shape) for member in classes]
         columns = sorted(set().union(*amounts))
         states = {
@@ -134,14 +140,14 @@ class Search:
         self._failed: set[tuple[int, ...]] = set()
 
     def find(self, selection: Selection) -> list[Share] | None:
-        """Places for all members of the selection; None if there are none or the budget ends."""
+        """Places for all members of the selection; None if there are none or the steps end."""
         counts = Counter[MemberClass]()
         for (member, _), count in selection.items():
             counts[member] += count
         key = tuple(counts[member] for member in self._classes)
-        if not self._budget.spend(_KIND_STEPS * len(selection)) or key in self._failed:
+        if not self._steps.spend(_KIND_STEPS * len(selection)) or key in self._failed:
             return None
-        attempt = _Attempt(budget=self._budget, needs=self._needs, clashes=self._clashes, counts=key)
+        attempt = _Attempt(budget=self._steps, needs=self._needs, clashes=self._clashes, counts=key)
         found = attempt.places(0, self._states)
         if found is None:
             self._failed.add(key)
@@ -161,7 +167,7 @@ def _clashes(classes: Sequence[MemberClass]) -> list[int]:
 
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
-    budget: Budget
+    budget: Steps
     needs: list[list[tuple[int, int]]]
     clashes: list[int]
     counts: Sequence[int]

@@ -12,9 +12,12 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
+from gangsched.core import budget as units
 from gangsched.core.anti_affinity import AntiAffinityIndex
+from gangsched.core.budget import Budget
 from gangsched.core.capacity import LIMIT, PODS, IntArray
 from gangsched.core.cluster import Cluster, Forbidden
 from gangsched.core.domains import Domain
@@ -35,8 +38,7 @@ MOST = 1 << 31
 """No row is said to take more members than this, so that sums over all rows stay far from overflow."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemberClass:
+class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     """Members that no node can tell apart: one shape, closed out by the same existing pods.
 
     `avoided` names nodes that the gang leaves alone for now; `domain` is the only one that it goes to, if any. `prefer`
@@ -87,10 +89,11 @@ class Snapshot:
     """Free capacity of all nodes at one moment, with undo. `emptied` gives the same nodes without any pod.
 
     It is good for as long as no node changes; pods that are assumed on the cluster must have been taken here first.
-    `free` and `own` (members of the gang in hand, by row) are to be read only.
+    `free` and `own` (members of the gang in hand, by row) are to be read only. All looks are charged to `budget`.
     """
 
-    def __init__(self, cluster: Cluster, *, emptied: bool = False) -> None:
+    def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
+        self.budget = Budget() if budget is None else budget
         self._cluster = cluster
         self._emptied = emptied
         self.size = len(cluster.capacity.names)
@@ -128,7 +131,7 @@ class Snapshot:
 
     def emptied(self) -> Snapshot:
         """The same nodes as if no pod were on them: what could ever fit."""
-        return Snapshot(self._cluster, emptied=True)
+        return Snapshot(self._cluster, emptied=True, budget=self.budget)
 
     # Undo
 
@@ -226,6 +229,11 @@ class Snapshot:
             self.free = np.concatenate([self.free, new], axis=1)
         return column
 
+    @property
+    def selective(self) -> bool:
+        """Whether a pod that exists, or that room is left for, may close nodes to some newcomers and not to others."""
+        return bool(self._cluster.anti_affinity) or bool(self._heeded_terms)
+
     def forbidden(self, pod: Pod) -> Forbidden:
         """The topology values closed to this pod by pods that exist, and by nominated ones that room is left for."""
         of_existing = self._cluster.forbidden(pod)
@@ -242,19 +250,30 @@ class Snapshot:
         """The rows that would take the class if they had room: neither the node nor a pod's anti-affinity objects."""
         mask = self._masks.get(member)
         if mask is None:
+            if member.domain is not None:
+                # Not kept: there may be a domain for every node.
+                return self.accepts(replace(member, domain=None)) & self.inside(member.domain)
             mask = self._cluster.verdicts(member.shape)[: self.size] == ACCEPTED
             mask[self.closed_by_anti_affinity(member)] = False
             mask[self.avoided(member)] = False
-            if member.domain is not None:
-                mask &= self.inside(member.domain)
-            if member.domain is None:
-                # There may be a domain for every node.
-                self._masks[member] = mask
+            self._masks[member] = mask
+            self.budget.charge(units.CLASS + self.size)
         return mask
 
     def caps(self, member: MemberClass) -> IntArray:
         """How many members of the class each row could take now, to be read only; 0 where a constraint closes it."""
-        return self._up_to_date(self._caps, member, self._caps_of)
+        if member.domain is None:
+            return self._up_to_date(self._caps, member, self._caps_of)
+        caps: IntArray = np.zeros(self.size, dtype=np.int64)
+        rows = np.flatnonzero(self.inside(member.domain))
+        caps[rows] = self._caps_of(member, rows)
+        self.budget.charge(units.CLASS + len(rows))
+        return caps
+
+    def look(self, key: str, value: str) -> int:
+        """What the domain looks like: the same number while neither its nodes nor what is free there changes."""
+        rows = np.flatnonzero(self.inside((key, value)))
+        return hash((rows.tobytes(), self._cluster.changes(rows), self.free[rows].tobytes()))
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""
@@ -332,12 +351,14 @@ class Snapshot:
         before = known.get(key)
         if before is None:
             values = of(key, np.arange(self.size))
+            self.budget.charge(units.CLASS + self.size)
         elif before.changes == len(self._changed):
             return before.values
         else:
             rows = np.unique(np.concatenate(self._changed[before.changes :]))
             values = before.values.copy()
             values[rows] = of(key, rows)
+            self.budget.charge(units.CLASS + len(rows))
         if before is None and len(known) >= MOST_KNOWN:
             del known[next(iter(known))]
         known[key] = _Known(values, len(self._changed))

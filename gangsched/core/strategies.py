@@ -152,14 +152,22 @@ class MinimalFragmentation:
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
         """Whole nodes first, the largest first; nodes of equal room by preference, fullest first, then by name."""
-        keys = (room.caps, *room.preferred(-room.fullness, room.rank))
-        if count == 1 and room.own.any():
-            return _filled(room, count, (room.own == 0, *keys))
+        keys = self._keys(room)
+        if count == 1:
+            return self.one_by_one(room, count)
         order = np.lexsort(keys[::-1])
         caps = room.caps[order]
         modest = caps[: np.searchsorted(caps, (count + caps[-1]) // 2)] if count < caps[-1] else caps
         shares = _whole(modest if modest.sum() >= count else caps, count)
         return [(int(room.rows[order[at]]), number) for at, number in shares]
+
+    def one_by_one(self, room: Room, count: int) -> list[tuple[int, int]]:
+        """Nodes on which the gang is already, then the smallest rooms: who comes alone joins the one before."""
+        return _filled(room, count, (room.own == 0, *self._keys(room)))
+
+    @staticmethod
+    def _keys(room: Room) -> Keys:
+        return (room.caps, *room.preferred(-room.fullness, room.rank))
 
 
 def _whole(caps: IntArray, count: int) -> list[tuple[int, int]]:
@@ -178,6 +186,20 @@ def _whole(caps: IntArray, count: int) -> list[tuple[int, int]]:
         left = np.delete(left, np.s_[begin : begin + number])
         count -= number * largest
     return shares
+
+
+_MEMBER_BY_MEMBER = (Pack, BestFit, MostUsed, Spread)
+"""For these it makes no difference whether members come together or one after the other."""
+
+
+def one_by_one(strategy: Strategy, room: Room, count: int) -> list[tuple[int, int]]:
+    """Where members go that are asked for one after the other, as members above a minimum are: some or all of `count`.
+
+    Of a strategy that is not known here only the first one's place is given: what follows depends on what it leaves.
+    """
+    if type(strategy) is MinimalFragmentation:
+        return strategy.one_by_one(room, count)
+    return strategy.distribute(room, count if type(strategy) in _MEMBER_BY_MEMBER else 1)
 
 
 PACK: Strategy = Pack()

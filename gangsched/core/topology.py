@@ -36,6 +36,19 @@ def home(snapshot: Snapshot, topology: Topology, own: Mapping[str, int]) -> str 
     return found.values[min(position for position, count in there.items() if count == most)]
 
 
+def leading(snapshot: Snapshot, topology: Topology) -> tuple[str, int] | None:
+    """As `home`, of the members that the snapshot has; and by how many more of them it has than any other domain."""
+    found = snapshot.cluster.domains(topology.key)
+    of_row = found.of_row[: snapshot.size]
+    inside = of_row >= 0
+    there = np.bincount(of_row[inside], weights=snapshot.own[inside], minlength=len(found.values))
+    if not there.any():
+        return None
+    first = int(np.argmax(there))
+    others = np.delete(there, first).max(initial=0)
+    return found.values[first], int(there[first] - others)
+
+
 def candidates(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass], need: int) -> list[str]:
     """The domains that may have room for so many members of these classes (one for each member), the tightest first."""
     found, fits, room = _room(snapshot, topology, classes)

@@ -6,12 +6,9 @@ from http import HTTPStatus
 
 from gangsched.core.effects import BindPod
 from gangsched.core.events import BindRefused, PodBound, Refused
-from gangsched.kube.errors import ApiError, KubeError, printable
+from gangsched.kube.errors import KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
 from gangsched.kube.session import ApiSession
-
-_MISSING_RIGHT = 'cannot create resource "pods/binding"'
-"""What the API server's authorizer says where no role gives us the right; admission, which looks at nodes, does not."""
 
 
 async def bind(session: ApiSession, effect: BindPod) -> PodBound | BindRefused:
@@ -41,14 +38,8 @@ async def bind(session: ApiSession, effect: BindPod) -> PodBound | BindRefused:
         return _refused(effect, Refused.GONE, str(error))
     if error.passing:
         return _refused(effect, Refused.UNAVAILABLE, str(error), retry_after_s=error.retry_after_s)
-    return _refused(effect, Refused.DENIED if _denied(error) else Refused.FORBIDDEN, str(error))
-
-
-def _denied(error: ApiError) -> bool:
-    """Whether the answer would be the same for any node: the namespace is ending, or we may not bind there."""
-    return error.status == HTTPStatus.FORBIDDEN and (
-        "NamespaceTerminating" in error.causes or _MISSING_RIGHT in error.message
-    )
+    ending = error.status == HTTPStatus.FORBIDDEN and "NamespaceTerminating" in error.causes
+    return _refused(effect, Refused.DENIED if ending else Refused.FORBIDDEN, str(error))
 
 
 async def _look_up(

@@ -43,7 +43,6 @@ RETRY_S, LONGEST_RETRY_S = 0.5, 30.0
 """After a failure, or once a kind has vanished or may not be read, it is looked for again after so long, doubling."""
 PATIENCE_S = 60.0
 """For so long a kind that could be read may be denied before that is taken for a missing right."""
-_DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class _Named(Struct, gc=False):
@@ -128,7 +127,7 @@ async def served_version(session: ApiSession, kind: Subject) -> str:
         answer = await session.request("GET", f"/apis/{kind.group}/{version}")
         if answer.status == HTTPStatus.NOT_FOUND:
             continue
-        if answer.status in _DENIED:
+        if answer.status == HTTPStatus.FORBIDDEN:
             raise AccessDenied(str(answer.error()))
         try:
             found = _RESOURCES.decode(answer.checked().body)

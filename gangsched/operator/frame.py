@@ -10,6 +10,8 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import chain, repeat
 
 import kopf
@@ -74,6 +76,7 @@ class Frame:
         self._on_crd = on_crd
         self._pause_s = pause_s
         self._stop = threading.Event()
+        self._end: Callable[[], object] = lambda: None
         # A thread that waits for an API server must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
 
@@ -88,6 +91,8 @@ class Frame:
     async def stop(self) -> None:
         """End it, or leave it behind if it does not end within a second."""
         self._stop.set()
+        with suppress(RuntimeError):  # its event loop has ended just now
+            self._end()
         await asyncio.to_thread(self._thread.join, _JOIN_S)
 
     def _run(self) -> None:
@@ -104,10 +109,16 @@ class Frame:
             self._stop.wait(self._pause_s)
 
     async def _watch(self) -> None:
+        # For a threading.Event kopf would wait in a thread of its own, without which this loop could not end: whatever
+        # had ended kopf, it would be begun again only after five minutes.
+        end = asyncio.Event()
+        self._end = partial(asyncio.get_running_loop().call_soon_threadsafe, end.set)
+        if self._stop.is_set():
+            return
         session = self._open_session()
         try:
             registry = make_registry(server=session.server, make_client=session.client, on_crd=self._on_crd)
-            await kopf.operator(registry=registry, settings=make_settings(), clusterwide=True, stop_flag=self._stop)
+            await kopf.operator(registry=registry, settings=make_settings(), clusterwide=True, stop_flag=end)
         finally:
             await session.close()
 

@@ -8,7 +8,8 @@ Who goes first
     bindings always finds slots, and, before they have waited for `telling_patience_s`, two while a binding is in
     flight, so that a gang's bindings have the API server to themselves. Neither takes any while a binding waits. So
     that they never starve under an endless stream of bindings, one that has waited for `patience_s`, or
-    `telling_patience_s`, may even then take one of two slots of its sort.
+    `telling_patience_s`, may even then take one of two slots of its sort. Bindings of members above their gang's
+    minimum wait behind the other bindings in the same way: thousands of them must not delay a gang.
 
 How many at once
     AT_FIRST, and one more with every second answer to so many, until a binding is not taken because the server has too
@@ -138,6 +139,8 @@ class Backlog:
         self._events_limit = events_limit
         self._on_event_dropped = on_event_dropped
         self._bindings: OrderedDict[tuple[str, str], Job] = OrderedDict()
+        self._above: OrderedDict[tuple[str, str], Job] = OrderedDict()
+        self._above_in_flight = 0
         self._bindings_behind: dict[str, Job] = {}
         self._undoing: OrderedDict[EvictPod | LookUpOwner | MakeGroup, Job] = OrderedDict()
         self._undoing_in_flight: set[EvictPod | LookUpOwner | MakeGroup] = set()
@@ -163,7 +166,7 @@ class Backlog:
     def waiting(self, kind: type[Effect]) -> int:
         """How many writes of this kind wait."""
         if kind is BindPod:
-            return len(self._bindings) + len(self._bindings_behind)
+            return len(self._bindings) + len(self._above) + len(self._bindings_behind)
         if kind in (EvictPod, LookUpOwner, MakeGroup):
             return sum(isinstance(effect, kind) for effect in self._undoing)
         if kind is PatchStatus:
@@ -177,6 +180,7 @@ class Backlog:
         """Whether nothing waits; something may still be in flight."""
         return not (
             self._bindings
+            or self._above
             or self._bindings_behind
             or self._undoing
             or len(self._statuses)
@@ -193,7 +197,7 @@ class Backlog:
                 if self._conditions.flies(uid):
                     self._bindings_behind[uid] = Job(effect, now)
                 else:
-                    self._bindings[uid, node] = Job(effect, now)
+                    self._lane(effect)[uid, node] = Job(effect, now)
             case EvictPod() | LookUpOwner() | MakeGroup():
                 if effect not in self._undoing_in_flight:
                     self._undoing.setdefault(effect, Job(effect, now))
@@ -216,7 +220,8 @@ class Backlog:
             case Job(effect=BindPod(node=node)) if node == effect.node:
                 del self._bindings_behind[effect.uid]
                 return True
-        return self._bindings.pop((effect.uid, effect.node), None) is not None
+        lanes = (self._bindings, self._above)
+        return any(lane.pop((effect.uid, effect.node), None) is not None for lane in lanes)
 
     def superseded(self, effect: Effect) -> bool:
         """Whether a newer decision about the same status or condition waits."""
@@ -262,8 +267,9 @@ class Backlog:
         if self._in_flight < self._most:
             self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
         match job.effect:
-            case BindPod():
+            case BindPod(above=above):
                 self._binding -= 1
+                self._above_in_flight -= above
                 return
             case EvictPod() | LookUpOwner() | MakeGroup() as effect:
                 self._undoing_in_flight.discard(effect)
@@ -275,8 +281,8 @@ class Backlog:
             case PatchPodCondition(uid=uid):
                 self._conditions.done(uid)
                 match self._bindings_behind.pop(uid, None):
-                    case Job(effect=BindPod(node=node)) as behind:
-                        self._bindings[uid, node] = behind
+                    case Job(effect=BindPod(node=node) as binding) as behind:
+                        self._lane(binding)[uid, node] = behind
             case PutDemand(key=key) | DropDemand(key=key):
                 self._demands.done(key)
         self._telling -= 1
@@ -289,6 +295,7 @@ class Backlog:
         """Forget what waits and would change the cluster, and what speaks of single pods or to autoscalers."""
         dropped = Dropped(bindings=self.waiting(BindPod), evictions=self.waiting(EvictPod))
         self._bindings.clear()
+        self._above.clear()
         self._bindings_behind.clear()
         self._undoing.clear()
         self._conditions.clear()
@@ -314,13 +321,24 @@ class Backlog:
             if key in self._statuses.ready:
                 del self._reservations[key]
                 return self._statuses.take(key)
-        if not self._bindings:
+        if not (self._bindings or self._above):
             return None
         overdue = self._next_overdue(now)
         if overdue is not None:
             return overdue
         self._binding += 1
-        return self._bindings.popitem(last=False)[1]
+        if self._bindings and not self._above_is_overdue(now):
+            return self._bindings.popitem(last=False)[1]
+        self._above_in_flight += 1
+        return self._above.popitem(last=False)[1]
+
+    def _above_is_overdue(self, now: float) -> bool:
+        if not self._above or self._above_in_flight >= self._trickle_slots:
+            return False
+        return next(iter(self._above.values())).since <= now - self._patience_s
+
+    def _lane(self, effect: BindPod) -> OrderedDict[tuple[str, str], Job]:
+        return self._above if effect.above else self._bindings
 
     def _next_overdue(self, now: float) -> Job | None:
         """What has waited too long, although bindings wait."""

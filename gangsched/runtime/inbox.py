@@ -31,13 +31,12 @@ class Inbox:
 
     def clear(self) -> list[Event]:
         """Take out everything posted so far, in order."""
-        events = list(self._events)
-        self._events.clear()
-        self._arrived.clear()
-        return events
+        return self._take(len(self._events))
 
-    async def drain(self, timeout_s: float) -> list[Event]:
-        """Everything posted so far, in order, as soon as there is something; empty when `timeout_s` passed without.
+    async def drain(self, timeout_s: float, *, most: int) -> list[Event]:
+        """The first events posted, in order, as soon as there are any; empty when `timeout_s` passed without.
+
+        They are at most so many: what is left is given by the next call.
 
         It always gives way to other tasks once, so that a burst arriving in several pieces becomes one list.
         """
@@ -50,4 +49,10 @@ class Inbox:
                 pass
             else:
                 await asyncio.sleep(0)
-        return self.clear()
+        return self._take(most)
+
+    def _take(self, most: int) -> list[Event]:
+        taken = [self._events.popleft() for _ in range(min(most, len(self._events)))]
+        if not self._events:
+            self._arrived.clear()
+        return taken

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from bench import core, page, report
+from bench import beside, calls, core, page, report
 from bench.bars import BARS, Bar
 from bench.runs import PERCENTILES
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZES_SWEPT
@@ -65,6 +65,7 @@ def test_the_median_is_held_against_the_bar(bar, line, met):
 
 def test_every_bar_is_read_from_a_scenario_that_is_measured():
     titles = {scenario.title for scenario in (*ALL, *QUICK, *NODES_SWEPT, *SIZES_SWEPT)}
+    titles |= {crowd.title for crowd in beside.ALL}
     titles |= {title for title, _ in core.benchmarks(quick=False)}
     assert {bar.scenario for bar in BARS} <= titles
 
@@ -122,3 +123,10 @@ def test_a_timeline_reads_what_was_written_since_it_began_also_in_pieces(tmp_pat
     assert timeline.created["a"] - timeline.first_bound == -0.5
     assert timeline.told.keys() == {"g"}
     assert timeline.explained.keys() == {"c"}
+
+
+def test_the_longest_call_is_measured_of_what_it_says():
+    """Each raises if its members are not bound, or its gangs not refused, as it is meant."""
+    for found in (calls.members(40, 3), calls.parked(6, 2), calls.racks(8, 2)):
+        assert 0 < found["longest_ms"] <= found["cpu_ms"]
+        assert found["calls"] > 1

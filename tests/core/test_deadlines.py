@@ -9,6 +9,11 @@ from tests.builders import key
 INFINITY = float("inf")
 
 
+def due(deadlines, now):
+    """All that are due, one after the other."""
+    return list(iter(lambda: deadlines.take_due(now), None))
+
+
 def deadlines(**at):
     made = Deadlines()
     for name, when in at.items():
@@ -18,15 +23,15 @@ def deadlines(**at):
 
 def test_nothing_is_due_where_nothing_was_set():
     assert Deadlines().next() is None
-    assert Deadlines().take_due(1e12) == []
+    assert due(Deadlines(), 1e12) == []
 
 
 def test_what_is_due_is_taken_once_and_in_order_of_time():
     made = deadlines(c=3.0, a=1.0, b=2.0)
     assert made.next() == 1.0
-    assert made.take_due(0.5) == []
-    assert made.take_due(2.0) == [key("a"), key("b")]
-    assert made.take_due(2.0) == []
+    assert due(made, 0.5) == []
+    assert due(made, 2.0) == [key("a"), key("b")]
+    assert due(made, 2.0) == []
     assert made.next() == 3.0
 
 
@@ -36,7 +41,7 @@ def test_the_last_deadline_set_is_the_one_that_counts():
     assert made.next() == 2.0
     made.set(key("a"), 1.5)
     assert made.next() == 1.5
-    assert made.take_due(10.0) == [key("a"), key("b")]
+    assert due(made, 10.0) == [key("a"), key("b")]
 
 
 def test_a_deadline_set_twice_alike_is_due_once():
@@ -44,7 +49,7 @@ def test_a_deadline_set_twice_alike_is_due_once():
     made.set(key("a"), 1.0)
     made.set(key("a"), 2.0)
     made.set(key("a"), 1.0)
-    assert made.take_due(3.0) == [key("a")]
+    assert due(made, 3.0) == [key("a")]
     assert made.next() is None
 
 
@@ -55,7 +60,7 @@ def test_infinity_and_drop_mean_none():
     made.drop(key("b"))
     made.drop(key("b"))
     assert made.next() is None
-    assert made.take_due(10.0) == []
+    assert due(made, 10.0) == []
 
 
 def test_deadlines_that_are_put_off_again_and_again_take_no_more_and_more_memory():
@@ -63,8 +68,8 @@ def test_deadlines_that_are_put_off_again_and_again_take_no_more_and_more_memory
     for step in range(10_000):
         made.set(key("a"), 1e6 + step % 7)
         assert len(made._heap) < 200  # noqa: SLF001 - memory is what this is about
-    assert made.take_due(1e9) == [key("a")]
-    assert made.take_due(3e9) == [key(f"far-{at}") for at in reversed(range(50))]
+    assert due(made, 1e9) == [key("a")]
+    assert due(made, 3e9) == [key(f"far-{at}") for at in reversed(range(50))]
 
 
 @given(
@@ -85,7 +90,7 @@ def test_it_behaves_as_a_plain_table_of_times(steps):
             made.drop(key(name))
             table.pop(key(name), None)
         elif at != INFINITY:
-            due = {each for each, when in table.items() if when <= at}
-            assert set(made.take_due(float(at))) == due
-            table = {each: when for each, when in table.items() if each not in due}
+            ready = {each for each, when in table.items() if when <= at}
+            assert set(due(made, float(at))) == ready
+            table = {each: when for each, when in table.items() if each not in ready}
         assert made.next() == min((when for when in table.values() if when != INFINITY), default=None)

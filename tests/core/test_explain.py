@@ -247,7 +247,7 @@ def test_answers_are_remembered_until_they_are_renewed(cluster_of):
     assert holders.sentence(key("a"), refusal) == "Held by default/x (cpu 1)"
     cluster.remove_pod("uid-default/x")
     assert holders.sentence(key("a"), refusal) == "Held by default/x (cpu 1)"
-    holders.renew()
+    holders.renew(1.0)
     assert holders.sentence(key("a"), refusal) == ""
 
 

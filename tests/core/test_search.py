@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from gangsched.core import search
-from gangsched.core.search import Budget, Search, Slots, selections, size
+from gangsched.core.search import Search, Slots, Steps, selections, size
 from gangsched.core.snapshot import MemberClass, Snapshot
 from tests.builders import node, pod, shape
 
@@ -16,10 +16,10 @@ def member(*args, **fields):
     return MemberClass(shape(*args, **fields))
 
 
-def find(cluster, *wanted, budget=None):
+def find(cluster, *wanted, steps=None):
     """Places for (class, number) pairs, by class and node name; None if there are none."""
     snapshot = Snapshot(cluster)
-    attempt = Search(snapshot, [each for each, _ in wanted], budget or Budget())
+    attempt = Search(snapshot, [each for each, _ in wanted], steps or Steps())
     found = attempt.find({(each, ""): number for each, number in wanted})
     if found is None:
         return None
@@ -40,9 +40,9 @@ def test_a_packing_that_only_one_distribution_allows_is_found(cluster_of):
 
 def test_nothing_is_found_where_nothing_is(cluster_of):
     cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
-    budget = Budget()
-    assert find(cluster, (A, 2), (B, 1), budget=budget) is None
-    assert not budget.ended
+    steps = Steps()
+    assert find(cluster, (A, 2), (B, 1), steps=steps) is None
+    assert not steps.ended
 
 
 def test_classes_of_which_none_is_wanted_take_no_part(cluster_of):
@@ -77,43 +77,43 @@ def test_a_negative_rest_of_another_resource_does_not_matter(cluster_of):
 def test_too_wide_a_problem_is_not_searched_and_says_so(cluster_of, monkeypatch):
     monkeypatch.setattr(search, "WIDEST", 3)
     cluster = cluster_of(node("n1", cpu=5), node("n2", cpu=5))
-    budget = Budget()
-    assert find(cluster, (A, 1), (B, 1), budget=budget) is None
-    assert budget.ended
+    steps = Steps()
+    assert find(cluster, (A, 1), (B, 1), steps=steps) is None
+    assert steps.ended
 
 
-@pytest.mark.parametrize("steps", [0, 5, 12, 15, 20])
-def test_a_search_that_runs_out_of_steps_says_so(cluster_of, steps):
+@pytest.mark.parametrize("left", [0, 5, 12, 15, 20])
+def test_a_search_that_runs_out_of_steps_says_so(cluster_of, left):
     cluster = cluster_of(node("n1", cpu=5), node("n2", cpu=5))
-    budget = Budget(left=steps)
-    assert find(cluster, (A, 2), (B, 2), budget=budget) is None
-    assert budget.ended
-    assert budget.left >= 0
+    steps = Steps(left=left)
+    assert find(cluster, (A, 2), (B, 2), steps=steps) is None
+    assert steps.ended
+    assert steps.left >= 0
 
 
 def test_what_has_failed_once_costs_next_to_nothing_again(cluster_of):
     cluster = cluster_of(*(node(f"n{at}", cpu=5) for at in range(8)))
-    budget = Budget()
-    attempt = Search(Snapshot(cluster), [A, B], budget)
+    steps = Steps()
+    attempt = Search(Snapshot(cluster), [A, B], steps)
     wanted = {(A, ""): 8, (B, ""): 9}
     assert attempt.find(wanted) is None
-    left = budget.left
+    left = steps.left
     assert attempt.find(wanted) is None
-    assert left - budget.left < 10
+    assert left - steps.left < 10
 
 
 @pytest.mark.parametrize(
-    ("nodes", "size_", "wanted", "steps"),
+    ("nodes", "size_", "wanted", "most"),
     [
         pytest.param(5, 10, {7: 2, 6: 1, 5: 2, 4: 4}, 400, id="equal nodes are not tried in every order"),
         pytest.param(4, 11, {8: 1, 6: 5}, 30, id="a class to come without room enough ends it early"),
     ],
 )
-def test_that_nothing_fits_is_told_in_few_steps(cluster_of, nodes, size_, wanted, steps):
+def test_that_nothing_fits_is_told_in_few_steps(cluster_of, nodes, size_, wanted, most):
     cluster = cluster_of(*(node(f"n{at}", cpu=size_) for at in range(nodes)))
-    budget = Budget(left=steps)
-    assert find(cluster, *((member(cpu), number) for cpu, number in wanted.items()), budget=budget) is None
-    assert not budget.ended
+    steps = Steps(left=most)
+    assert find(cluster, *((member(cpu), number) for cpu, number in wanted.items()), steps=steps) is None
+    assert not steps.ended
 
 
 def test_many_equal_nodes_are_filled_where_everything_fits(cluster_of):

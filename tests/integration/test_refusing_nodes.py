@@ -163,7 +163,7 @@ def test_what_is_no_nodes_fault_is_told_from_what_may_be(
     why, said = answer(with_crd.kubeconfig)
     assert (why, "ValidatingAdmissionPolicy" in said) == (Refused.FORBIDDEN, True)
     why, said = answer(with_crd.kubeconfig_of_service_account(cluster.namespace, "default"))
-    assert (why, "cannot create resource" in said) == (Refused.DENIED, True)
+    assert (why, "cannot create resource" in said) == (Refused.UNAVAILABLE, True)
     refuse_bindings.allow()
     cluster.api.delete(path)
     try:

@@ -65,9 +65,9 @@ async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: 
     [
         ("being terminated", [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}], Refused.DENIED),
         (
-            'User "x" cannot create resource "pods/binding" in API group "" in the namespace "team"',
+            'pods is forbidden: User "x" cannot create resource "pods/binding" in API group "" in the namespace "n"',
             None,
-            Refused.DENIED,
+            Refused.UNAVAILABLE,
         ),
         ("ValidatingAdmissionPolicy 'p' denied request: being terminated", [{"message": "p"}], Refused.FORBIDDEN),
     ],
@@ -75,6 +75,7 @@ async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: 
 async def test_a_refusal_that_no_node_can_help_is_told_from_one_that_may_be_the_nodes(
     message: str, causes: Any, why: Refused
 ) -> None:
+    """A restarted server denies every binding for some seconds: that is neither a refusal for good nor the node's."""
     api = FakeApi()
     answer = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message, "details": {"causes": causes}}
     api.answer("POST", BIND_PATH, body(answer, code=403))

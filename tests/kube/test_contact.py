@@ -11,6 +11,7 @@ from gangsched.kube.errors import ApiError
 
 PODS = "/api/v1/pods"
 BINDING = "/api/v1/namespaces/n/pods/p/binding"
+OWN = "/apis/gangsched.io/v1alpha1"
 EVICTION = "/api/v1/namespaces/n/pods/p/eviction"
 SAYS = {
     401: "Unauthorized",
@@ -75,14 +76,14 @@ class World:
         ("PATCH", "/api/v1/namespaces/n/pods/p/status", False, "patch pods/status"),
         ("POST", "/apis/events.k8s.io/v1/namespaces/n/events", False, "create events.events.k8s.io"),
         ("PUT", "/apis/coordination.k8s.io/v1/namespaces/n/leases/l", False, "update leases.coordination.k8s.io"),
-        ("PATCH", "/apis/gangsched.io/v1alpha1/namespaces/n/podgroups/g/status", False, "patch podgroups/status.gangsched.io"),
-        ("DELETE", "/apis/scaler.palantir.com/v1alpha2/namespaces/n/demands/d", False, "delete demands.scaler.palantir.com"),
+        ("PATCH", f"{OWN}/namespaces/n/podgroups/g/status", False, "patch podgroups/status.gangsched.io"),
+        ("DELETE", f"{OWN}/namespaces/n/demands/d", False, "delete demands.gangsched.io"),
         ("GET", "/apis/scheduling.volcano.sh/v1beta1", False, "get /apis/scheduling.volcano.sh/v1beta1"),
         ("GET", "/version", False, "get /version"),
         ("GET", "/apis", False, "get /apis"),
         ("GET", "/", False, "get /"),
     ],
-)  # fmt: skip
+)
 def test_a_request_needs_a_right(method: str, path: str, right: str, *, watch: bool) -> None:
     assert str(right_of(method, path, watch=watch)) == right
 

@@ -4,22 +4,18 @@ import pytest
 
 from gangsched.kube.errors import ApiError
 
+NOT_FOUND = 'RBAC: clusterrole.rbac.authorization.k8s.io "x" not found'
 DENIED = [
     'pods "x" is forbidden: User "u" cannot create resource "pods/binding" in API group "" in the namespace "n"',
-    'pods is forbidden: User "system:serviceaccount:gangsched:gangsched" cannot list resource "pods" in API group ""'
-    " at the cluster scope",
-    'podgroups.gangsched.io is forbidden: User "u" cannot watch resource "podgroups" in API group "gangsched.io" at the'
-    ' cluster scope: RBAC: [clusterrole.rbac.authorization.k8s.io "gangsched" not found,'
-    ' role.rbac.authorization.k8s.io "gangsched" not found]',
-    'leases.coordination.k8s.io "gangsched" is forbidden: User "u" cannot get resource "leases" in API group'
-    ' "coordination.k8s.io" in the namespace "n": RBAC: clusterrole.rbac.authorization.k8s.io "x" not found',
+    'pods is forbidden: User "system:serviceaccount:n" cannot list resource "pods" in API group ""',
+    f'pods is forbidden: User "u" cannot watch resource "pods" in API group "" at the cluster scope: {NOT_FOUND}',
+    f'leases is forbidden: User "u" cannot get resource "leases" in API group "x.io" in the namespace "n": {NOT_FOUND}',
     'forbidden: User "system:anonymous" cannot get path "/apis"',
     'forbidden: User "u" cannot * path "/x"',
-    'pods "x" is forbidden: User "a \\"quoted\\"\nname" cannot patch resource "pods/status" in API group "" in the'
-    ' namespace "n"',
+    'pods is forbidden: User "a \\"b\\"\nc" cannot patch resource "pods/status" in API group "" in the namespace "n"',
 ]
 REFUSED = [
-    "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'nodes' with binding 'nodes' denied request: node n7 is drained",
+    "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: node n7 is drained",
     'pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3',
     'events "x" is forbidden: unable to create new content in namespace n because it is being terminated',
     'admission webhook "guard.example" denied the request: not this node',

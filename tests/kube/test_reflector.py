@@ -62,6 +62,13 @@ class Inbox:
                 await self._news.wait()
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    """For what a server or a reflector knows and nobody tells."""
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
 @asynccontextmanager
 async def reflecting(
     api: FakeApi, *, timing: Timing = AT_ONCE, resource: Resource[Any] = PODS
@@ -284,8 +291,7 @@ async def test_what_lasts_is_a_problem_though_each_watch_begins_well(failure: An
     api.answer("WATCH", PODS.path, stream(event("ADDED", "b", 10)), *[failure] * 400)
     async with reflecting(api, timing=Timing(backoff_s=0.001, backoff_max_s=0.001, short_s=60.0)) as (running, inbox):
         await inbox.until(lambda: inbox.seen == ["b"])
-        while len(versions(api)) < 5:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(versions(api)) >= 5)
         assert running.problem
         since = running.interrupted_at
         while len(versions(api)) < 20:
@@ -303,12 +309,9 @@ async def test_a_problem_is_over_once_something_comes_or_the_watch_has_lasted_fo
     api.answer("WATCH", PODS.path, ERROR_500, ERROR_500, stream(event("ADDED", "b", 10)), ERROR_500, ERROR_500, HANG)
     async with reflecting(api, timing=Timing(backoff_s=0.001, short_s=0.1)) as (running, inbox):
         await inbox.until(lambda: inbox.seen == ["b"])
-        while len(versions(api)) < 6:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(versions(api)) >= 6)
         assert running.problem
-        async with asyncio.timeout(10):
-            while running.problem:
-                await asyncio.sleep(0.01)
+        await until(lambda: not running.problem)
         assert running.interrupted_at == math.inf
     assert [record.message for record in caplog.records] == ["watch interrupted; trying on", "watch goes on"] * 3
 
@@ -328,8 +331,7 @@ async def test_what_cannot_be_read_twice_at_the_same_version_is_listed_anew(garb
     api.answer("WATCH", PODS.path, garbled, status(500), garbled, HANG)
     async with reflecting(api) as (_, inbox):
         await inbox.until(lambda: len(inbox.lists) == 2)
-        while len(versions(api)) < 4:
-            await asyncio.sleep(0)
+        await until(lambda: len(versions(api)) >= 4)
     assert inbox.lists == [["a"], ["b"]]
     assert inbox.relists == [("pods", "Garbled")]
     assert versions(api) == ["9", "9", "9", "30"]
@@ -343,8 +345,7 @@ async def test_what_cannot_be_read_once_is_read_again_at_the_same_version() -> N
         api.answer("WATCH", PODS.path, bad, stream(event("ADDED", f"p{version}", version)))
     api.answer("WATCH", PODS.path, bad, HANG)
     async with reflecting(api) as (_, inbox):
-        while len(versions(api)) < 6:
-            await asyncio.sleep(0)
+        await until(lambda: len(versions(api)) >= 6)
         assert inbox.seen == ["p10", "p11"]
         assert inbox.relists == []
     assert versions(api) == ["9", "9", "10", "10", "11", "11"]
@@ -357,8 +358,7 @@ async def test_a_kind_that_vanishes_is_listed_once_it_is_back_and_meanwhile_its_
     api.answer("GET", PODS.path, page([pod("a", 1)], 9), *[status(404)] * 5, page([pod("b", 2)], 3))
     api.answer("WATCH", PODS.path, status(404), HANG)
     async with reflecting(api, resource=kind, timing=Timing(backoff_s=0.02, short_s=0.0)) as (running, inbox):
-        while len(api.of("GET")) < 4:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(api.of("GET")) >= 4)
         assert running.problem == "The API server does not serve pods: install it."
         assert not running.going.is_set()
         await inbox.until(lambda: len(inbox.lists) == 2)
@@ -408,9 +408,7 @@ class TestOptional:
 class TestRenew:
     async def _renewed(self, api: FakeApi, before: Callable[[Inbox], bool], *, timing: Timing = AT_ONCE) -> Inbox:
         async with reflecting(api, timing=timing) as (running, inbox):
-            async with asyncio.timeout(10):
-                while not before(inbox):
-                    await asyncio.sleep(0.001)
+            await until(lambda: before(inbox))
             lists = len(inbox.lists)
             async with asyncio.timeout(5):
                 await asyncio.gather(running.renew(), running.renew())
@@ -463,8 +461,7 @@ class TestRenew:
         api.answer("WATCH", PODS.path, answer, HANG, HANG)
         async with reflecting(api) as (running, inbox):
             await inbox.until(lambda: len(inbox.lists) == 1)
-            while not versions(api):
-                await asyncio.sleep(0.001)
+            await until(lambda: bool(versions(api)))
             ended.set()
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -582,7 +579,6 @@ async def test_a_list_that_is_not_whole_yet_is_no_news() -> None:
     api.answer("GET", PODS.path, page([pod("a", 1)], 9, more="one"), page([pod("b", 2)], 9))
     async with reflecting(api) as (running, inbox):
         async with asyncio.timeout(10):
-            while running.going.is_set() or not inbox.relists:
-                await asyncio.sleep(0)
+            await until(lambda: not running.going.is_set() and bool(inbox.relists))
             await running.going.wait()
         assert inbox.lists == [[], ["a", "b"]]

@@ -7,6 +7,7 @@ import pytest
 
 from gangsched.core.events import (
     Event,
+    GroupGone,
     NamespaceGone,
     NamespaceSeen,
     NamespacesReplaced,
@@ -19,20 +20,16 @@ from gangsched.core.events import (
 from gangsched.core.model import GroupKey
 from gangsched.kube import wire
 from gangsched.kube.dialects.table import chosen
-from gangsched.kube.errors import ApiError, CrdMissing, Garbled
 from gangsched.kube.resources import (
-    GROUPS_PATH,
+    GROUPS,
     NAMESPACES,
     NODES,
     PODS,
     PRIORITY_CLASSES,
     Resource,
-    check_discovery,
     decode_pod,
-    list_groups,
     pods,
 )
-from tests.kube.fake_api import FakeApi, body, page, serving, status
 
 
 @pytest.mark.parametrize(
@@ -66,10 +63,11 @@ def test_an_object_becomes_events(resource: Resource[Any], found: Any, seen: Eve
         (NODES, NodeGone(name="x")),
         (NAMESPACES, NamespaceGone(name="x")),
         (PRIORITY_CLASSES, PriorityClassGone(name="x")),
+        (GROUPS, GroupGone(key=GroupKey("team", "x"))),
     ],
 )
 def test_an_object_is_gone_by_what_identifies_it(resource: Resource[Any], gone: Event) -> None:
-    assert resource.gone(wire.Meta(name="x", uid="u")) == gone
+    assert resource.gone(wire.Meta(name="x", namespace="team", uid="u")) == gone
 
 
 def test_a_pod_whose_node_cannot_be_told_cannot_be_read_at_all() -> None:
@@ -90,58 +88,25 @@ def test_an_unreadable_pod_keeps_what_its_place_depends_on() -> None:
     assert found.status.phase == "Running"
 
 
-def group(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "team", "uid": name}, "spec": {"minMember": 2}}
-
-
-async def test_groups_are_listed_page_by_page() -> None:
-    api = FakeApi()
-    api.answer("GET", GROUPS_PATH, page([group("a")], 8, more="next"), page([group("b")], 8))
-    async with serving(api) as session:
-        groups, version = await list_groups(session)
-    assert [found.key for found in groups] == [GroupKey("team", "a"), GroupKey("team", "b")]
-    assert groups[0].spec is not None
-    assert groups[0].spec.min_member == 2
-    assert version == "8"
-    assert [asked.query.get("continue") for asked in api.asked] == [None, "next"]
-
-
-async def test_a_missing_definition_is_told_with_its_remedy() -> None:
-    api = FakeApi()
-    api.answer("GET", GROUPS_PATH, status(404))
-    async with serving(api) as session:
-        with pytest.raises(CrdMissing, match=r"podgroups\.gangsched\.io: install .*gangsched crd \| kubectl apply"):
-            await list_groups(session)
-
-
-@pytest.mark.parametrize(("answer", "error"), [(status(410), ApiError), (status(403), ApiError), (body([]), Garbled)])
-async def test_a_list_of_groups_that_does_not_come_whole_is_an_error(answer: Any, error: type[Exception]) -> None:
-    api = FakeApi()
-    api.answer("GET", GROUPS_PATH, page([group("a")], 8, more="next"), answer)
-    async with serving(api) as session:
-        with pytest.raises(error):
-            await list_groups(session)
-
-
 @pytest.mark.parametrize(
-    ("answer", "error"),
+    "found",
     [
-        (body({"groups": [{"name": "apps"}, {"versions": [{"groupVersion": "gangsched.io/v1alpha1"}]}]}), None),
-        (body({"groups": [{"name": "gangsched.io", "versions": [{"groupVersion": "gangsched.io/v1"}]}]}), CrdMissing),
-        (body({"groups": None}), CrdMissing),
-        (body({"groups": 5}), Garbled),
-        (status(503), ApiError),
+        {"spec": {"minMember": "many"}},
+        {"spec": {"minMember": 10**30}},
+        {"spec": {"minMember": 1.5e300}},
+        {"spec": [], "status": []},
+        {"spec": None, "status": {"conditions": [{"type": 7}], "phase": "???", "reservation": 3}},
+        {"spec": {"roles": [{"name": None}], "minMember": 1}, "status": {"members": "x"}},
+        {"spec": {"minMember": 1, "nothing": {"like": "this"}}, "status": None},
+        {},
     ],
+    ids=str,
 )
-async def test_podgroups_that_discovery_does_not_list_yet_are_waited_for(answer, error) -> None:
-    api = FakeApi()
-    api.answer("GET", "/apis", answer)
-    async with serving(api) as session:
-        if error is None:
-            await check_discovery(session)
-        else:
-            with pytest.raises(error):
-                await check_discovery(session)
+def test_no_podgroup_keeps_the_others_from_being_read(found: Any) -> None:
+    """Whatever an older or newer CustomResourceDefinition has let in, for one list holds everybody's."""
+    meta = {"name": "a", "namespace": "team", "uid": "u", "resourceVersion": "5"}
+    version, group = GROUPS.read(msgspec.Raw(msgspec.json.encode({"metadata": meta, **found})))
+    assert (version, group.key, group.uid) == ("5", GroupKey("team", "a"), "u")
 
 
 def test_a_pods_group_is_read_from_annotations_alone_and_in_the_dialects_that_are_chosen() -> None:

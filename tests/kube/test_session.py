@@ -187,6 +187,78 @@ async def test_a_plugin_that_fails_is_told(tmp_path: Path) -> None:
         await connection(kubeconfig=path)
 
 
+async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing(tmp_path: Path) -> None:
+    """Steps: the token has expired, the plug-in fails at its next call, in one request and one watch, then works."""
+    counter, plugin = tmp_path / "calls", tmp_path / "plugin.py"
+    plugin.write_text(
+        "import json, pathlib, sys\n"
+        f"calls = pathlib.Path({str(counter)!r})\n"
+        "count = int(calls.read_text()) + 1 if calls.exists() else 1\n"
+        "calls.write_text(str(count))\n"
+        "if count in (2, 3): sys.exit('the identity provider is away')\n"
+        "if count == 4: print('{'); sys.exit()\n"
+        "expiry = '2020-01-01T00:00:00Z' if count < 5 else '2999-01-01T00:00:00Z'\n"
+        "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',"
+        " 'status': {'token': f't{count}', 'expirationTimestamp': expiry}}))\n"
+    )
+    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(plugin)]}
+    api = FakeApi()
+    api.answer("GET", "/x", body({}))
+    async with serving(api) as server:
+        session = await connect(
+            kubeconfig=kubeconfig(tmp_path / "config", server=server.server, user={"exec": command})
+        )
+        told: list[tuple[str, str, str]] = []
+        session.contact.observer = Told(told)
+        with pytest.raises(ApiUnreachable, match=r"cannot be renewed: .*the identity provider is away"):
+            await session.request("GET", "/x")
+        with pytest.raises(ApiUnreachable, match=r"cannot be renewed: .*the identity provider is away"):
+            async with session.stream("/x", {}):
+                pytest.fail("the stream was opened")
+        with pytest.raises(ApiUnreachable, match="cannot be renewed"):
+            await session.request("GET", "/x")
+        assert (await session.request("GET", "/x")).ok
+        await session.close()
+    assert [asked.headers["Authorization"] for asked in api.asked] == ["Bearer t5"]
+    assert told == [("Credentials", "get", "/x")] * 3
+
+
+class Told:
+    def __init__(self, told: list[tuple[str, str, str]]) -> None:
+        self._told = told
+
+    def api_failed(self, problem: str, verb: str, resource: str) -> None:
+        self._told.append((problem, verb, resource))
+
+
+async def test_how_requests_are_answered_is_noted_but_of_those_that_may_fail_for_good() -> None:
+    told: list[tuple[str, str, str]] = []
+    api = FakeApi()
+    denied = status(403, 'pods is forbidden: User "u" cannot list resource "pods" in API group ""')
+    for method in ("GET", "WATCH"):
+        api.answer(method, "/api/v1/pods", denied, denied, stream(then="drop") if method == "WATCH" else status(500))
+    async with serving(api) as session:
+        session.contact.observer = Told(told)
+        for essential in (True, False):
+            await session.request("GET", "/api/v1/pods", essential=essential)
+            with pytest.raises(ApiError):
+                async with session.stream("/api/v1/pods", {"watch": "true"}, essential=essential):
+                    pytest.fail("the stream was opened")
+        await session.request("GET", "/api/v1/pods")
+        session.server = "http://127.0.0.1:1"
+        for other in (session, session.apart()):
+            other.server = "http://127.0.0.1:1"
+            with pytest.raises(ApiUnreachable):
+                await other.request("GET", "/api/v1/pods")
+    assert told == [
+        ("Denied", "list", "pods"),
+        ("Denied", "watch", "pods"),
+        ("Failing", "list", "pods"),
+        ("Unreachable", "list", "pods"),
+        ("Unreachable", "list", "pods"),
+    ]
+
+
 async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,27 +1,38 @@
+"""kopf in its thread, against as much of an API server as it needs; the server has the test's event loop."""
+
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
-import signal
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
+from typing import Any
 
-import aiohttp
-import kopf
 import pytest
 from aiohttp import web
 
-from gangsched.core.model import Group
-from gangsched.operator.frame import WatchEnded, make_settings, run_kopf
-from gangsched.operator.handlers import make_registry, report_gaps
+from gangsched.api.crd import NAME, crd
+from gangsched.kube.credentials import Connection
+from gangsched.kube.session import ApiSession
+from gangsched.operator.frame import Frame, make_settings
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+LACKING = "spec.minMember"
 
 
-def test_the_settings_keep_kopf_from_writing_and_from_throttling_new_podgroups():
+def test_the_settings_keep_kopf_from_writing_and_from_ending_the_process():
     settings = make_settings()
     assert settings.posting.enabled is False
     assert settings.peering.standalone is True
     assert settings.scanning.disabled is True
     assert settings.queueing.worker_limit is None
+    assert settings.process.ultimate_exiting_timeout is None
 
 
 def test_an_outage_of_the_api_server_is_outlasted():
@@ -31,33 +42,35 @@ def test_an_outage_of_the_api_server_is_outlasted():
     assert sum(islice(backoffs, 3)) < 10, "every request begins anew with short pauses"
 
 
-async def test_whatever_ends_kopf_is_told_as_the_end_of_the_watch(monkeypatch):
-    async def operator(**_: object) -> None:
-        raise RuntimeError("404 page not found")
-
-    monkeypatch.setattr(kopf, "operator", operator)
-    with pytest.raises(WatchEnded, match=r"podgroups.gangsched.io has ended \(RuntimeError: 404 page not found\)"):
-        await run_kopf(kopf.OperatorRegistry(), ready=asyncio.Event(), stop=asyncio.Event())
+def installed(version: int, *, old: bool = False) -> dict[str, Any]:
+    """Our CustomResourceDefinition; an old one lacks a field."""
+    found = copy.deepcopy(crd())
+    found["metadata"] |= {"uid": "u", "resourceVersion": str(version)}
+    if old:
+        del found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["minMember"]
+    return found
 
 
 class FakeApi:
-    """As much of an API server as kopf needs to watch PodGroups; the test says what the watch brings."""
+    """Serves CustomResourceDefinitions. `lists` and `watches` are how the next ones are refused; then all is well."""
 
     def __init__(self) -> None:
-        self.watch: asyncio.Queue[bytes] = asyncio.Queue()
-        self.written: list[str] = []
+        self.lists: deque[int] = deque()
+        self.watches: deque[int | dict] = deque()
+        self.asked: list[str] = []
+        self.lines: asyncio.Queue[bytes] = asyncio.Queue()
 
     def app(self) -> web.Application:
         app = web.Application()
-        group = {"groupVersion": "gangsched.io/v1alpha1", "version": "v1alpha1"}
+        group = {"groupVersion": "apiextensions.k8s.io/v1", "version": "v1"}
         for path, answer in {
             "/api": {"versions": ["v1"]},
             "/api/v1": _resources(("namespaces", "Namespace"), ("events", "Event")),
-            "/apis": {"groups": [{"name": "gangsched.io", "versions": [group], "preferredVersion": group}]},
-            "/apis/gangsched.io/v1alpha1": _resources(("podgroups", "PodGroup")),
+            "/apis": {"groups": [{"name": "apiextensions.k8s.io", "versions": [group], "preferredVersion": group}]},
+            "/apis/apiextensions.k8s.io/v1": _resources(("customresourcedefinitions", "CustomResourceDefinition")),
         }.items():
             app.router.add_get(path, partial(self._static, answer))
-        app.router.add_get("/apis/gangsched.io/v1alpha1/podgroups", self._podgroups)
+        app.router.add_get(CRDS, self._crds)
         app.router.add_route("*", "/{path:.*}", self._other)
         return app
 
@@ -65,90 +78,144 @@ class FakeApi:
         return web.json_response(answer)
 
     async def _other(self, request: web.Request) -> web.Response:
-        if request.method != "GET":
-            self.written.append(f"{request.method} {request.path}")
-        return web.json_response({"code": 404}, status=404)
+        self.asked.append(f"{request.method} {request.path}")
+        return _status(404)
 
-    async def _podgroups(self, request: web.Request) -> web.StreamResponse:
+    async def _crds(self, request: web.Request) -> web.StreamResponse:
+        assert request.query["fieldSelector"] == f"metadata.name={NAME}"
         if "watch" not in request.query:
-            return web.json_response({"metadata": {"resourceVersion": "7"}, "items": [podgroup("listed")]})
+            self.asked.append("list")
+            return (
+                _status(self.lists.popleft())
+                if self.lists
+                else web.json_response({"metadata": {"resourceVersion": "7"}, "items": [installed(5, old=True)]})
+            )
+        self.asked.append("watch")
+        refused = self.watches.popleft() if self.watches else None
+        if isinstance(refused, int):
+            return _status(refused)
         answer = web.StreamResponse()
         await answer.prepare(request)
-        while line := await self.watch.get():
+        if refused is not None:
+            await answer.write(json.dumps(refused).encode() + b"\n")
+            return answer
+        while line := await self.lines.get():
             await answer.write(line + b"\n")
         return answer
-
-    def bring(self, kind: str, name: str) -> None:
-        self.watch.put_nowait(json.dumps({"type": kind, "object": podgroup(name)}).encode())
 
 
 def _resources(*names: tuple[str, str]) -> dict:
     verbs = ["get", "list", "watch", "patch", "create"]
     return {
         "resources": [
-            {"name": plural, "singularName": kind.lower(), "kind": kind, "namespaced": True, "verbs": verbs}
+            {"name": plural, "singularName": kind.lower(), "kind": kind, "namespaced": False, "verbs": verbs}
             for plural, kind in names
         ]
     }
 
 
-def podgroup(name: str) -> dict:
-    return {
-        "apiVersion": "gangsched.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}", "resourceVersion": "5"},
-        "spec": {"minMember": 2},
-    }
+def _status(code: int) -> web.Response:
+    return web.json_response({"kind": "Status", "code": code, "message": "no"}, status=code)
 
 
-class Feed:
-    def __init__(self) -> None:
-        self.told: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-
-    def seen(self, group: Group) -> None:
-        self.told.put_nowait(("seen", group.key.name))
-
-    def gone(self, group: Group) -> None:
-        self.told.put_nowait(("gone", group.key.name))
-
-    async def next(self) -> tuple[str, str]:
-        return await asyncio.wait_for(self.told.get(), 20)
+async def _nobody() -> str | None:
+    return None
 
 
-async def test_kopf_tells_what_it_sees_writes_nothing_and_ends_when_told_to_without_touching_older_tasks():
-    api, feed, gaps = FakeApi(), Feed(), asyncio.Event()
-    runner = web.AppRunner(api.app(), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-
-    def make_client() -> aiohttp.ClientSession:
-        client = aiohttp.ClientSession()
-        report_gaps(client, gaps.set)
-        return client
-
-    survivor = asyncio.create_task(asyncio.Event().wait())
-    await asyncio.sleep(0)
-    ready, stop = asyncio.Event(), asyncio.Event()
-    server = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    registry = make_registry(feed, server=server, make_client=make_client)
-    running = asyncio.create_task(run_kopf(registry, ready=ready, stop=stop))
+@asynccontextmanager
+async def framed(api: FakeApi | None, told: Callable[[list[str]], None]) -> AsyncIterator[None]:
+    server, runner = "http://127.0.0.1:1", None
+    if api is not None:
+        runner = web.AppRunner(api.app(), shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        server = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    made = partial(ApiSession, Connection(server=server, authorization=_nobody))
+    frame = Frame(made, on_crd=told, pause_s=0.05)
+    frame.start()
     try:
-        await asyncio.wait_for(ready.wait(), 20)
-        assert await feed.next() == ("seen", "listed")
-        await asyncio.wait_for(gaps.wait(), 20)
-        api.bring("ADDED", "new")
-        assert await feed.next() == ("seen", "new")
-        api.bring("DELETED", "new")
-        assert await feed.next() == ("gone", "new")
-        api.watch.put_nowait(b"")
+        yield
     finally:
-        # The server's connections are tasks too, and kopf would wait for them.
-        await runner.cleanup()
-        stop.set()
-        await asyncio.wait_for(running, 30)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().remove_signal_handler(number)
-    assert api.written == []
-    assert not survivor.done()
-    survivor.cancel()
-    await asyncio.gather(survivor, return_exceptions=True)
+        began = time.monotonic()
+        await frame.stop()
+        took_s = time.monotonic() - began
+        if runner is not None:
+            await runner.cleanup()
+        assert took_s < 1.5
+
+
+def alive() -> bool:
+    return any(thread.name == "kopf" for thread in threading.enumerate())
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(12):
+        while not holds():  # noqa: ASYNC110 - it is another thread that is waited for
+            await asyncio.sleep(0.02)
+
+
+async def test_it_tells_what_is_installed_writes_nothing_and_ends_within_a_second():
+    api = FakeApi()
+    told: list[list[str]] = []
+    async with framed(api, told.append) as _:
+        await until(lambda: told == [[LACKING]])
+        api.lines.put_nowait(json.dumps({"type": "MODIFIED", "object": installed(8)}).encode())
+        await until(lambda: told[1:] == [[]])
+        api.lines.put_nowait(json.dumps({"type": "DELETED", "object": installed(9, old=True)}).encode())
+        await until(lambda: told[2:] == [[]])
+    assert not alive()
+    assert set(api.asked) == {"list", "watch"}
+
+
+ERROR_500 = {"type": "ERROR", "object": {"kind": "Status", "code": 500, "reason": "InternalError"}}
+ERROR_410 = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
+
+
+@pytest.mark.parametrize(
+    ("lists", "watches"),
+    [
+        *(([code], []) for code in (401, 403, 404, 500)),
+        *(([], [answer]) for answer in (403, 404, ERROR_500, ERROR_410)),
+    ],
+    ids=["401", "403", "404", "500", "watch 403", "watch 404", "ERROR 500", "ERROR 410"],
+)
+async def test_whatever_the_server_answers_kopf_is_begun_again(lists, watches, caplog):
+    api = FakeApi()
+    told: list[list[str]] = []
+    api.lists.extend(lists)
+    api.watches.extend(watches)
+    async with framed(api, told.append) as _:
+        await until(lambda: not api.lists and not api.watches and told[:1] == [[LACKING]])
+        known = len(told)
+        api.lines.put_nowait(json.dumps({"type": "MODIFIED", "object": installed(99)}).encode())
+        await until(lambda: len(told) > known and told[-1] == [])
+        assert alive()
+    assert set(api.asked) <= {"list", "watch"}
+    ended = [record for record in caplog.records if record.message.startswith("the watch of our Custom")]
+    assert len(ended) <= 1, "the same failure is told once"
+
+
+async def test_without_a_server_it_waits_and_still_ends_within_a_second():
+    told: list[list[str]] = []
+    async with framed(None, told.append) as _:
+        await asyncio.sleep(0.5)
+        assert alive()
+    assert told == []
+
+
+async def test_a_fault_in_it_is_told_and_ends_nobody(caplog):
+    failures = iter([RuntimeError("a\nbug"), RuntimeError("a\nbug"), OSError("another")])
+    tried = threading.Event()
+
+    def open_session() -> ApiSession:
+        try:
+            raise next(failures)
+        except StopIteration:
+            tried.set()
+            raise OSError("another") from None
+
+    frame = Frame(open_session, on_crd=lambda _: None, pause_s=0.01)
+    frame.start()
+    await until(tried.is_set)
+    await frame.stop()
+    assert [vars(record)["error"] for record in caplog.records] == ["RuntimeError: a\\nbug", "OSError: another"]

@@ -95,6 +95,21 @@ class TestOrder:
             queue.add(effect, 0.0)
         assert taken(queue, most=2) == [bind("b1"), bind("b2")]
 
+    def test_bindings_above_a_minimum_wait_for_all_others_but_not_for_ever(self):
+        queue = backlog(patience_s=5.0)
+        above = [BindPod(f"x{number}", "ns", f"x{number}", "n1", above=True) for number in range(6)]
+        for number in range(6):
+            queue.add(above[number], 0.0)
+            queue.add(bind(f"b{number}"), 0.0)
+        assert taken(queue, most=2) == [bind("b0"), bind("b1")]
+        assert taken(queue, now=5.0, most=4) == [above[0], above[1], bind("b2"), bind("b3")]
+        finish(queue, above[0])
+        assert taken(queue, now=5.0, most=2) == [above[2], bind("b4")]
+        assert queue.withdraw(WithdrawBinding("x4", "n1"))
+        assert queue.waiting(BindPod) == 3
+        assert taken(queue, now=5.0) == [bind("b5"), above[3], above[5]]
+        assert queue.empty
+
     def test_a_reservation_goes_before_bindings_because_bindings_wait_for_it(self):
         queue = backlog()
         queue.add(bind("b"), 0.0)
@@ -493,8 +508,9 @@ def test_what_only_tells_people_can_be_forgotten_and_what_is_in_flight_may_end()
     queue.add(bind("a"), 0.0)
     sent = taken(queue)
     acting = queue.acting
-    for kind in (status("in flight"), status("waits"), status("reserved", "7"), event("1"), event("2")):
-        queue.add(kind, 0.0)
+    waiting = status("in flight"), status("waits"), status("reserved", resource_version="7"), event("1"), event("2")
+    for each in waiting:
+        queue.add(each, 0.0)
     untold = queue.clear()
     assert (len(sent), acting, untold) == (2, 1, 5)
     assert queue.empty

@@ -86,10 +86,10 @@ class Rig:
             monotonic=lambda: self.mono,
         )
         if self.leads:
-            self.engine.lead(None if self.muted else self._submit)
+            self.engine.lead(None if self.muted else self.submit)
             self.inbox.clear()
 
-    def _submit(self, effects: Iterable[Effect]) -> None:
+    def submit(self, effects: Iterable[Effect]) -> None:
         self.sent.extend(effects)
         self.submitted.set()
 
@@ -97,15 +97,49 @@ class Rig:
 @pytest.fixture(autouse=True)
 def _no_freezing(monkeypatch):
     monkeypatch.setattr("gangsched.runtime.engine.gc.freeze", lambda: None)
-    monkeypatch.setattr("gangsched.runtime.engine.gc.collect", lambda: None)
+    monkeypatch.setattr("gangsched.runtime.engine.gc.collect", lambda *_: None)
+    monkeypatch.setattr("gangsched.runtime.engine.gc.get_count", lambda: (0, 0, 0))
 
 
 async def test_a_burst_is_one_pass_and_its_effects_are_handed_on():
     rig = Rig(FakeMachine(effects=[BIND]))
-    rig.inbox.post([GONE] * 1000)
+    rig.inbox.post([GONE] * 500)
     assert await rig.engine.step() == [BIND]
-    assert rig.machine.passes == [([GONE] * 1000, 1000.0)]
+    assert rig.machine.passes == [([GONE] * 500, 1000.0)]
     assert rig.sent == [BIND]
+
+
+async def test_of_a_large_burst_only_so_much_is_handed_over_at_a_time_and_others_work_in_between():
+    rig = Rig(FakeMachine())
+    rig.inbox.post([GONE] * 1200)
+    for _ in range(3):
+        task = asyncio.create_task(asyncio.sleep(0))
+        await rig.engine.step()
+        assert task.done()
+    assert [len(events) for events, _ in rig.machine.passes] == [500, 500, 200]
+
+
+async def test_work_that_is_left_is_gone_on_with_at_once_though_nothing_happens(monkeypatch):
+    """A deadline of the past pass means so; one that has come since waits for the rest between two passes."""
+    slept = []
+    sleep = asyncio.sleep
+
+    async def note(seconds):
+        slept.append(seconds)
+        await sleep(0)
+
+    rig = Rig(FakeMachine(deadline=1000.0))
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    monkeypatch.setattr("gangsched.runtime.engine.asyncio.sleep", note)
+    await rig.engine.step()
+    assert max(slept) == 0.001
+    slept.clear()
+    rig.machine.deadline = 1000.5
+    rig.now = 1000.5
+    await rig.engine.step()
+    assert max(slept) == pytest.approx(0.01)
+    assert [events for events, _ in rig.machine.passes[1:]] == [[TimePassed()], [TimePassed()]]
 
 
 async def test_a_deadline_that_is_due_becomes_time_passed():
@@ -150,7 +184,7 @@ async def test_as_a_standby_it_learns_and_hands_nothing_on():
 async def test_what_is_posted_before_it_leads_is_known_when_it_decides():
     rig = Rig(FakeMachine(effects=[BIND]), leads=False)
     rig.inbox.post([GONE])
-    rig.engine.lead(rig._submit)
+    rig.engine.lead(rig.submit)
     await rig.engine.step()
     assert rig.machine.passes == [([GONE, Synced()], 1000.0)]
     assert rig.sent == [BIND]
@@ -174,7 +208,7 @@ async def test_standing_down_a_new_machine_knows_what_was_seen_and_nothing_of_wh
     await rig.engine.step()
     assert heir.passes == [([PodGone(uid="seen"), GONE, PodBound("b", "n")], 1000.0)]
     assert rig.sent == []
-    rig.engine.lead(rig._submit)
+    rig.engine.lead(rig.submit)
     await rig.engine.step()
     assert rig.sent == [BIND]
     assert rig.engine.synced
@@ -294,3 +328,16 @@ async def test_between_passes_events_gather_but_one_that_comes_while_nothing_hap
         rig.inbox.post([GONE])
         await rig.engine.step()
     assert [round(seconds, 3) for seconds in slept if seconds] == [0.006]
+
+
+@pytest.mark.parametrize(("old", "frozen"), [(8, 0), (9, 1)])
+async def test_what_lives_long_is_spared_before_the_collector_would_look_at_everything(monkeypatch, old, frozen):
+    rig = Rig(FakeMachine())
+    rig.inbox.post([Synced()])
+    await rig.engine.step()
+    freezes: list[None] = []
+    monkeypatch.setattr("gangsched.runtime.engine.gc.freeze", lambda: freezes.append(None))
+    monkeypatch.setattr("gangsched.runtime.engine.gc.get_count", lambda: (0, 0, old))
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    assert len(freezes) == frozen

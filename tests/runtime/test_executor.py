@@ -726,6 +726,7 @@ class TestUnanswered:
             rig.executor.submit(bind(uid) for uid in ("lost", "bound", "refused", *flying, "waits"))
             for why in (Refused.UNAVAILABLE, None, Refused.FORBIDDEN):
                 call = await rig.sent()
+                assert isinstance(call.effect, BindPod)
                 uid = call.effect.uid
                 call.answer.set_result(
                     PodBound(uid, "n1") if why is None else BindRefused(uid=uid, node="n1", why=why, message="")

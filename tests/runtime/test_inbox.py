@@ -12,13 +12,13 @@ async def test_what_was_posted_is_drained_once_and_in_order():
     inbox = Inbox()
     inbox.post((A, B))
     inbox.post((C,))
-    assert await inbox.drain(60) == [A, B, C]
-    assert await inbox.drain(0) == []
+    assert await inbox.drain(60, most=9) == [A, B, C]
+    assert await inbox.drain(0, most=9) == []
 
 
 async def test_a_drainer_wakes_when_something_is_posted_and_gets_the_rest_of_the_burst():
     inbox = Inbox()
-    drained = asyncio.create_task(inbox.drain(60))
+    drained = asyncio.create_task(inbox.drain(60, most=9))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
@@ -32,13 +32,13 @@ async def test_a_drainer_wakes_when_something_is_posted_and_gets_the_rest_of_the
 
 
 async def test_nothing_posted_gives_an_empty_list_after_the_timeout():
-    assert await Inbox().drain(0.001) == []
+    assert await Inbox().drain(0.001, most=9) == []
 
 
 async def test_posting_nothing_does_not_wake_the_drainer():
     inbox = Inbox()
     inbox.post(())
-    assert await inbox.drain(0.001) == []
+    assert await inbox.drain(0.001, most=9) == []
 
 
 async def test_draining_a_full_inbox_lets_other_tasks_run():
@@ -50,6 +50,14 @@ async def test_draining_a_full_inbox_lets_other_tasks_run():
 
     task = asyncio.create_task(other())
     inbox.post((A,))
-    await inbox.drain(60)
+    await inbox.drain(60, most=9)
     assert ran == ["other"]
     await task
+
+
+async def test_of_more_than_are_wanted_the_rest_is_drained_next_time_without_waiting():
+    inbox = Inbox()
+    inbox.post((A, B, C))
+    assert await inbox.drain(60, most=2) == [A, B]
+    assert await inbox.drain(60, most=2) == [C]
+    assert await inbox.drain(0, most=2) == []

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -37,7 +36,7 @@ class World:
         self.prepared.set()
         self.sent: list[tuple[int, str]] = []
         self.in_flight: dict[str, asyncio.Future[PodBound | BindRefused]] = {}
-        self.outcomes: dict[str, list[Any]] = {}
+        self.outcomes: dict[str, list[Event | Exception | None]] = {}
         self.looked_up: list[str] = []
         self.inbox = Inbox()
         self.metrics = Metrics()
@@ -50,7 +49,7 @@ class World:
             mandate=self,
             make_executor=self._make_executor,
             prepare=self.prepared.wait,  # type: ignore[arg-type]
-            outcome=self._outcome,
+            outcome=self.outcome,
             post=self.inbox.post,
         )
 
@@ -96,7 +95,7 @@ class World:
 
     patch_condition = emit = patch_status
 
-    async def _outcome(self, effect: BindPod) -> Event | None:
+    async def outcome(self, effect: BindPod) -> Event | None:
         self.looked_up.append(effect.name)
         found = self.outcomes.get(effect.name, [None]).pop(0)
         if isinstance(found, Exception):
@@ -136,7 +135,7 @@ def gang(name: str, size: int) -> Iterable[Event]:
 def _quick(monkeypatch):
     monkeypatch.setattr("gangsched.runtime.terms._RETRY_S", 0.001)
     for what in ("freeze", "unfreeze", "collect"):
-        monkeypatch.setattr(f"gangsched.runtime.engine.gc.{what}", lambda: None)
+        monkeypatch.setattr(f"gangsched.runtime.engine.gc.{what}", lambda *_: None)
 
 
 async def test_nothing_is_decided_before_everything_is_up_to_date():
@@ -237,7 +236,7 @@ async def test_without_an_executor_it_only_decides():
         mandate=world,
         make_executor=None,
         prepare=world.prepared.wait,  # type: ignore[arg-type]
-        outcome=world._outcome,
+        outcome=world.outcome,
         post=world.inbox.post,
     )
     world.inbox.post([NodeSeen(node()), *gang("a", 2)])

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from gangsched.core.effects import BindPod
+from gangsched.core.events import BindRefused, Refused
 from gangsched.core.gang import BindState
 from gangsched.core.model import Group, Role, TimeoutPolicy
 from gangsched.core.policy import NamespaceLimits, Policy, PriorityFrom
@@ -56,9 +58,9 @@ def begun(harness: Harness, *, places: int = 4, **spec: Any) -> Harness:
 def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
     """A tenant writes a role template of 1,590 × 1 CPU with maxScheduleTime 168h and creates one pod."""
     harness = cluster()
-    harness.add(attack(), seed())
+    harness.add(attack(), seed(), group("b", min_member=1500, created=9.0), *pods("b", 1500))
     harness.wait(2)
-    assert (held(harness), harness.bound()) == (0, [])
+    assert (held(harness), len(harness.bound("default/")), harness.bound("attack")) == (0, 1500, [])
     told = harness.condition("attack/a")
     assert (harness.status("attack/a").phase, told.reason) == ("Queued", "NamespaceLimit")
     assert told.message == (
@@ -69,9 +71,6 @@ def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
     assert harness.pod("attack/a-seed").told_reason == "NamespaceLimit", "no autoscaler is to add a node for it"
     assert not harness.status("attack/a").demand
     assert len(harness.events("NamespaceLimit")) == 1
-    harness.add(group("b", min_member=1500), *pods("b", 1500))
-    harness.settle()
-    assert len(harness.bound("default/")) == 1500
     harness.restart()
     harness.wait(100)
     assert (held(harness), harness.condition("attack/a").reason) == (0, "NamespaceLimit"), "though there is no room now"
@@ -166,6 +165,8 @@ def test_the_back_off_after_a_hold_doubles_and_a_changed_spec_ends_it():
     harness.change_spec("attack/a", max_schedule_time_s=WEEK_S - 1)
     harness.wait(2)
     assert held(harness) == 4
+    harness.wait(HOLD_S + 9)
+    assert held(harness) == 4, "and begins anew"
     assert not harness.evicted
 
 
@@ -180,8 +181,14 @@ def test_members_that_come_to_a_capped_group_are_bound_at_once_if_there_is_room(
     harness.wait(700)
     assert harness.condition("attack/a").reason == "HoldLimit"
     assert not harness.evicted, "who is bound beside released places is left, though the rest finds no room"
-    harness.delete(*(f"default/plain-{number}" for number in range(13)))
-    harness.add(*workers("attack/a", 8, first=2))
+    harness.delete("default/plain-0")
+    harness.add(*workers("attack/a", 1, first=2))
+    harness.settle()
+    assert len(harness.bound("attack/")) == 4, "also once the back-off has ended"
+    harness.add(*workers("attack/a", 7, first=3))
+    harness.wait(100)
+    assert (harness.status("attack/a").phase, len(harness.bound("attack/")), harness.evicted) == ("Reserved", 4, [])
+    harness.delete(*(f"default/plain-{number}" for number in range(1, 13)))
     harness.wait(2)
     assert (harness.status("attack/a").phase, len(harness.bound("attack/"))) == ("Scheduled", 11)
 
@@ -222,7 +229,7 @@ def test_places_whose_time_to_be_held_ran_out_while_nobody_led_are_not_held_agai
 
 def test_a_restart_with_a_lower_limit_does_not_hold_what_is_beyond_it():
     harness = begun(cluster(), places=50)
-    harness.policy = Policy(namespace_limits=NamespaceLimits(held_places=40))
+    harness.policy = Policy(namespace_limits=NamespaceLimits(held_percent=2))
     harness.restart()
     harness.wait(2)
     assert (held(harness), harness.status("attack/a").phase) == (0, "Reserved")
@@ -231,9 +238,10 @@ def test_a_restart_with_a_lower_limit_does_not_hold_what_is_beyond_it():
         harness.wait(100)
         assert (held(harness), harness.bound(), harness.evicted) == (0, ["attack/a-seed"], [])
         harness.restart()
-    harness.add(*workers("attack/a", 50))
+    harness.add(node("more", cpu=1600))
     harness.wait(2)
-    assert harness.status("attack/a").phase == "Scheduled"
+    assert held(harness) == 50
+    assert harness.now - harness.status("attack/a").schedule_start_time < 10, "the clock stood meanwhile"
 
 
 def test_bindings_in_flight_are_not_capped():
@@ -261,6 +269,22 @@ def test_the_places_for_lost_members_of_a_scheduled_group_are_capped_too():
     harness.add(*workers("attack/a", 1, first=9))
     harness.wait(2)
     assert harness.status("attack/a").phase == "Scheduled"
+
+
+def test_no_place_is_held_for_a_lost_member_while_the_namespace_holds_all_it_may():
+    harness = begun(cluster(Policy(namespace_limits=NamespaceLimits(held_places=4))))
+    harness.add(*workers("attack/a", 4))
+    harness.settle()
+    harness.add(attack("attack/b", places=4), seed("attack/b"))
+    harness.settle()
+    harness.delete("attack/a-0")
+    harness.wait(3)
+    assert (held(harness), harness.status("attack/a").phase) == (4, "Degraded")
+    assert "(namespaceLimits.heldPlaces)" in harness.condition("attack/a", "Degraded").message
+    harness.add(*workers("attack/b", 1))
+    harness.wait(2)
+    assert [harness.status(f"attack/{name}").reservation is None for name in "ab"] == [False, False]
+    assert held(harness) == 4
 
 
 # Waiting groups
@@ -297,20 +321,25 @@ def test_groups_beyond_the_limit_are_not_tried_and_enter_in_order_as_others_leav
     harness.wait(2)
     assert harness.condition("default/c").reason == "NeverFits"
     assert harness.condition("default/d").reason == "NamespaceLimit"
-    harness.restart()
-    harness.wait(2)
-    assert harness.condition("default/d").reason == "NamespaceLimit"
-    harness.add(node("more", cpu=16))
-    harness.wait(2)
-    assert harness.bound() == ["default/b-0", "default/b-1"], "who was inside goes on first, in order"
     waiting(harness, "first", priority=9)
     harness.wait(2)
-    assert harness.condition("default/d").reason != "NamespaceLimit", "it has entered before the new one came"
+    assert harness.condition("default/first").reason == "NamespaceLimit", "nobody inside is displaced"
+    harness.restart()
+    harness.wait(2)
+    assert [harness.condition(f"default/{name}").reason for name in ("b", "c", "d", "first")] == [
+        *("NeverFits", "NeverFits", "NamespaceLimit", "NamespaceLimit")
+    ]
+    harness.delete("default/b-0")
+    harness.wait(2)
+    assert harness.condition("default/first").reason == "NeverFits"
+    assert harness.condition("default/d").reason == "NamespaceLimit"
 
 
 def test_all_of_a_flood_that_fits_is_bound_at_once_in_order():
     harness = cluster(FEW, cores=16 * 20)
     waiting(harness, *(f"g{number}" for number in range(9)))
+    harness.step()
+    assert harness.machine.next_deadline() == harness.now, "those who have entered wait for nothing"
     harness.settle()
     assert len(harness.bound()) == 18
     order = [name.partition("-")[0] for name, _ in harness.bound_log[::2]]
@@ -329,7 +358,8 @@ def test_groups_that_time_out_give_way_to_those_outside():
 
 
 def test_pods_without_a_group_and_repairs_are_always_tried():
-    harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)), cores=64)
+    """Beside a group that never fits a scheduled one loses a member, and another one's node refuses a member."""
+    harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)), cores=96)
     waiting(harness, "a")
     harness.settle()
     assert len(harness.bound()) == 2
@@ -340,6 +370,24 @@ def test_pods_without_a_group_and_repairs_are_always_tried():
     harness.add(pod("a-9", group="a", cpu=16))
     harness.settle()
     assert len(harness.bound()) == 7
+    harness.delete_group("default/never")
+    harness.delete("default/never-0")
+    harness.settle()
+    refusing: list[str] = []
+
+    def refuse(effect: BindPod) -> BindRefused | None:
+        if effect.name != "b-1":
+            return None
+        if not refusing:
+            refusing.append(effect.node)
+        return BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.node in refusing else None
+
+    harness.refuse_bind = refuse
+    waiting(harness, "b")
+    harness.settle()
+    harness.add(group("never", min_member=1), *pods("never", 1, cpu=99))
+    harness.wait(10)
+    assert harness.status("default/b").phase == "Scheduled"
 
 
 # Priority
@@ -362,8 +410,37 @@ def test_with_members_a_groups_priority_counts_at_most_as_the_highest_of_its_mem
     assert harness.bound() == ["b/b-0", "b/b-1"]
 
 
-def test_a_priority_above_max_priority_is_lowered_and_that_is_told():
-    harness = cluster(Policy(max_priority=100), cores=16)
-    harness.add(group("a", min_member=1, priority=101), *pods("a", 1, cpu=17))
+@pytest.mark.parametrize(
+    ("source", "asked", "members", "counts", "told"),
+    [
+        (PriorityFrom.POD_GROUP, 90, 5, 90, ""),
+        (PriorityFrom.POD_GROUP, 101, 5, 100, "Its priority 101 counts as 100, the most that this cluster allows"),
+        (PriorityFrom.POD_GROUP, None, 101, 100, ""),
+        (PriorityFrom.MEMBERS, 90, 5, 5, "Its priority 90 counts as 5, the highest of its members"),
+        (PriorityFrom.MEMBERS, 90, 95, 90, ""),
+        (PriorityFrom.MEMBERS, -7, 5, -7, ""),
+        (PriorityFrom.MEMBERS, 300, 200, 100, "Its priority 300 counts as 100, the most that this cluster allows"),
+        (PriorityFrom.MEMBERS, None, 101, 100, ""),
+    ],
+)
+def test_what_a_priority_counts_for_and_when_that_is_told(source, asked, members, counts, told):
+    harness = cluster(Policy(priority_from=source, max_priority=100), cores=16)
+    harness.add(
+        group("a", min_member=2, priority=asked), *pods("a", 1, cpu=17, priority=members), pod("a-9", priority=-9)
+    )
     harness.wait(2)
-    assert "Its priority 101 counts as 100, the most that this cluster allows" in harness.condition("default/a").message
+    (assessment,) = harness.machine.assessments.values()
+    assert assessment.terms.priority == counts
+    message = harness.condition("default/a").message
+    assert (told in message) if told else ("Its priority" not in message)
+
+
+def test_a_changed_priority_and_a_changed_demand_for_places_reach_the_message():
+    harness = cluster(Policy(max_priority=100))
+    harness.add(attack(), seed())
+    harness.wait(2)
+    roles = (Role("seed", 1), Role("worker", 1200, template=shape(1)))
+    harness.change_spec("attack/a", roles=roles, min_member=1201, priority=101)
+    harness.wait(31)
+    assert "asks for 1200 more" in harness.condition("attack/a").message
+    assert "Its priority 101 counts as 100" in harness.condition("attack/a").message

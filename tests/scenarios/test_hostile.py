@@ -239,12 +239,22 @@ def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
     machine = Machine(Policy())
     machine.handle([Synced(), *seen(*(node(f"n{n}", cpu=8) for n in range(NODES)))], 0.0)
     taken = []
+
+    def call(events, now):
+        """And call again as long as work is left."""
+        found = []
+        while events:
+            began = time.process_time()
+            found += machine.handle(events, now)
+            taken.append(time.process_time() - began)
+            due = machine.next_deadline()
+            events = [TimePassed()] if due is not None and due <= now else []
+        return found
+
     for number, events in enumerate(flood(), start=1):
-        began = time.process_time()
-        machine.handle(events, 3.0 * number)
-        taken.append(time.process_time() - began)
-    effects = machine.handle(seen(group("b/h", min_member=2), *pods("h", 2, namespace="b", cpu=0)), 100.0)
-    assert sum(isinstance(effect, BindPod) for effect in effects) >= 2
+        call(events, 3.0 * number)
+    effects = call(seen(group("b/h", min_member=2), *pods("h", 2, namespace="b", cpu=0)), 100.0)
+    assert {effect.name for effect in effects if isinstance(effect, BindPod)} >= {"h-0", "h-1"}
     assert machine.validate() == []
     assert max(taken) < MOST_CPU_S, taken
 

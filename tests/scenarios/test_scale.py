@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core import budget as units
 from gangsched.core.effects import BindPod, EmitEvent, EvictPod, PatchPodCondition, PatchStatus
 from gangsched.core.events import GroupSeen, NodeSeen, PodBound, PodGone, PodSeen, PodsReplaced, Synced, TimePassed
 from gangsched.core.machine import Machine
@@ -54,6 +55,25 @@ def test_events_of_a_large_groups_members_are_dealt_with_together_and_none_is_lo
     assert due <= now + 0.012
     effects += machine.handle([TimePassed()], due)
     assert sum(isinstance(effect, BindPod) for effect in effects) == 600
+    assert machine.validate() == []
+
+
+def test_members_above_the_minimum_go_on_call_by_call_and_let_whoever_comes_meanwhile_go_first(monkeypatch):
+    monkeypatch.setattr(units, "TURN", 200 * units.MEMBER)
+    machine = Machine(Policy())
+    machine.handle([NodeSeen(node("n1", cpu=700, pods=700)), GroupSeen(group("a", min_member=1)), Synced()], 1000.0)
+    first = machine.handle([PodSeen(member) for member in pods("a", 600)], 1000.0)
+    assert 1 <= len(first) < 400
+    assert machine.next_deadline() == 1000.0
+    then = machine.handle([GroupSeen(group("b", min_member=2)), *map(PodSeen, pods("b", 2))], 1000.1)
+    assert [effect.name for effect in then if isinstance(effect, BindPod)][:2] == ["b-0", "b-1"]
+    effects = [*first, *then]
+    effects += machine.handle([PodGone("uid-default/a-599")], 1000.2)
+    for call in range(10):
+        effects += machine.handle([TimePassed()], 1000.3 + call)
+    bound = [effect for effect in effects if isinstance(effect, BindPod) and effect.name.startswith("a-")]
+    assert "a-599" not in {effect.name for effect in bound}
+    assert [effect.above for effect in bound] == [False] + [True] * 598
     assert machine.validate() == []
 
 

@@ -1,0 +1,137 @@
+"""The longest call of `Machine.handle` beside what a tenant may ask: nothing else happens in the process meanwhile.
+
+Events are handed over as the engine does it, so many at a time, and the machine is called again while work is left. The
+garbage collector runs as in the operator. Times are of the processor.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from msgspec.structs import replace
+
+from bench.lab import Figures
+from gangsched.core.effects import BindPod
+from gangsched.core.events import Event, GroupSeen, NodesReplaced, PodBound, PodGone, PodSeen, Synced, TimePassed
+from gangsched.core.machine import Machine
+from gangsched.core.model import Amounts, Declaration, Group, GroupKey, GroupSpec, Node, Pod, Shape, Topology
+from gangsched.core.policy import Policy
+from gangsched.runtime.engine import MOST_EVENTS, spare_what_lives_long
+
+ROOM: Amounts = (("cpu", 32_000), ("memory", 256 << 30), ("pods", 110))
+_ANSWERS = 50
+_PER_RACK = 10
+_PASS_S = 0.02
+
+
+class _Calls:
+    """A machine that is synced, and how long each call of it took."""
+
+    def __init__(self, nodes: Sequence[Node], pods: Sequence[Pod] = ()) -> None:
+        self.machine = Machine(Policy())
+        self.machine.handle([NodesReplaced(tuple(nodes)), *map(PodSeen, pods), Synced()], 0.0)
+        self.now = 10.0
+        self.took: list[float] = []
+        gc.collect()
+        gc.freeze()
+
+    def hand_over(self, events: Sequence[Event], *, most: int = MOST_EVENTS) -> list[BindPod]:
+        """All these events, so many at a time, and what follows of them at once."""
+        found: list[BindPod] = []
+        for start in range(0, len(events), most):
+            found += self._call(events[start : start + most])
+        return [*found, *self.wait(0.0)]
+
+    def wait(self, seconds: float) -> list[BindPod]:
+        """Let time pass, with all that is due on the way."""
+        found: list[BindPod] = []
+        end = self.now + seconds
+        while (due := self.machine.next_deadline()) is not None and due <= max(end, self.now):
+            self.now = max(self.now, due)
+            found += self._call([TimePassed()])
+        self.now = max(self.now, end)
+        return found
+
+    def figures(self) -> Figures:
+        """What the calls took."""
+        gc.unfreeze()
+        return {"longest_ms": 1000 * max(self.took), "cpu_ms": 1000 * sum(self.took), "calls": float(len(self.took))}
+
+    def _call(self, events: Sequence[Event]) -> Iterator[BindPod]:
+        began = time.process_time()
+        effects = self.machine.handle(events, self.now)
+        self.took.append(time.process_time() - began)
+        spare_what_lives_long()
+        self.now += _PASS_S
+        return (effect for effect in effects if isinstance(effect, BindPod))
+
+
+def members(number: int = 25_000, nodes: int = 5000) -> Figures:
+    """One group of minimum 1 with thousands of members, from their creation to their bindings being seen."""
+    calls = _Calls([_node(at) for at in range(nodes)])
+    key = GroupKey("default", "a")
+    pods = {pod.uid: pod for pod in (_pod(key, at, cpu=1000) for at in range(number))}
+    bound = calls.hand_over([GroupSeen(_group(key, 1)), *map(PodSeen, pods.values())])
+    bound += calls.wait(5.0)
+    calls.hand_over([PodBound(each.uid, each.node) for each in bound], most=_ANSWERS)
+    calls.hand_over([PodSeen(replace(pods[each.uid], node=each.node)) for each in bound], most=_ANSWERS)
+    calls.wait(60.0)
+    if {each.uid for each in bound} != pods.keys():
+        raise RuntimeError(f"only {len(bound)} of {number} members were bound")
+    return calls.figures()
+
+
+def parked(gangs: int = 20_000, nodes: int = 500) -> Figures:
+    """Gangs of two that are refused, told so and time out, while pods end: each frees room for half a gang."""
+    running = [_pod(GroupKey("other", "old"), at, cpu=1000, node=f"n{at % nodes}") for at in range(32 * nodes)]
+    calls = _Calls([_node(at) for at in range(nodes)], running)
+    keys = [GroupKey("default", f"g{at}") for at in range(gangs)]
+    calls.hand_over([GroupSeen(_group(key, 2)) for key in keys])
+    calls.hand_over([PodSeen(_pod(key, at, cpu=1000)) for key in keys for at in range(2)])
+    calls.wait(20.0)
+    before = sum(calls.took)
+    freed = running[: min(20, gangs)]
+    bound = [effect for pod in freed for effect in calls.hand_over([PodGone(pod.uid)])]
+    took = sum(calls.took) - before
+    calls.wait(60.0)
+    if len(bound) != len(freed):
+        raise RuntimeError(f"{len(bound)} members were bound where {len(freed)} pods had ended")
+    return calls.figures() | {"freed_ms": 1000 * took / len(freed)}
+
+
+def racks(number: int = 500, gangs: int = 3, size: int = 22) -> Figures:
+    """Gangs of two sizes that must be in one rack: each has room enough in sum, and none has it for both."""
+    random = Random(1)  # noqa: S311 - the same racks in every run
+    nodes = [replace(_node(at), labels=(("rack", f"r{at // _PER_RACK}"),)) for at in range(number * _PER_RACK)]
+    running = [
+        _pod(GroupKey("other", "old"), at, cpu=1000 * random.randint(1, 6), node=node.name)
+        for at, node in enumerate(nodes)
+    ]
+    calls = _Calls(nodes, running)
+    for gang in range(gangs):
+        key = GroupKey("default", f"g{gang}")
+        cpus = [15_000, 11_000 + gang]
+        pods = [_pod(key, at, cpu=cpus[at % 2]) for at in range(size)]
+        bound = calls.hand_over([GroupSeen(_group(key, size, Topology("rack"))), *map(PodSeen, pods)])
+        bound += calls.wait(2.0)
+        if bound or calls.machine.stats().parked <= gang:
+            raise RuntimeError(f"{key} was to be refused by every rack")
+    return calls.figures()
+
+
+def _node(at: int) -> Node:
+    return Node(f"n{at}", ROOM)
+
+
+def _group(key: GroupKey, minimum: int, topology: Topology | None = None) -> Group:
+    return Group(key, key.name, "1", 1, 0.0, GroupSpec(min_member=minimum, topology=topology))
+
+
+def _pod(key: GroupKey, at: int, *, cpu: int, node: str = "") -> Pod:
+    name = f"{key.name}-{at}"
+    shape = Shape(requests=(("cpu", cpu),))
+    uid = f"{key.namespace}/{name}"
+    return Pod(uid, key.namespace, name, shape, 0.0, "gangsched", node=node, declaration=Declaration(key.name))

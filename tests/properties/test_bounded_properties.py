@@ -1,0 +1,264 @@
+"""Work that is cut into pieces: the same places, nobody forgotten, everybody reached."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace as changed
+from unittest import mock
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gangsched.core import budget as units
+from gangsched.core import parked
+from gangsched.core import queue as queue_module
+from gangsched.core.budget import Budget
+from gangsched.core.cluster import Cluster
+from gangsched.core.effects import BindPod
+from gangsched.core.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
+from gangsched.core.further import Found, place_each
+from gangsched.core.hunts import Hunts
+from gangsched.core.machine import Machine
+from gangsched.core.model import Pod, Preference, Topology
+from gangsched.core.placement import Ask, Placement, place
+from gangsched.core.policy import Policy
+from gangsched.core.refusal import Refusal
+from gangsched.core.snapshot import Snapshot
+from gangsched.core.strategies import STRATEGIES
+from tests.builders import group, key, node, pod, pods, shape
+
+
+def one_by_one(snapshot, ask):
+    """What it was before: each member asks for itself, as a quorum of one."""
+    own = Counter(ask.own)
+    found = Found()
+    for member in ask.members:
+        placed = place(snapshot, changed(ask, members=(member,), own=own))
+        if isinstance(placed, Placement):
+            found.places += placed.assignments
+            own.update(where for _, where in placed.assignments)
+        else:
+            assert isinstance(placed, Refusal)
+            found.refused[member.uid] = placed
+    return found
+
+
+@st.composite
+def crowds(draw):
+    """A few nodes in zones, some in none, and members of few shapes, in runs."""
+    nodes = [
+        node(
+            f"n{at}",
+            cpu=draw(st.integers(0, 7)),
+            memory=draw(st.integers(1, 9)),
+            pods=draw(st.integers(1, 6)),
+            labels={"disk": draw(st.sampled_from("ab"))} | draw(st.sampled_from(({"zone": "x"}, {"zone": "y"}, {}))),
+        )
+        for at in range(draw(st.integers(1, 5)))
+    ]
+    kinds = [
+        shape(
+            draw(st.integers(0, 3)), memory=draw(st.integers(0, 2)), host_ports=draw(st.sampled_from(((), (), (80,))))
+        )
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    which = [draw(st.integers(0, len(kinds) - 1))] * draw(st.integers(1, 9))
+    which += draw(st.lists(st.integers(0, len(kinds) - 1), max_size=6))
+    members = [replace(pod(f"m-{at:02}", created=float(at)), shape=kinds[kind]) for at, kind in enumerate(which)]
+    names = [each.name for each in nodes]
+    return nodes, Ask(
+        members=members,
+        need=1,
+        strategy=draw(st.sampled_from(list(STRATEGIES.values()))),
+        prefer=draw(st.sampled_from(((), (Preference("disk", "Ascending"),)))),
+        topology=draw(st.sampled_from((None, None, Topology("zone"), Topology("zone", required=False)))),
+        own=draw(st.dictionaries(st.sampled_from(names), st.integers(1, 3), max_size=2)),
+        avoided=draw(st.frozensets(st.sampled_from(names), max_size=1)),
+    )
+
+
+@given(crowds())
+@settings(max_examples=300)
+def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
+    """To the node where all are of one kind; otherwise as many, and if not all find room the same ones."""
+    nodes, ask = problem
+    cluster = Cluster()
+    for each in nodes:
+        cluster.set_node(each)
+    single, several = Snapshot(cluster), Snapshot(cluster)
+    expected, found = one_by_one(single, ask), place_each(several, ask, Hunts())
+    assert not found.left
+    event(f"{'some' if expected.refused else 'none'} refused, {len(found.places)} placed")
+    assert {member.uid for member, _ in found.places} == {member.uid for member, _ in expected.places}
+    assert found.refused.keys() == expected.refused.keys()
+    if len({member.shape for member in ask.members}) == 1:
+        spread = ask.strategy is STRATEGIES["Spread"]
+        # Spread levels what each node has; of nodes that have as many, the emptier one is not asked for after each.
+        of_both = [Counter(where for _, where in each.places) for each in (found, expected)]
+        if spread:
+            of_both = [Counter((each + Counter(ask.own)).values()) for each in of_both]
+        assert of_both[0] == of_both[1]
+    assert (several.free >= 0).all() or (Snapshot(cluster).free < 0).any()
+
+
+@given(crowds(), st.integers(1, 5))
+@settings(max_examples=100)
+def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(problem, most):
+    nodes, ask = problem
+    ask = changed(ask, topology=None, avoided=frozenset())
+    cluster = Cluster()
+    for each in nodes:
+        cluster.set_node(each)
+    snapshot = Snapshot(cluster)
+    whole = place_each(Snapshot(cluster), ask, Hunts())
+    own, places, left = Counter(ask.own), [], ask.members
+    refused: set[str] = set()
+    while left:
+        snapshot.budget = Budget(left=most * units.MEMBER)
+        found = place_each(snapshot, changed(ask, members=left, own=own), Hunts())
+        assert len(found.left) < len(left)
+        places += found.places
+        refused |= found.refused.keys()
+        own.update(where for _, where in found.places)
+        left = found.left
+    assert {member.uid for member, _ in places} | refused == {member.uid for member in ask.members}
+    assert len(places) == len(whole.places)
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("gang"), st.integers(1, 4), st.integers(1, 4), st.sampled_from((None, "a", "b"))),
+        st.tuples(st.just("node"), st.integers(0, 3), st.integers(0, 8), st.sampled_from("ab")),
+        st.tuples(st.just("end"), st.integers(0, 50), st.just(0), st.none()),
+        st.tuples(st.just("mixed"), st.integers(1, 3), st.integers(1, 4), st.none()),
+    ),
+    min_size=4,
+    max_size=30,
+)
+
+
+@given(steps, st.sampled_from((0, 32)))
+@settings(max_examples=200)
+def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
+    """As if everybody was woken by everything: whoever is parked is refused by what there is now."""
+    with mock.patch.object(parked, "RENEWED", renewed):
+        machine = played(story)
+    waiting = [gang for gang in machine.gangs.values() if gang.parked]
+    event(f"{min(len(waiting), 3)} parked")
+    for gang in waiting:
+        want = machine.assessments[gang.key].want
+        asks = [want.quorum] if want.quorum is not None else []
+        asks += [Ask(members=(each,), need=1) for each in want.extras]
+        for ask in asks:
+            assert isinstance(place(Snapshot(machine.cluster), ask), Refusal), gang.key
+    assert machine.validate() == []
+
+
+def played(story):
+    """A machine to which all this has happened, and which has nothing left to do."""
+    machine = Machine(Policy(default_max_schedule_time_s=1e6))
+    machine.handle([Synced()], 0.0)
+    there: dict[str, Pod] = {}
+    now = 0.0
+    for at, (what, number, cpu, label) in enumerate(story):
+        events: list[Event] = []
+        if what in ("gang", "mixed"):
+            name = f"g{at}"
+            selector = {"disk": label} if label else None
+            members = pods(name, number, cpu=cpu, node_selector=selector)
+            if what == "mixed":
+                members += pods(name, 1, first=number, cpu=5 - cpu)
+            there |= {each.uid: each for each in members}
+            events = [GroupSeen(group(name, min_member=max(1, len(members) - at % 2))), *map(PodSeen, members)]
+        elif what == "node":
+            events = [NodeSeen(node(f"n{number}", cpu=cpu, labels={"disk": label}))]
+        elif there:
+            uid = sorted(there)[number % len(there)]
+            del there[uid]
+            events = [PodGone(uid)]
+        while events:
+            effects = machine.handle(events, now)
+            events = []
+            for effect in effects:
+                if isinstance(effect, BindPod):
+                    there[effect.uid] = replace(there[effect.uid], node=effect.node)
+                    events.append(PodSeen(there[effect.uid]))
+            due = machine.next_deadline()
+            if not events and due is not None and due <= now:
+                events = [TimePassed()]
+        now += 2.0
+    return machine
+
+
+def test_room_that_is_freed_bit_by_bit_is_added_up():
+    """Three slots on three nodes, a minute apart; too little each time to look at a gang of three."""
+    with mock.patch.object(parked, "RENEWED", 0):
+        machine = Machine(Policy(default_max_schedule_time_s=1e6))
+        blocking = [pod(f"x{at}", group="", node=f"n{at}", cpu=4) for at in range(3)]
+        waiting: list[Event] = [GroupSeen(group("a", min_member=3)), *map(PodSeen, pods("a", 3, cpu=2))]
+        nodes = [NodeSeen(node(f"n{at}", cpu=4)) for at in range(3)]
+        machine.handle([*nodes, *map(PodSeen, blocking), *waiting, Synced()], 0.0)
+        for at, each in enumerate(blocking):
+            shrunk = replace(each, shape=shape(2))
+            effects = machine.handle([PodSeen(shrunk)], 60.0 * at + 60.0)
+            machine.handle([TimePassed()], 60.0 * at + 61.0)
+            assert machine.stats().refusals == {"Unschedulable": 1}
+    assert sum(isinstance(effect, BindPod) for effect in effects) == 3
+
+
+def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promised(monkeypatch):
+    """More urgent gangs than a call has time for keep coming.
+
+    A call brings one old and one new gang up to date: the last old one is in the queue after n calls, behind 2 n - 1
+    that waited already, and is tried PATIENCE + 2 n calls later.
+    """
+    patience = 5
+    monkeypatch.setattr(units, "TURN", 4 * units.GANG)
+    monkeypatch.setattr(queue_module, "PATIENCE", patience)
+    machine = Machine(Policy())
+    machine.handle([NodeSeen(node(cpu=1000, pods=1000)), Synced()], 0.0)
+    waiting = 20
+    old: list[Event] = [GroupSeen(group(f"old{at:02}", min_member=1, priority=0)) for at in range(waiting)]
+    old += [PodSeen(pod(f"old{at:02}-0", group=f"old{at:02}")) for at in range(waiting)]
+    bound = Counter(effect.name[:3] for effect in machine.handle(old, 1.0) if isinstance(effect, BindPod))
+    for call in range(waiting + patience + 2 * waiting):
+        name = f"new{call}"
+        events = [
+            each
+            for at in range(3)
+            for each in (
+                GroupSeen(group(f"{name}-{at}", min_member=1, priority=9)),
+                PodSeen(pod(f"{name}-{at}-0", group=f"{name}-{at}")),
+            )
+        ]
+        for effect in machine.handle(events, 2.0 + call / 100):
+            if isinstance(effect, BindPod):
+                bound[effect.name[:3]] += 1
+        if bound["old"] == waiting:
+            break
+    assert bound["old"] == waiting
+    assert bound["new"]
+    assert machine.gangs[key("old19")].bindings
+
+
+def test_a_group_of_many_different_members_without_room_is_tried_once_for_each_relief():
+    """More kinds of requests than are kept apart: the group has a bucket of its own, which must not stay open."""
+    machine = Machine(Policy(default_max_schedule_time_s=1e6))
+    several = [pod(f"a-{at}", cpu=50 + at) for at in range(parked.MOST_ASKED + 4)]
+    first = pod("a-first", cpu=1)
+    blocking = pod("x", group="", node="n1", cpu=2)
+    seen: list[Event] = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=1))]
+    machine.handle([*seen, *map(PodSeen, (first, blocking, *several)), Synced()], 0.0)
+    now = 1.0
+    events: list[Event] = [PodSeen(replace(first, node="n1")), PodGone(blocking.uid)]
+    for _ in range(20):
+        machine.handle(events, now)
+        due = machine.next_deadline()
+        if due is None:
+            break
+        now, events = max(now, due), [TimePassed()]
+    assert machine.next_deadline() is None
+    machine.handle([NodeSeen(node("large", cpu=52))], now)
+    machine.handle([TimePassed()], now)
+    assert sum(bool(machine.cluster.node_of(each.uid)) for each in several) == 1
