@@ -19,6 +19,8 @@ from kubernetes_asyncio.config.incluster_config import SERVICE_HOST_ENV_NAME, SE
 
 from gangsched.kube.errors import NoCredentials
 
+_PLUGIN_S = 30.0
+"""An exec plug-in that has not answered by then has failed; it is called again with the next request."""
 _UNRENEWABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
 """What the library raises for an exec plug-in that fails or answers something else than it should, or a lost file."""
 
@@ -118,7 +120,8 @@ def _renew_exec_token(configuration: Configuration, loader: kube_config.KubeConf
     one_at_a_time = asyncio.Lock()
 
     async def renew(configuration: Configuration) -> None:
-        async with one_at_a_time:
+        # A watch waits for credentials without a limit of its own, and all others wait behind it.
+        async with one_at_a_time, asyncio.timeout(_PLUGIN_S):
             await loader.load_from_exec_plugin()
         configuration.api_key["BearerToken"] = loader.token
 

@@ -165,7 +165,7 @@ async def test_a_plugin_is_called_again_before_its_token_expires(tmp_path: Path)
     counter = tmp_path / "calls"
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
-        "import json, pathlib, sys\n"
+        "import json, pathlib, sys, time\n"
         f"calls = pathlib.Path({str(counter)!r})\n"
         "count = int(calls.read_text()) + 1 if calls.exists() else 1\n"
         "calls.write_text(str(count))\n"
@@ -187,8 +187,11 @@ async def test_a_plugin_that_fails_is_told(tmp_path: Path) -> None:
         await connection(kubeconfig=path)
 
 
-async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing(tmp_path: Path) -> None:
-    """Steps: the token has expired, the plug-in fails at its next call, in one request and one watch, then works."""
+async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token has expired; the plug-in fails in one request and one watch, answers nonsense, hangs, and then works."""
+    monkeypatch.setattr("gangsched.kube.credentials._PLUGIN_S", 5.0)
     counter, plugin = tmp_path / "calls", tmp_path / "plugin.py"
     plugin.write_text(
         "import json, pathlib, sys\n"
@@ -197,7 +200,8 @@ async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing
         "calls.write_text(str(count))\n"
         "if count in (2, 3): sys.exit('the identity provider is away')\n"
         "if count == 4: print('{'); sys.exit()\n"
-        "expiry = '2020-01-01T00:00:00Z' if count < 5 else '2999-01-01T00:00:00Z'\n"
+        "if count == 5: time.sleep(20)\n"
+        "expiry = '2020-01-01T00:00:00Z' if count < 6 else '2999-01-01T00:00:00Z'\n"
         "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',"
         " 'status': {'token': f't{count}', 'expirationTimestamp': expiry}}))\n"
     )
@@ -217,10 +221,13 @@ async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing
                 pytest.fail("the stream was opened")
         with pytest.raises(ApiUnreachable, match="cannot be renewed"):
             await session.request("GET", "/x")
+        with pytest.raises(ApiUnreachable, match="cannot be renewed"):
+            async with session.stream("/x", {}):
+                pytest.fail("the stream was opened")
         assert (await session.request("GET", "/x")).ok
         await session.close()
-    assert [asked.headers["Authorization"] for asked in api.asked] == ["Bearer t5"]
-    assert told == [("Credentials", "get", "/x")] * 3
+    assert [asked.headers["Authorization"] for asked in api.asked] == ["Bearer t6"]
+    assert told == [("Credentials", "get", "/x")] * 4
 
 
 class Told:
