@@ -190,7 +190,7 @@ async def test_a_plugin_that_fails_is_told(tmp_path: Path) -> None:
 async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The token has expired; the plug-in fails in one request and one watch, answers nonsense, hangs, and then works."""
+    """The token has expired; the plug-in fails in a request and in a watch, answers nonsense, hangs, and then works."""
     monkeypatch.setattr("gangsched.kube.credentials._PLUGIN_S", 5.0)
     counter, plugin = tmp_path / "calls", tmp_path / "plugin.py"
     plugin.write_text(
