@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import uvloop
 
-from bench import beside, core, page, report, runs
+from bench import beside, core, page, podgroups, report, runs
 from bench.lab import Figures, lab
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZES_SWEPT, Scenario
 
@@ -45,6 +45,8 @@ def _measure(scenarios: Iterable[Scenario], *, parts: list[str], number: int, qu
     for crowd in () if quick else beside.ALL:
         if _is_chosen(crowd.title, parts):
             yield report.line(crowd.title, [uvloop.run(beside.run(crowd)) for _ in range(number)])
+    if not quick and _is_chosen(podgroups.TITLE, parts):
+        yield report.line(podgroups.TITLE, [uvloop.run(podgroups.measure()) for _ in range(number)])
     for scenario in scenarios:
         if _is_chosen(scenario.title, parts):
             times = number if quick or scenario not in QUICK else number * BRIEF_RUNS

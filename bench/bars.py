@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench import beside
+from bench import beside, podgroups
 from bench.report import Line
 
 BARE = "bare_pods_per_s"
@@ -49,7 +49,7 @@ _CALLS = {
     what: f"core: longest call, {what}"
     for what in ("25,000 members of minimum 1", "20,000 parked gangs", "500 racks that all fail")
 }
-_FOOTPRINT = "footprint 5,000 × 50,000"
+_FOOTPRINT, _LARGE = "footprint 5,000 × 50,000", "footprint 5,000 × 100,000"
 _RATE = "pods/s ÷ bare API server"
 
 BARS = (
@@ -166,6 +166,21 @@ BARS = (
         figure="rss_mb",
         most=400,
         unit="MB",
+    ),
+    *(
+        Bar(what=f"5,000 nodes and 100,000 live pods: {what}", scenario=_LARGE, figure=figure, most=most, unit=unit)
+        for what, figure, most, unit in (
+            ("processor time until ready", "cpu_s", 10, "s"),
+            ("resident memory", "rss_mb", 250, "MB"),
+            ("100 pod updates a second, of one core", "updates_cpu", 0.05, ""),
+        )
+    ),
+    Bar(
+        what="processor time for a PodGroup without pods, its status sent by another",
+        scenario=podgroups.TITLE,
+        figure="both_ms",
+        most=0.5,
+        unit="ms",
     ),
     Bar(what="pod event to state", scenario=_EVENTS, figure="event_us", most=40, unit="µs"),
     Bar(

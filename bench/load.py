@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from bench.scenarios import Scenario
 from gangsched.core.effects import BindPod
 from gangsched.core.events import PodBound
 from gangsched.kube.binding import bind
-from gangsched.kube.session import ApiSession
+from gangsched.kube.session import MERGE_PATCH, ApiSession
 from testbed.nodes import node
 from testbed.workloads import Json, member, pod_group
 
@@ -66,6 +67,16 @@ class Load:
             self.post(PODS, member(f"b{number}", f"old-{number // 20}", nodeName=f"n{number % nodes}"))
             for number in range(self._scenario.running)
         )
+
+    async def change_pods(self, per_s: int, *, over_s: float) -> None:
+        """Write to so many of the pods that are bound a second, as kubelets do, for so long."""
+        running, began = self._scenario.running, time.monotonic()
+        for number in range(int(per_s * over_s)):
+            await asyncio.sleep(max(0.0, began + number / per_s - time.monotonic()))
+            body = json.dumps({"metadata": {"annotations": {"changed": str(number)}}}).encode()
+            path = f"{PODS}/b{number * 7919 % running}"
+            answer = await self.session.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+            answer.checked()
 
     async def bind_bare(self, pods: Sequence[Made]) -> None:
         """Bind these pods without a plan.

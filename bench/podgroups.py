@@ -1,19 +1,16 @@
-"""`python -m bench.podgroups [NUMBER]`: what PodGroups without pods cost the operator, one JSON line.
+"""What PodGroups without pods cost the operator.
 
-A dry run decides what it would say of each of NUMBER PodGroups and sends nothing. They are made, and then their
-statuses are written by this client, as the operator would write them: it sees every group twice, as it does in earnest,
-and the sending is left out. Processor time is that of the process, whatever else runs on the machine.
+A dry run decides what it would say of each PodGroup and sends nothing. They are made, and then their statuses are
+written by this client, as the operator would write them: it sees every group twice, as it does in earnest, and the
+sending is left out. Processor time is that of the process, whatever else runs on the machine.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 
-import uvloop
-
-from bench.lab import cpu_s
+from bench.lab import Figures, cpu_s
 from bench.load import GROUPS, in_flight
 from gangsched.kube.session import MERGE_PATCH, connect
 from testbed import crds
@@ -21,6 +18,7 @@ from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from testbed.workloads import pod_group
 
+TITLE = "what a PodGroup without pods costs"
 NUMBER = 10_000
 _SETTLED_S = 3.0
 _STATUS = {
@@ -38,7 +36,7 @@ _STATUS = {
 }
 
 
-async def measure(number: int) -> dict[str, float]:
+async def measure(number: int = NUMBER) -> Figures:
     """Milliseconds of processor time for each PodGroup: seen when made, seen with its status, and both."""
     with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as control_plane:
         crds.install(control_plane)
@@ -67,15 +65,4 @@ async def measure(number: int) -> dict[str, float]:
             await session.close()
     if known < 2 * number:
         raise RuntimeError(f"the operator has seen {known:.0f} events of {number} PodGroups made and written")
-    figures = {"made_ms": made, "echo_ms": echoed, "both_ms": made + echoed}
-    return {"groups": number, **{name: round(value, 3) for name, value in figures.items()}}
-
-
-def main() -> None:
-    """Measure and print."""
-    number = int(sys.argv[1]) if len(sys.argv) > 1 else NUMBER
-    sys.stdout.write(json.dumps(uvloop.run(measure(number))) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    return {"made_ms": made, "echo_ms": echoed, "both_ms": made + echoed}

@@ -12,6 +12,7 @@ from bench.scenarios import Kind
 IDLE_S = 30.0
 """For so long it is measured what waiting costs while nothing changes."""
 TOLD_WITHIN_S = 60.0
+UPDATES_PER_S = 100
 PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 
 
@@ -82,11 +83,15 @@ async def parked(lab: Lab) -> Figures:
 
 
 async def footprint(lab: Lab) -> Figures:
-    """Pods that run already: resident memory once everything is listed."""
+    """Pods that run already: what it takes to list them, and what it costs when some of them change."""
     await lab.load.add_bound_pods()
     async with lab.operator(ready=True) as operator:
         await asyncio.sleep(5)
-        return {"rss_mb": rss_mb(operator.child.pid), "cpu_s": cpu_s(operator)}
+        figures = {"rss_mb": rss_mb(operator.child.pid), "cpu_s": cpu_s(operator)}
+        changing = asyncio.create_task(lab.load.change_pods(UPDATES_PER_S, over_s=IDLE_S))
+        figures["updates_cpu"] = await cpu_share(operator, over_s=IDLE_S)
+        await changing
+        return figures
 
 
 _RUNS = {

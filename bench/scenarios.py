@@ -84,6 +84,7 @@ ALL = (
     Scenario(kind=Kind.CONTENTION, nodes=100, gangs=80, size=20, node_cpus=8, fitting=800),
     Scenario(kind=Kind.PARKED, nodes=500, gangs=500, size=20, pod_cpus=64, fitting=0),
     Scenario(kind=Kind.FOOTPRINT, nodes=5000, gangs=0, size=0, running=50_000),
+    Scenario(kind=Kind.FOOTPRINT, nodes=5000, gangs=0, size=0, running=100_000),
 )
 NODES_SWEPT = tuple(Scenario(kind=Kind.BACKLOG, nodes=nodes, gangs=100, size=20) for nodes in (100, 1000, 2000, 5000))
 SIZES_SWEPT = tuple(

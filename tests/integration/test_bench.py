@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench import beside, runs
+from bench import beside, podgroups, runs
 from bench.beside import Beside, Crowd
 from bench.lab import lab
 from bench.scenarios import Kind, Scenario
@@ -21,7 +21,7 @@ EXPECTED = {
     Kind.STREAM: {"bare_pods_per_s", "gang_ms_p50", "gang_ms_p99", "span_ms_p50", "cpu_ms_per_pod"},
     Kind.CONTENTION: {"pods_per_s", "idle_cpu"},
     Kind.PARKED: {"all_told_after_s", "idle_cpu"},
-    Kind.FOOTPRINT: {"rss_mb"},
+    Kind.FOOTPRINT: {"rss_mb", "updates_cpu"},
 }
 
 
@@ -56,3 +56,9 @@ async def test_beside_every_crowd_it_is_measured_how_long_anybody_waits(crowd):
     figures = await beside.run(Beside(crowd=crowd, number=40, nodes=5))
     assert figures.keys() >= {"healthy_s", "with_server_s", "server_s", "livez_s"}
     assert figures["crowd_bound"] == (40 if crowd in (Crowd.URGENT, Crowd.MEMBERS) else 0)
+
+
+@pytest.mark.integration
+async def test_what_a_podgroup_costs_is_measured_when_it_is_made_and_when_its_status_comes_back():
+    figures = await podgroups.measure(20)
+    assert figures["both_ms"] == pytest.approx(figures["made_ms"] + figures["echo_ms"])
