@@ -69,6 +69,8 @@ def _sorted(effect: EvictPod, answer: Response, error: ApiError) -> EvictionRefu
         if budgets:
             return _refused(effect, Spared.BUDGET, budgets, retry_after_s=error.retry_after_s)
     lasting = error.status == HTTPStatus.INTERNAL_SERVER_ERROR and _SEVERAL_BUDGETS in error.message
+    # Without the right the group had better become whole instead; it is asked for again all the same.
+    lasting = lasting or error.denied
     if not lasting and (error.passing or error.status == HTTPStatus.CONFLICT):
         return _refused(effect, Spared.UNAVAILABLE, str(error), retry_after_s=error.retry_after_s)
     return _refused(effect, Spared.FORBIDDEN, str(error))
