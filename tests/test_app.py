@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 from typing import Any
 
 import pytest
@@ -51,3 +53,22 @@ async def test_with_leader_election_nothing_is_written_before_the_lease_is_held_
         await leadership.release()
         assert (before, while_held, may()) == (False, True, False)
     assert [asked.method for asked in api.asked] == ["GET", "POST", "PATCH"]
+
+
+async def test_an_address_that_is_taken_ends_the_process_in_order(tmp_path, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        kubeconfig = tmp_path / "config"
+        cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
+        context = {"name": "c", "context": {"cluster": "c", "user": "c"}}
+        content = {
+            "current-context": "c",
+            "clusters": [cluster],
+            "contexts": [context],
+            "users": [{"name": "c", "user": {}}],
+        }
+        kubeconfig.write_text(json.dumps(content))
+        settings = Settings.model_validate({"listen": listen})
+        status = await app.run(settings, kubeconfig=str(kubeconfig), context=None, dry_run=False, leader_elect=True)
+    assert status == app.FAILED
+    assert [record.message for record in caplog.records if record.levelname == "CRITICAL"] == ["gangsched cannot go on"]
