@@ -18,7 +18,7 @@ from aiohttp import web
 from kubernetes_asyncio.config import incluster_config
 
 from gangsched.kube import credentials
-from gangsched.kube.contact import Contact
+from gangsched.kube.contact import Contact, Problem
 from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled, NoCredentials, printable
 from gangsched.kube.lease import LeaseClient, LeaseSpec
 from gangsched.kube.objects import write
@@ -257,6 +257,28 @@ async def test_how_requests_are_answered_is_noted_but_of_those_that_may_fail_for
         ("Unreachable", "list", "pods"),
         ("Unreachable", "list", "pods"),
     ]
+
+
+@pytest.mark.parametrize("how", ["request", "stream"])
+async def test_an_answer_to_what_may_fail_for_good_shows_too_that_the_server_can_be_reached(how: str) -> None:
+    """Steps: one request gets no answer, another one does, and much later one gets none: that is no outage."""
+    now = [0.0]
+    api = FakeApi()
+    api.answer("GET", "/x", body({}))
+    api.answer("WATCH", "/x", stream())
+    async with serving(api) as server:
+        contact = Contact("https://api", monotonic=lambda: now[0])
+        session = ApiSession(credentials.Connection(server=server.server, authorization=_nobody), contact)
+        contact.unanswered("GET", "/x", "the connection was lost")
+        if how == "request":
+            await session.request("GET", "/x", essential=False)
+        else:
+            async with session.stream("/x", {"watch": "true"}, essential=False):
+                pass
+        now[0] = 100.0
+        contact.unanswered("GET", "/x", "the connection was lost")
+        assert contact.lasts_s(Problem.UNREACHABLE) == 0.0
+        await session.close()
 
 
 async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
