@@ -124,7 +124,7 @@ async def served_version(session: ApiSession, kind: Subject) -> str:
         ApiError, ApiUnreachable, Garbled: the answer did not come whole.
     """
     for version in kind.versions:
-        answer = await session.request("GET", f"/apis/{kind.group}/{version}")
+        answer = await session.request("GET", f"/apis/{kind.group}/{version}", essential=False)
         if answer.status == HTTPStatus.NOT_FOUND:
             continue
         if answer.status == HTTPStatus.FORBIDDEN:

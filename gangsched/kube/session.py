@@ -147,6 +147,8 @@ class ApiSession:
             raise self._unanswered(method, path, error) from error
         if essential:
             self.contact.answered(method, path, None if found.ok else found.error())
+        else:
+            self.contact.reached()
         return found
 
     @asynccontextmanager
@@ -172,6 +174,8 @@ class ApiSession:
                 refusal = _api_error(answer.status, answer.headers, await self._rest(answer, silent_s))
             if essential:
                 self.contact.answered("GET", path, refusal, watch=True)
+            else:
+                self.contact.reached()
             if refusal is not None:
                 raise refusal
             async with aclosing(self._pieces(answer, silent_s)) as pieces:

@@ -20,7 +20,7 @@ from gangsched.core.events import (
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import Discovery, listed_versions
 from gangsched.kube.errors import AccessDenied, ApiError
-from gangsched.kube.foreign import ForeignWatch, groups, settle
+from gangsched.kube.foreign import ForeignWatch, groups, served_version, settle
 from tests.kube.fake_api import FakeApi, body, page, serving, status, stream
 
 DISCOVERY = "/apis/scheduling.volcano.sh/v1beta1"
