@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,20 +58,27 @@ async def test_with_leader_election_nothing_is_written_before_the_lease_is_held_
     assert [asked.method for asked in api.asked] == ["GET", "POST", "PATCH"]
 
 
+def kubeconfig(path: Path, user: dict[str, Any]) -> str:
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "c"}}
+    users = [{"name": "c", "user": user}]
+    path.write_text(json.dumps({"current-context": "c", "clusters": [cluster], "contexts": [context], "users": users}))
+    return str(path)
+
+
 async def test_an_address_that_is_taken_ends_the_process_in_order(tmp_path, caplog):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        kubeconfig = tmp_path / "config"
-        cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
-        context = {"name": "c", "context": {"cluster": "c", "user": "c"}}
-        content = {
-            "current-context": "c",
-            "clusters": [cluster],
-            "contexts": [context],
-            "users": [{"name": "c", "user": {}}],
-        }
-        kubeconfig.write_text(json.dumps(content))
-        settings = Settings.model_validate({"listen": listen})
-        status = await app.run(settings, kubeconfig=str(kubeconfig), context=None, dry_run=False, leader_elect=True)
+        settings = Settings.model_validate({"listen": f"127.0.0.1:{taken.getsockname()[1]}"})
+        path = kubeconfig(tmp_path / "config", {})
+        status = await app.run(settings, kubeconfig=path, context=None, dry_run=False, leader_elect=True)
     assert status == app.FAILED
     assert [record.message for record in caplog.records if record.levelname == "CRITICAL"] == ["gangsched cannot go on"]
+
+
+async def test_sigterm_ends_a_process_whose_plug_in_for_credentials_hangs_at_the_start(tmp_path):
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["20"]}
+    path = kubeconfig(tmp_path / "config", {"exec": plugin})
+    asyncio.get_running_loop().call_later(0.5, os.kill, os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(10):
+        status = await app.run(SETTINGS, kubeconfig=path, context=None, dry_run=False, leader_elect=True)
+    assert status == app.ENDED
