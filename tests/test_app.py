@@ -76,9 +76,11 @@ async def test_an_address_that_is_taken_ends_the_process_in_order(tmp_path, capl
 
 
 async def test_sigterm_ends_a_process_whose_plug_in_for_credentials_hangs_at_the_start(tmp_path):
-    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["20"]}
+    plugin: dict[str, Any] = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh"}
+    plugin["args"] = ["-c", f"echo $$ > {tmp_path}/pid; exec sleep 20"]
     path = kubeconfig(tmp_path / "config", {"exec": plugin})
     asyncio.get_running_loop().call_later(0.5, os.kill, os.getpid(), signal.SIGTERM)
     async with asyncio.timeout(10):
         status = await app.run(SETTINGS, kubeconfig=path, context=None, dry_run=False, leader_elect=True)
     assert status == app.ENDED
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
