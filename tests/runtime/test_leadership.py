@@ -292,7 +292,7 @@ class TestKeep:
         assert world.holder == "me"
 
     async def test_a_term_that_has_lapsed_while_the_lease_was_read_is_not_taken_up_again(self):
-        """Steps: a renewal fails; the machine sleeps while the Lease is read. What was decided has been dropped since."""
+        """Steps: a renewal fails; the machine sleeps while the Lease is read. What was decided is dropped."""
         world = World()
         made = await leading(world)
         world.faults.append(UNREACHABLE)
