@@ -7,6 +7,10 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +79,19 @@ async def test_an_address_that_is_taken_ends_the_process_in_order(tmp_path, capl
     assert [record.message for record in caplog.records if record.levelname == "CRITICAL"] == ["gangsched cannot go on"]
 
 
-async def test_sigterm_ends_a_process_whose_plug_in_for_credentials_hangs_at_the_start(tmp_path):
+def test_sigterm_ends_a_process_whose_plug_in_for_credentials_hangs_at_the_start(tmp_path):
+    pid = tmp_path / "pid"
     plugin: dict[str, Any] = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh"}
-    plugin["args"] = ["-c", f"echo $$ > {tmp_path}/pid; exec sleep 20"]
+    plugin["args"] = ["-c", f"echo $$ > {pid}; exec sleep 60"]
     path = kubeconfig(tmp_path / "config", {"exec": plugin})
-    asyncio.get_running_loop().call_later(0.5, os.kill, os.getpid(), signal.SIGTERM)
-    async with asyncio.timeout(10):
-        status = await app.run(SETTINGS, kubeconfig=path, context=None, dry_run=False, leader_elect=True)
-    assert status == app.ENDED
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    with subprocess.Popen([sys.executable, "-m", "gangsched", "run", "--kubeconfig", path]) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.terminate()
+            assert process.wait(10) == app.ENDED
+        finally:
+            process.kill()
+            with suppress(ProcessLookupError):
+                os.kill(int(pid.read_text()), signal.SIGKILL)
