@@ -74,13 +74,16 @@ async def run(
     try:
         policy = settings.policy(seed=secrets.randbits(32))
         allow_connections(settings.bind_concurrency)
-        session = await connect(kubeconfig=kubeconfig, context=context)
+        session = await _unless(stop, connect(kubeconfig=kubeconfig, context=context))
     except InvalidConfig as error:
         _log.critical("the configuration cannot be used", extra={"error": str(error)})
         return WRONG_USAGE
     except NoCredentials as error:
         _log.critical("no credentials for an API server", extra={"error": str(error)})
         return WRONG_USAGE
+    if session is None:
+        _log.info("ended")
+        return ENDED
     _log.info("starting", extra={"server": session.server, "schedulers": ",".join(settings.scheduler_names)})
     if dry_run:
         _log.warning("dry run: decisions are logged and counted, nothing is written")
@@ -324,6 +327,17 @@ def _take_signals(stop: asyncio.Event) -> None:
 
     for each in signals:
         loop.add_signal_handler(each, end, each)
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[object, object, ApiSession]) -> ApiSession | None:
+    """What the work gives, which has no time limit of its own; None if it is to stop before."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if working.done():
+        return working.result()
+    working.cancel()
+    return None
 
 
 def _leaves(failures: ExceptionGroup[Exception]) -> list[Exception]:

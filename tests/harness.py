@@ -97,7 +97,7 @@ class Harness:
         self.effects: list[Effect] = []
         self.bound_log: list[tuple[str, str]] = []
         self.refuse_bind: Callable[[BindPod], BindRefused | None] = lambda _: None
-        self.refuse_status: Callable[[PatchStatus], StatusRefused | None] = lambda _: None
+        self.refuse_status: Callable[[PatchStatus], StatusWritten | StatusRefused | None] = lambda _: None
         self.lose_answer: Callable[[BindPod], bool] = lambda _: False
         self.withhold: Callable[[BindPod], bool] = lambda _: False
         self.refuse_making: Callable[[MakeGroup], GroupNotMade | None] = lambda _: None

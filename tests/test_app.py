@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,3 +60,38 @@ async def test_with_leader_election_nothing_is_written_before_the_lease_is_held_
         await leadership.release()
         assert (before, while_held, may()) == (False, True, False)
     assert [asked.method for asked in api.asked] == ["GET", "POST", "PATCH"]
+
+
+def kubeconfig(path: Path, user: dict[str, Any]) -> str:
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "c"}}
+    users = [{"name": "c", "user": user}]
+    path.write_text(json.dumps({"current-context": "c", "clusters": [cluster], "contexts": [context], "users": users}))
+    return str(path)
+
+
+async def test_an_address_that_is_taken_ends_the_process_in_order(tmp_path, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = Settings.model_validate({"listen": f"127.0.0.1:{taken.getsockname()[1]}"})
+        path = kubeconfig(tmp_path / "config", {})
+        status = await app.run(settings, kubeconfig=path, context=None, dry_run=False, leader_elect=True)
+    assert status == app.FAILED
+    assert [record.message for record in caplog.records if record.levelname == "CRITICAL"] == ["gangsched cannot go on"]
+
+
+def test_sigterm_ends_a_process_whose_plug_in_for_credentials_hangs_at_the_start(tmp_path):
+    pid = tmp_path / "pid"
+    plugin: dict[str, Any] = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh"}
+    plugin["args"] = ["-c", f"echo $$ > {pid}; exec sleep 60"]
+    path = kubeconfig(tmp_path / "config", {"exec": plugin})
+    with subprocess.Popen([sys.executable, "-m", "gangsched", "run", "--kubeconfig", path]) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.terminate()
+            assert process.wait(10) == app.ENDED
+        finally:
+            process.kill()
+            with suppress(ProcessLookupError):
+                os.kill(int(pid.read_text()), signal.SIGKILL)

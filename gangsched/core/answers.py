@@ -65,7 +65,9 @@ class Answers:
             gang.told.awaited = None
             gang.told.retry_at = now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S)
             return
-        gang.resource_version = event.resource_version
+        if gang.resource_version == gang.told.version:
+            # If not, the watch was faster, and may have shown what somebody else has written since: it shows that once.
+            gang.resource_version = event.resource_version
         if event.reserved and gang.told.awaited is not None:
             self._members.dirty[event.key] = None
             gang.durable = gang.told.awaited & gang.bindings.keys()

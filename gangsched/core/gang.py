@@ -162,10 +162,11 @@ class Told:
     message was last written, `basis` what the messages were made of; `behind`: one of them has changed only
     in numbers and is not written yet. `hindered` is the reason of the last Event about members that are kept from a
     scheduled group, `claims` are the owners that one has named. `members` are the reasons on members' conditions, each
-    with the time at which it was written.
+    with the time at which it was written. `version` is the PodGroup's that was known when `status` was decided.
     """
 
     status: GroupStatus | None = None
+    version: str = ""
     unwritten: bool = False
     awaited: frozenset[str] | None = None
     retry_at: float = 0.0

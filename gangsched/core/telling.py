@@ -89,6 +89,7 @@ class Teller:
                 if status.reservation is not None:
                     told.awaited = frozenset(binding.pod.uid for binding in gang.flying())
                 told.status = status
+                told.version = gang.resource_version
                 told.unwritten = False
         else:
             told.status = self._build(gang, assessment, reason)

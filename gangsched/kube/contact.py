@@ -153,6 +153,10 @@ class Contact:
             self._over(Problem.DENIED, right)
             self._over(Problem.FAILING, right)
 
+    def reached(self) -> None:
+        """A request was answered somehow, whose answer matters to nobody here."""
+        self._over(Problem.UNREACHABLE, None)
+
     def problems(self) -> list[str]:
         """What has been wrong for some seconds, one sentence each with what to do about it."""
         return [self._sentence(subject, trouble) for subject, trouble in self._lasting()]

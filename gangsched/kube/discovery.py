@@ -11,7 +11,7 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Struct
 
-from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled
+from gangsched.kube.errors import UNREADABLE, ApiError, ApiUnreachable, Garbled
 from gangsched.kube.session import ApiSession
 
 _log = logging.getLogger(__name__)
@@ -41,10 +41,10 @@ async def listed_versions(session: ApiSession) -> frozenset[str]:
     Raises:
         ApiError, ApiUnreachable, Garbled: the answer did not come whole.
     """
-    answer = await session.request("GET", "/apis")
+    answer = await session.request("GET", "/apis", essential=False)
     try:
         found = _GROUPS.decode(answer.checked().body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Garbled(f"The list of API groups cannot be read: {error}") from error
     return frozenset(each.group_version for group in found.groups or () for each in group.versions or ())
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from http import HTTPStatus
 
+import msgspec
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding an answer raises: the second for bytes that are no UTF-8, the third for what is nested more deeply than
+any object of an API server."""
+
 _AUTHORIZER = re.compile(r"\bUser \".*\" cannot [a-z*]+ (resource|path) \"", re.DOTALL)
 """How an API server words that the account lacks a right; an admission plug-in's refusal has other words."""
 

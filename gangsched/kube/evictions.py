@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gangsched.core.effects import EvictPod
 from gangsched.core.events import EvictionRefused, PodEvicted, Spared
-from gangsched.kube.errors import ApiError, KubeError, printable
+from gangsched.kube.errors import UNREADABLE, ApiError, KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
 from gangsched.kube.session import ApiSession, Response
 
@@ -80,7 +80,7 @@ def _budgets(body: bytes) -> str:
     """What the server says of the PodDisruptionBudgets that forbid it; empty if none does."""
     try:
         details = _STATUS.decode(body).details
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return ""
     causes = (details.causes if details is not None else None) or ()
     said = [cause.message or "a PodDisruptionBudget forbids it" for cause in causes if cause.reason == _BUDGET_CAUSE]

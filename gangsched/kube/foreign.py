@@ -32,7 +32,7 @@ from gangsched.core.events import (
 from gangsched.core.model import ForeignGroup, GroupKey
 from gangsched.kube.dialects.kind import PLURAL, Kind
 from gangsched.kube.discovery import Discovery
-from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Garbled, KubeError, NotServed
+from gangsched.kube.errors import UNREADABLE, AccessDenied, ApiError, ApiUnreachable, Garbled, KubeError, NotServed
 from gangsched.kube.reflector import Observer, Reflector
 from gangsched.kube.resources import Resource
 from gangsched.kube.session import ApiSession
@@ -124,14 +124,14 @@ async def served_version(session: ApiSession, kind: Subject) -> str:
         ApiError, ApiUnreachable, Garbled: the answer did not come whole.
     """
     for version in kind.versions:
-        answer = await session.request("GET", f"/apis/{kind.group}/{version}")
+        answer = await session.request("GET", f"/apis/{kind.group}/{version}", essential=False)
         if answer.status == HTTPStatus.NOT_FOUND:
             continue
         if answer.status == HTTPStatus.FORBIDDEN:
             raise AccessDenied(str(answer.error()))
         try:
             found = _RESOURCES.decode(answer.checked().body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise Garbled(f"The resources of {kind.group}/{version} cannot be read: {error}") from error
         if kind.plural in {each.name for each in found.resources or ()}:
             return version

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from gangsched.kube.errors import Garbled
+from gangsched.kube.errors import UNREADABLE, Garbled
 from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession, Response
 
 API_VERSION = "coordination.k8s.io/v1"
@@ -113,7 +113,7 @@ class LeaseClient:
 def _lease(answer: Response) -> Lease:
     try:
         found = _OBJECT.decode(answer.checked().body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Garbled(f"A Lease cannot be read: {error}") from error
     return Lease(found.metadata.resource_version, found.spec or LeaseSpec())
 

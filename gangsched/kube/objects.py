@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from gangsched.kube import wire
-from gangsched.kube.errors import Garbled
+from gangsched.kube.errors import UNREADABLE, Garbled
 from gangsched.kube.resources import decode_pod
 from gangsched.kube.session import JSON, ApiSession, Response
 
@@ -64,5 +64,5 @@ async def read_pod(session: ApiSession, namespace: str, name: str) -> wire.Pod |
         return None
     try:
         return decode_pod(answer.checked().body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Garbled(f"Pod {namespace}/{name} cannot be read: {error}") from error

@@ -12,7 +12,7 @@ from msgspec import Struct
 from gangsched.core.effects import LookUpOwner
 from gangsched.core.events import OwnerSeen
 from gangsched.kube import wire
-from gangsched.kube.errors import KubeError, printable
+from gangsched.kube.errors import UNREADABLE, KubeError, printable
 from gangsched.kube.objects import quoted
 from gangsched.kube.session import ApiSession
 
@@ -110,7 +110,7 @@ def _why_not(name: str, uid: str, body: bytes) -> str:
     """Why it does not replace an evicted pod without counting a failure; empty if it does."""
     try:
         job = _JOB.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         return f"Job {name} cannot be read ({printable(str(error))}), so nothing is known of its podFailurePolicy"
     if job.metadata.uid != uid:
         return _gone(name)

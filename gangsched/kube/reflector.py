@@ -29,7 +29,16 @@ from msgspec import Raw
 
 from gangsched.core.events import Event
 from gangsched.kube import wire
-from gangsched.kube.errors import AccessDenied, ApiError, ApiUnreachable, Expired, Garbled, KubeError, NotServed
+from gangsched.kube.errors import (
+    UNREADABLE,
+    AccessDenied,
+    ApiError,
+    ApiUnreachable,
+    Expired,
+    Garbled,
+    KubeError,
+    NotServed,
+)
 from gangsched.kube.resources import LIST_TIMEOUT_S, PAGE, Resource, Value
 from gangsched.kube.session import ApiSession
 from gangsched.kube.watching import LineSplitter
@@ -42,8 +51,6 @@ _PAGE = msgspec.json.Decoder(wire.Page)
 _EVENT = msgspec.json.Decoder(wire.WatchEvent)
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
 _STATUS = msgspec.json.Decoder(wire.Status)
-_UNREADABLE = (msgspec.DecodeError, RecursionError)
-"""What decoding raises: the second for what is nested more deeply than any object of an API server."""
 
 
 class Observer(Protocol):
@@ -217,7 +224,7 @@ class Reflector(Generic[Value]):
                 for start in range(0, len(items), _BATCH):
                     values += [self.resource.read(item)[1] for item in items[start : start + _BATCH]]
                     await asyncio.sleep(0)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 raise Garbled(f"A list of {self.resource.name} cannot be read: {error}") from error
             self._heard()
             self._all_is_well()
@@ -281,7 +288,7 @@ class Reflector(Generic[Value]):
                     event = self._read(line)
                     if event is not None:
                         events.append(event)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 raise Garbled(f"A watch event of {self.resource.name} cannot be read: {error}") from error
             finally:
                 if events:

@@ -19,7 +19,7 @@ from yarl import URL
 
 from gangsched.kube.contact import Contact
 from gangsched.kube.credentials import Connection, find_connection
-from gangsched.kube.errors import ApiError, ApiUnreachable, NoCredentials
+from gangsched.kube.errors import UNREADABLE, ApiError, ApiUnreachable, NoCredentials
 from gangsched.kube.wire import Status
 
 JSON = "application/json"
@@ -147,6 +147,8 @@ class ApiSession:
             raise self._unanswered(method, path, error) from error
         if essential:
             self.contact.answered(method, path, None if found.ok else found.error())
+        else:
+            self.contact.reached()
         return found
 
     @asynccontextmanager
@@ -159,20 +161,24 @@ class ApiSession:
             ApiError: the server refused (on entering).
             ApiUnreachable: no connection, or it was lost, or nothing came for `silent_s` (on entering or iterating).
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=silent_s)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S)
         try:
-            answer = await self._client.get(self._url(path), params=params, timeout=timeout, allow_redirects=False)
+            # What aiohttp would wait without an end for: credentials to be renewed.
+            async with asyncio.timeout(silent_s):
+                answer = await self._client.get(self._url(path), params=params, timeout=timeout, allow_redirects=False)
         except _UNANSWERED as error:
             raise self._unanswered("GET", path, error) from error
         try:
             refusal = None
             if answer.status != HTTPStatus.OK:
-                refusal = _api_error(answer.status, answer.headers, await self._rest(answer))
+                refusal = _api_error(answer.status, answer.headers, await self._rest(answer, silent_s))
             if essential:
                 self.contact.answered("GET", path, refusal, watch=True)
+            else:
+                self.contact.reached()
             if refusal is not None:
                 raise refusal
-            async with aclosing(self._pieces(answer)) as pieces:
+            async with aclosing(self._pieces(answer, silent_s)) as pieces:
                 yield pieces
         finally:
             answer.close()
@@ -193,16 +199,22 @@ class ApiSession:
         await self._client.close()
         await self._connector.close()
 
-    async def _pieces(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, answer: aiohttp.ClientResponse, silent_s: float) -> AsyncGenerator[bytes, None]:
+        """The answer's pieces. The limit is ours: aiohttp (seen with 3.14) forgets its own with a broken chunk."""
         try:
-            async for piece in answer.content.iter_any():
+            while True:
+                async with asyncio.timeout(silent_s):
+                    piece = await answer.content.readany()
+                if not piece:
+                    break
                 yield piece
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
 
-    async def _rest(self, answer: aiohttp.ClientResponse) -> bytes:
+    async def _rest(self, answer: aiohttp.ClientResponse, silent_s: float) -> bytes:
         try:
-            return await answer.read()
+            async with asyncio.timeout(silent_s):
+                return await answer.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
 
@@ -256,7 +268,7 @@ def _api_error(status: int, headers: Mapping[str, str], body: bytes) -> ApiError
     causes: frozenset[str] = frozenset()
     try:
         said = _STATUS.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         pass
     else:
         reason, message = said.reason or "", said.message or message

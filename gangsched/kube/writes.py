@@ -40,7 +40,7 @@ from gangsched.core.events import (
 )
 from gangsched.kube.binding import bind
 from gangsched.kube.demands import demand_to_object, demands_path
-from gangsched.kube.errors import ApiError, KubeError
+from gangsched.kube.errors import UNREADABLE, ApiError, KubeError
 from gangsched.kube.evictions import evict
 from gangsched.kube.objects import pod_path, quoted, write
 from gangsched.kube.owners import Unanswered, look_up_owner
@@ -136,7 +136,7 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> GroupSeen | Grou
         return GroupNotMade(key, f"the PodGroup {key.name}, in which its places must stand, was not created: {sent}")
     try:
         return GroupSeen(group_from_object(_OBJECT.decode(sent.body)))
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
 
 
@@ -154,7 +154,7 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
     if isinstance(sent, Response):
         try:
             meta = _VERSIONED.decode(sent.body).metadata
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             return Answer(Outcome.UNAVAILABLE, message=f"the answer cannot be read: {error}")
         if meta.uid != effect.uid:
             return Answer(Outcome.GONE, message="another PodGroup has its name now")

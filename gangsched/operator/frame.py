@@ -89,11 +89,12 @@ class Frame:
         self._thread.start()
 
     async def stop(self) -> None:
-        """End it, or leave it behind if it does not end within a second."""
+        """End it, or leave it behind if it does not end within a second; nothing happens if it was not begun."""
         self._stop.set()
         with suppress(RuntimeError):  # its event loop has ended just now
             self._end()
-        await asyncio.to_thread(self._thread.join, _JOIN_S)
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join, _JOIN_S)
 
     def _run(self) -> None:
         told = ""

@@ -139,7 +139,7 @@ class Leadership:
             try:
                 # Bounds what the requests' own time-outs do not: several in a row, and credentials to be renewed.
                 async with asyncio.timeout(left_s):
-                    renewed = await self._attempt(min(self._request_timeout_s(), left_s))
+                    renewed = await self._attempt(min(self._request_timeout_s(), left_s), renewing=True)
             except (KubeError, TimeoutError) as error:
                 self._metrics.renewal_failed()
                 self._say(str(error) or "no answer in time")
@@ -191,8 +191,8 @@ class Leadership:
             else:
                 return True
 
-    async def _attempt(self, timeout_s: float) -> bool:
-        """Take or renew the lease; False if another one holds it or was faster."""
+    async def _attempt(self, timeout_s: float, *, renewing: bool = False) -> bool:
+        """Take or renew the lease; False if another one holds it or was faster, or it is too late for renewing it."""
         self._began = self._monotonic()
         election = self._election
         # A conflict may be the echo of an earlier write of ours, whose answer was lost: then what is read is ours.
@@ -201,7 +201,8 @@ class Leadership:
                 election.saw(await self._leases.get(timeout_s=timeout_s), now=self._monotonic())
                 self._metrics.lease_transitions(election.transitions)
             claim = election.claim(now=self._monotonic(), wall=self._wall())
-            if claim is None:
+            if claim is None or (renewing and not self.held()):
+                # Too late is where the machine has slept: what was to be sent meanwhile is dropped, and the term over.
                 return False
             spec, version = claim
             self._current, self._claimed = False, True

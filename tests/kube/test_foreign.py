@@ -18,8 +18,9 @@ from gangsched.core.events import (
     ForeignGroupsReplaced,
 )
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.discovery import Discovery
-from gangsched.kube.foreign import ForeignWatch, groups, settle
+from gangsched.kube.discovery import Discovery, listed_versions
+from gangsched.kube.errors import AccessDenied, ApiError
+from gangsched.kube.foreign import ForeignWatch, groups, served_version, settle
 from tests.kube.fake_api import FakeApi, body, page, serving, status, stream
 
 DISCOVERY = "/apis/scheduling.volcano.sh/v1beta1"
@@ -153,6 +154,27 @@ async def test_one_request_asks_for_all_kinds_and_none_is_sent_while_nobody_wait
         gone.cancel()
         await asyncio.sleep(0.2)
     assert len(api.asked) == 3
+
+
+async def test_that_discovery_is_denied_for_good_keeps_no_replica_from_being_ready():
+    """Some clusters take discovery from ordinary accounts; then other systems' kinds are hidden, and that is all."""
+    failed: list[str] = []
+
+    class Told:
+        def api_failed(self, problem: str, verb: str, resource: str) -> None:
+            failed.append(f"{problem}: {verb} {resource}")
+
+    api = FakeApi()
+    denied = status(403, 'forbidden: User "x" cannot get path "/apis"', reason="Forbidden")
+    for path in (DISCOVERY, "/apis"):
+        api.answer("GET", path, denied)
+    async with serving(api) as session:
+        session.contact.observer = Told()
+        with pytest.raises(AccessDenied):
+            await served_version(session, groups("volcano", DEFAULT.kinds["volcano"]))
+        with pytest.raises(ApiError):
+            await listed_versions(session)
+    assert failed == []
 
 
 @pytest.mark.parametrize("where", ["discovery", "list"])

@@ -321,6 +321,7 @@ GARBLED = {
     "an unknown type": stream({"type": "SURPRISE", "object": {"metadata": {}}}),
     "an object that is none": stream({"type": "ADDED", "object": [1]}),
     "too deep": stream(b'{"type":"ADDED","object":' + b"[" * 100_000 + b"\n"),
+    "no text": stream(b'{"type":"ADDED","object":{"metadata":{"name":"\xff","uid":"u"}}}\n'),
 }
 
 

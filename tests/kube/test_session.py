@@ -18,8 +18,8 @@ from aiohttp import web
 from kubernetes_asyncio.config import incluster_config
 
 from gangsched.kube import credentials
-from gangsched.kube.contact import Contact
-from gangsched.kube.errors import ApiError, ApiUnreachable, NoCredentials, printable
+from gangsched.kube.contact import Contact, Problem
+from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled, NoCredentials, printable
 from gangsched.kube.lease import LeaseClient, LeaseSpec
 from gangsched.kube.objects import write
 from gangsched.kube.session import ApiSession, Response, connect
@@ -266,6 +266,28 @@ async def test_how_requests_are_answered_is_noted_but_of_those_that_may_fail_for
     ]
 
 
+@pytest.mark.parametrize("how", ["request", "stream"])
+async def test_an_answer_to_what_may_fail_for_good_shows_too_that_the_server_can_be_reached(how: str) -> None:
+    """Steps: one request gets no answer, another one does, and much later one gets none: that is no outage."""
+    now = [0.0]
+    api = FakeApi()
+    api.answer("GET", "/x", body({}))
+    api.answer("WATCH", "/x", stream())
+    async with serving(api) as server:
+        contact = Contact("https://api", monotonic=lambda: now[0])
+        session = ApiSession(credentials.Connection(server=server.server, authorization=_nobody), contact)
+        contact.unanswered("GET", "/x", "the connection was lost")
+        if how == "request":
+            await session.request("GET", "/x", essential=False)
+        else:
+            async with session.stream("/x", {"watch": "true"}, essential=False):
+                pass
+        now[0] = 100.0
+        contact.unanswered("GET", "/x", "the connection was lost")
+        assert contact.lasts_s(Problem.UNREACHABLE) == 0.0
+        await session.close()
+
+
 async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +354,66 @@ async def test_an_answer_that_takes_too_long_is_given_up() -> None:
     async with serving(api) as session:
         with pytest.raises(ApiUnreachable, match="cannot be reached"):
             await session.request("GET", "/x", timeout_s=0.05)
+
+
+@pytest.mark.parametrize(
+    "said", [b'{"message":"\xff","metadata":{"resourceVersion":"\xff"}}', b'{"metadata":' + b"[" * 100_000]
+)
+async def test_an_answer_that_cannot_be_decoded_is_an_answer_all_the_same(said: bytes) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=int(request.query.get("status", "200")), body=said)
+
+    api = FakeApi()
+    api.answer("GET", "/x", answer)
+    api.answer("GET", LEASE, answer)
+    async with serving(api) as session:
+        with pytest.raises(ApiError, match=r"^502 HTTP: "):
+            (await session.request("GET", "/x", params={"status": "502"})).checked()
+        with pytest.raises(Garbled, match="A Lease cannot be read"):
+            await LeaseClient(session=session, namespace="n", name="l").get(timeout_s=5)
+
+
+async def test_a_stream_whose_framing_is_broken_later_ends() -> None:
+    """Steps: a chunk arrives whole; then, in another packet, comes what is no chunk, and the connection stays open."""
+
+    async def broken(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n")
+        await arrived.wait()
+        writer.write(b"no chunk\r\n")
+        await reader.read()
+        writer.close()
+
+    arrived = asyncio.Event()
+    server = await asyncio.start_server(broken, "127.0.0.1", 0)
+    session = ApiSession(credentials.Connection(server=_address(server), authorization=_nobody))
+    pieces = []
+
+    async def read() -> None:
+        async with session.stream("/x", {}, silent_s=0.2) as stream_of_pieces:
+            async for piece in stream_of_pieces:
+                pieces.append(piece)
+                arrived.set()
+
+    with pytest.raises(ApiUnreachable):
+        await asyncio.wait_for(read(), 10)
+    assert pieces == [b"{}\n"]
+    await session.close()
+    server.close()
+
+
+async def test_a_stream_does_not_wait_for_credentials_for_ever() -> None:
+    """A plug-in that hangs would keep everybody else from being authorized too, as it is called once at a time."""
+
+    async def never() -> str | None:
+        await asyncio.Event().wait()
+        return None
+
+    session = ApiSession(credentials.Connection(server="http://127.0.0.1:9", authorization=never))
+    with pytest.raises(ApiUnreachable):
+        async with asyncio.timeout(10), session.stream("/x", {}, silent_s=0.1):
+            pytest.fail("the stream was opened")
+    await session.close()
 
 
 async def test_a_stream_that_is_refused_is_an_error_on_entering() -> None:
@@ -480,6 +562,14 @@ def test_a_problem_lasts_from_its_first_answer_to_its_last_and_is_told_no_more_w
     assert bool(told) is bool(said)
     minutes.bind(1, error=None)
     assert minutes.told_after(1) == ""
+
+
+async def _nobody() -> str | None:
+    return None
+
+
+def _address(server: asyncio.Server) -> str:
+    return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 def _authority_data() -> str:

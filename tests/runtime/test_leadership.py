@@ -291,6 +291,15 @@ class TestKeep:
         assert world.calls[:3] == ["update", "get", "create"]
         assert world.holder == "me"
 
+    async def test_a_term_that_has_lapsed_while_the_lease_was_read_is_not_taken_up_again(self):
+        """Steps: a renewal fails; the machine sleeps while the Lease is read. What was decided is dropped."""
+        world = World()
+        made = await leading(world)
+        world.faults.append(UNREACHABLE)
+        world.answers_take_s.append(20.0)
+        assert "was not renewed for 10 s" in await made.keep()
+        assert world.calls == ["update", "get"]
+
     async def test_a_process_that_was_stopped_asks_for_nothing_when_it_goes_on(self):
         world = World()
         made = await leading(world)

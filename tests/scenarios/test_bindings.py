@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.effects import BindPod, PatchStatus
-from gangsched.core.events import BindRefused, Refused, StatusRefused
+from gangsched.core.events import BindRefused, Refused, StatusRefused, StatusWritten
 from gangsched.core.model import Declaration, PodPhase
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -119,6 +119,29 @@ def test_a_reservation_that_lost_a_race_is_written_again_with_the_newer_version(
     newer = harness.group("default/a").resource_version
     harness.wait(0.25)
     assert reservations(harness) == ["1", "1", newer]
+    assert len(harness.bound()) == 3
+
+
+def test_an_answer_that_comes_behind_newer_news_of_the_podgroup_does_not_hold_up_its_reservation():
+    """Steps: a status is written; somebody else then changes the PodGroup, and the watch shows it before the answer to
+    our write comes. Later places must be reserved.
+    """
+    harness = Harness()
+    harness.refuse_bind = refusing(Refused.UNAVAILABLE, "a-1")
+
+    def answer_late(effect: PatchStatus) -> StatusWritten:
+        harness.refuse_status = lambda _: None
+        group = harness.group("default/a")
+        harness.add(replace(group, status=effect.status))
+        written = StatusWritten(effect.key, harness.group("default/a").resource_version, reserved=False)
+        harness.add(harness.group("default/a"))
+        return written
+
+    harness.refuse_status = answer_late
+    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 2))
+    harness.wait(2)
+    harness.add(pod("a-2"))
+    harness.wait(2)
     assert len(harness.bound()) == 3
 
 
