@@ -337,7 +337,9 @@ def test_it_comes_to_rest_beside_room_that_is_kept_for_a_nominated_pod(monkeypat
     kept = [pod(f"k{at}", group="", cpu=4, scheduler="x", nominated_node=f"n{at}", priority=9) for at in range(3)]
     gangs = [GroupSeen(group(f"g{at}", min_member=1)) for at in range(9)]
     members = [pod(f"g{at}-0", group=f"g{at}", cpu=f"{1000 + at}m") for at in range(9)]
-    assert not at_rest(machine, 0.0, *map(NodeSeen, nodes), *map(PodSeen, kept), *gangs, *map(PodSeen, members), Synced())
+    assert not at_rest(
+        machine, 0.0, *map(NodeSeen, nodes), *map(PodSeen, kept), *gangs, *map(PodSeen, members), Synced()
+    )
     assert not at_rest(machine, 1.0, *(NodeSeen(replace(each, labels=label_pairs({"x": "y"}))) for each in nodes))
 
 
@@ -353,5 +355,5 @@ def test_what_is_kept_for_those_who_wait_goes_with_them():
         coming = [PodSeen(plain), GroupSeen(group(f"b{at}", min_member=1)), PodSeen(outside)]
         at_rest(machine, float(at), *coming)
         at_rest(machine, float(at), PodGone(plain.uid), PodGone(outside.uid), GroupGone(key(f"b{at}")))
-    assert len(machine._queue._refused._unknown) < 10
-    assert len(machine._entrance._order["default"]) < 100
+    assert len(machine._queue._refused._unknown) < 10  # noqa: SLF001 - nothing else shows memory
+    assert len(machine._entrance._order["default"]) < 100  # noqa: SLF001 - nothing else shows memory

@@ -481,3 +481,18 @@ def test_places_whose_two_times_end_at_once_are_waited_for_without_haste_until_a
     harness.add(attack(places=2, max_schedule_time_s=60), seed())
     harness.wait(70)
     assert harness.gang("attack/a").vacant()
+
+
+def test_groups_that_back_off_do_not_change_places_for_ever():
+    """Two may be tried, three have timed out; their pods change when a node comes that has room for one of each two."""
+    harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)
+    names = ("a", "b", "c")
+    for at, name in enumerate(names):
+        harness.add(group(f"x/{name}", min_member=2), *pods(name, 2, namespace="x", cpu=17 + at))
+    harness.wait(150)
+    assert {harness.status(f"x/{name}").phase for name in names} == {"TimedOut"}
+    harness.add(node("larger", cpu=32))
+    for name in names:
+        harness.change(f"x/{name}-0", priority=1)
+    harness.wait(1)
+    assert {harness.status(f"x/{name}").phase for name in names} == {"TimedOut"}
