@@ -118,7 +118,7 @@ class Pass:
                 self._singles(gang, want.repairs)
             if want.extras or placed:
                 round_.add(Candidate((True, candidate.rank[1]), key))
-        round_.add(self._queue.next_of(candidate, gang, self._snapshot))
+        round_.add(self._queue.next_of(candidate, gang))
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place the quorum, or park the gang. Returns whether it has places."""
@@ -188,7 +188,9 @@ class Pass:
         members = [*want.extras]
         if want.quorum is not None and gang.key in self._placed:
             members += further(gang, want.quorum.members, self._assessments[gang.key].terms.spec)
-        self._decided.left[gang.key] = self._singles(gang, members, above=True)
+        left = self._singles(gang, members, above=True)
+        refused = [pod for pod in members if pod.uid in gang.refused_members]
+        self._decided.left[gang.key] = [*left, *refused]
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
         """Place each of these for itself. Returns for whom no time was left; nobody is tried again who was refused."""
