@@ -357,3 +357,15 @@ def test_what_is_kept_for_those_who_wait_goes_with_them():
         at_rest(machine, float(at), PodGone(plain.uid), PodGone(outside.uid), GroupGone(key(f"b{at}")))
     assert len(machine._queue._refused._unknown) < 10  # noqa: SLF001 - nothing else shows memory
     assert len(machine._entrance._order["default"]) < 100  # noqa: SLF001 - nothing else shows memory
+
+
+def test_further_members_are_tried_though_the_time_ended_with_a_repair_that_was_refused(monkeypatch):
+    """A scheduled gang has lost a member. Its first replacement fits nowhere, the second does."""
+    monkeypatch.setattr(units, "TURN", units.GANG)
+    machine = Machine(Policy())
+    members = [pod(f"a-{at}", created=float(at)) for at in range(2)]
+    seen = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=2)), *map(PodSeen, members)]
+    assert at_rest(machine, 10.0, *seen, Synced()) == ["a-0", "a-1"]
+    at_rest(machine, 11.0, *(PodSeen(replace(each, node="n1")) for each in members))
+    replacements = [PodSeen(pod("a-2", cpu=99, created=2.0)), PodSeen(pod("a-3", created=3.0))]
+    assert at_rest(machine, 12.0, PodGone(members[0].uid), *replacements) == ["a-3"]
