@@ -206,7 +206,7 @@ class Parked:
         self._fresh.clear()
 
     def _room(self, lacks: IntArray, free: IntArray) -> IntArray:
-        """How many members of each of these classes the rows that are fresh since its refusal have room for, at most."""
+        """How many members of each of these classes the rows that are fresh since it was refused have room for."""
         by_relief: dict[int, list[int]] = {}
         for row, relief in self._fresh.items():
             if row < len(free):

@@ -104,10 +104,15 @@ class Pass:
         if candidate.bucket is not None:
             gang.parked = False
             gang.refused_members = {}
+        want = self._assessments[key].want
+        if not above and want.extras and want.repairs and all(pod.uid in gang.refused_members for pod in want.repairs):
+            # Only its further members are still to be tried: the last call had no time for them.
+            self._done.add((key, above))
+            round_.add(Candidate((True, candidate.rank[1]), key))
+            return
         self._done.add((key, above))
         self._decided.tried[key] = None
         self._snapshot.budget.charge(units.GANG if above else units.GANG + units.POD * len(gang.pods))
-        want = self._assessments[key].want
         if above:
             self._above(gang, want)
         else:
@@ -119,6 +124,9 @@ class Pass:
             if want.extras or placed:
                 round_.add(Candidate((True, candidate.rank[1]), key))
         round_.add(self._queue.next_of(candidate, gang))
+        if not above and want.extras and gang.refused_members:
+            # Its further members may have to wait for the next call: until they are tried it is not parked.
+            gang.parked = False
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place the quorum, or park the gang. Returns whether it has places."""

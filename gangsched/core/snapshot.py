@@ -274,7 +274,7 @@ class Snapshot:
         return caps
 
     def look(self, key: str, value: str) -> int:
-        """What the domain looks like: the same number while neither its nodes nor what is free there, ports too, changes."""
+        """What the domain looks like: equal while neither its nodes nor what is free there (ports too) changes."""
         rows = np.flatnonzero(self.inside((key, value)))
         both = (self._cluster.ports, self._ports)
         ports = tuple(taken.get(row, _NO_PORTS).look() for row in rows.tolist() for taken in both)
