@@ -37,7 +37,7 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
         run.capped.until = 0.0
         gang.parked = False
     ended = places.held_until(gang, terms)
-    if ended <= now < places.expires(gang, terms):
+    if ended <= now and ended < places.expires(gang, terms):
         places.vacate(gang, cluster)
         hold_no_longer(gang, ended, policy)
     if run.capped is None or run.capped.paused_at or gang.vacant():
@@ -168,14 +168,13 @@ class Caps:
 
     def _eased(self, namespace: str, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
         stopped = self._stopped[namespace]
-        taken: Counter[str] = Counter()
         found = []
         for key, asked in list(stopped.items()):
             gang = gangs.get(key)
             if gang is None or gang.run.capped is None or gang.run.capped.reason is not Reason.NAMESPACE_LIMIT:
                 del stopped[key]
-            elif not limit(self._cluster, self._limits, namespace, taken + asked):
-                taken += asked
+            elif not limit(self._cluster, self._limits, namespace, asked):
+                # Each for itself, for one that finds no room keeps none from its share; they are tried in their order.
                 del stopped[key]
                 found.append(key)
         if not stopped:

@@ -9,7 +9,7 @@ ever. Repairs, scheduled groups and pods without a group are always tried. A for
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from gangsched.core.explain import number_of
 from gangsched.core.gang import Gang
@@ -19,6 +19,7 @@ from gangsched.core.queue import order_key
 from gangsched.core.turns import OrderKey
 
 _Rank = tuple[int, OrderKey]
+_SLACK = 64
 _BEGUN, _NEW, _BACKING_OFF = range(3)
 
 
@@ -31,6 +32,8 @@ class Entrance:
         self._outside: dict[str, dict[GroupKey, _Rank]] = {}
         self._order: dict[str, list[tuple[_Rank, GroupKey]]] = {}
         self._newcomers: dict[GroupKey, None] = {}
+        self._resting: dict[str, dict[GroupKey, None]] = {}
+        self._giving_way: list[GroupKey] = []
 
     def admits(self, gang: Gang, assessment: Assessment, now: float) -> bool:
         """Whether the gang may be tried now; one that waits and may not is let in, or told so, by `let_in`."""
@@ -42,21 +45,43 @@ class Entrance:
             return True
         inside = self._inside.setdefault(key.namespace, set())
         backing_off = assessment.facts.backing_off
-        if key in inside and not (backing_off and self._outside.get(key.namespace)):
-            return True
-        inside.discard(key)
         begun = 0 < gang.run.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
+        resting = self._resting.setdefault(key.namespace, {})
+        # Nobody leaves who would be the next to enter: two that back off would change places for ever.
+        if key in inside and not (backing_off and self._is_behind(rank, key.namespace)):
+            if backing_off:
+                resting[key] = None
+            else:
+                resting.pop(key, None)
+            return True
+        inside.discard(key)
+        resting.pop(key, None)
+        if resting and not backing_off:
+            self._giving_way.append(resting.popitem()[0])
         outside = self._outside.setdefault(key.namespace, {})
         if outside.get(key) != rank:
             outside[key] = rank
-            heappush(self._order.setdefault(key.namespace, []), (rank, key))
+            order = self._order.setdefault(key.namespace, [])
+            heappush(order, (rank, key))
+            if len(order) > 2 * len(outside) + _SLACK:
+                # Outdated entries would otherwise stay for as long as nobody leaves.
+                order[:] = [(known, other) for other, known in outside.items()]
+                heapify(order)
         self._newcomers[key] = None
         return False
+
+    def _is_behind(self, rank: _Rank, namespace: str) -> bool:
+        """Whether somebody outside comes before this."""
+        outside, order = self._outside.get(namespace, {}), self._order.get(namespace, [])
+        while order and outside.get(order[0][1]) != order[0][0]:
+            heappop(order)
+        return bool(order) and order[0][0] < rank
 
     def drop(self, key: GroupKey) -> None:
         """The gang does not wait any more."""
         self._inside.get(key.namespace, set()).discard(key)
+        self._resting.get(key.namespace, {}).pop(key, None)
         self._outside.get(key.namespace, {}).pop(key, None)
         self._newcomers.pop(key, None)
 
@@ -81,6 +106,11 @@ class Entrance:
             gangs[key].outside = self._note(key.namespace)
         self._newcomers.clear()
         return entered
+
+    def take_giving_way(self) -> list[GroupKey]:
+        """Who is inside, backs off, and is to be looked at again because somebody else has come."""
+        giving_way, self._giving_way = self._giving_way, []
+        return giving_way
 
     def _note(self, namespace: str) -> str:
         return (

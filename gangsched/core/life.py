@@ -312,7 +312,8 @@ def _due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy)
     due = [places.expires(gang, terms) if run.scheduled_at or census.bound else NEVER]
     if gang.undo is not None and not facts.degraded:
         due.append(gang.undo.since + policy.degraded_after_s)
-    due.append(places.held_until(gang, terms))
+    held_until = places.held_until(gang, terms)
+    due.append(held_until if held_until < places.expires(gang, terms) else NEVER)
     if run.capped is not None and run.capped.until:
         due.append(run.capped.until)
     # Members stay barred though the run in which they were refused is over, as when the group's PodGroup was replaced.

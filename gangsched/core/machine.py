@@ -366,6 +366,7 @@ class Machine:
     def _let_in(self) -> list[GroupKey]:
         """Have those tried that may enter now."""
         entered = self._entrance.let_in(self.gangs)
+        self._members.dirty.update(dict.fromkeys(self._entrance.take_giving_way()))
         for key in entered:
             self._queue.file(self.gangs[key], self.assessments[key])
         return entered

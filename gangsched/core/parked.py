@@ -2,8 +2,8 @@
 
 Gangs that asked for the same are in one bucket, in order: what keeps the first of them out keeps out all, so that only
 the first is tried, and the next one once it has found a place. For each class that a bucket lacks it is counted how
-many members could have found room since the last refusal: on rows in which something has become better lately (they are
-`fresh`, and counted anew as they fill) and, before that, on others. It is never less than what was really freed, so
+many members could have found room since the last refusal: on rows in which something has become better since then (they
+are `fresh`, and counted anew as they fill) and, before that, on others. It is never less than what was really freed, so
 nobody is forgotten; a bucket is open while it is as much as was missing. All this is arithmetic for all buckets at
 once, so that thousands of gangs that nothing helps cost next to nothing.
 """
@@ -41,12 +41,16 @@ RENEWED = 32
 
 @dataclass(slots=True)
 class Bucket:
-    """Gangs that asked for the same, in order, and the positions of the classes that they lack."""
+    """Gangs that asked for the same, in order, and the positions of the classes that they lack.
+
+    `several`: these are too many, and one that asks for nothing stands for them.
+    """
 
     asked: Hashable
     lacks: list[int]
     members: list[MemberClass]
     within_domain: bool
+    several: bool
     waiting: list[Entry] = field(default_factory=list)
 
 
@@ -58,13 +62,15 @@ class Parked:
         self._asked_by: dict[GroupKey, tuple[Rank, frozenset[Hashable]]] = {}
         self._owner: list[Bucket | None] = []
         self._vacant: list[int] = []
-        self._unknown: dict[str, list[int]] = {}
+        self._unknown: dict[str, set[int]] = {}
         self._noted: list[Hashable] = []
-        self._fresh: set[int] = set()
+        self._fresh: dict[int, int] = {}
+        self._reliefs = 0
         self._amounts: IntArray = np.zeros((16, 4), dtype=np.int64)
         self._lack: IntArray = np.zeros(16, dtype=np.int64)
         self._before: IntArray = np.zeros(16, dtype=np.int64)
         self._now: IntArray = np.zeros(16, dtype=np.int64)
+        self._since: IntArray = np.zeros(16, dtype=np.int64)
         self._owned: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
         self._shut: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
         self._forced: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
@@ -105,6 +111,11 @@ class Parked:
         bucket = self.buckets.get(asked)
         if bucket is not None and not bucket.waiting:
             del self.buckets[asked]
+            asked_for = {resource for member in bucket.members for resource, _ in member.shape.requests}
+            for resource in asked_for & self._unknown.keys():
+                self._unknown[resource].difference_update(bucket.lacks)
+                if not self._unknown[resource]:
+                    del self._unknown[resource]
             for at in bucket.lacks:
                 self._owner[at] = None
                 self._owned[at] = self._forced[at] = False
@@ -117,25 +128,31 @@ class Parked:
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
         exact = len(bucket.members) == 1 and not bucket.within_domain
-        self.settle(bucket, snapshot, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
+        self.settle(bucket, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
 
-    def settle(self, bucket: Bucket, snapshot: Snapshot, *, lack: int = 1) -> None:
+    def settle(self, bucket: Bucket, *, lack: int = 1) -> None:
         """The bucket waits until something is freed for so many members of a class that it lacks."""
         for at in bucket.lacks:
             self._lack[at] = lack
-            self._before[at] = -self._room(np.array([at]), snapshot.free)[0]
+            self._before[at] = 0
+            self._since[at] = self._reliefs
             self._shut[at] = False
             self._forced[at] = False
 
     def relieve(self, relief: Relief, capacity: Capacity) -> None:
         """Something has become better."""
-        self._fresh |= relief.rows
+        self._reliefs += 1
+        if any(before <= self._reliefs - FEW for before in self._fresh.values()):
+            # They are not cleared while somebody has yet to be tried; many reliefs would cost too much to tell apart.
+            self._clear(capacity.free)
+        self._fresh |= dict.fromkeys(relief.rows, self._reliefs)
         for resource in [resource for resource in self._unknown if capacity.column(resource) is not None]:
-            for at in self._unknown.pop(resource):
+            for at in sorted(self._unknown.pop(resource)):
                 self._encode(at, capacity)
         for bucket in self.buckets.values() if relief.everywhere or relief.domains else ():
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
-                if (relief.everywhere and member.forbidden) or (relief.domains and bucket.within_domain):
+                closed = bool(member.forbidden) or bucket.several
+                if (relief.everywhere and closed) or (relief.domains and (bucket.within_domain or bucket.several)):
                     self._forced[at] = True
         if relief:
             self._shut[:] = False
@@ -164,8 +181,7 @@ class Parked:
             # They are refused again, and told what is missing now.
             found += partly
         if not found:
-            self._before[:size] += self._now[:size]
-            self._fresh.clear()
+            self._clear(snapshot.free)
         buckets = {id(bucket): bucket for at in found if (bucket := self._owner[at]) is not None}
         return list(buckets.values())
 
@@ -176,21 +192,36 @@ class Parked:
             return True
         room = self._room(lacks, snapshot.free)
         enough = (self._before[lacks] + room >= 1) & ~self._shut[lacks]
-        if enough.any() and len(self._fresh) <= FEW:
+        known = (self._before[lacks] >= self._lack[lacks]).any()
+        if enough.any() and not known and len(self._fresh) <= FEW:
             enough[:] = any(snapshot.fits(member, row) for member in bucket.members for row in self._fresh)
         if not enough.any():
             self._shut[lacks] = True
         return bool(enough.any())
 
+    def _clear(self, free: IntArray) -> None:
+        """No row is fresh any more: what they had room for is only summed up."""
+        size = len(self._owner)
+        self._before[:size] += self._room(np.arange(size), free)
+        self._fresh.clear()
+
     def _room(self, lacks: IntArray, free: IntArray) -> IntArray:
-        """How many members of each of these classes the fresh rows have room for, at most."""
+        """How many members of each of these classes the rows that are fresh since it was refused have room for."""
+        by_relief: dict[int, list[int]] = {}
+        for row, relief in self._fresh.items():
+            if row < len(free):
+                by_relief.setdefault(relief, []).append(row)
+        room: IntArray = np.zeros(len(lacks), dtype=np.int64)
+        for relief, rows in by_relief.items():
+            room += np.where(self._since[lacks] < relief, self._room_on(rows, lacks, free), 0)
+        return room
+
+    def _room_on(self, rows: list[int], lacks: IntArray, free: IntArray) -> IntArray:
+        """How many members of each of these classes these rows have room for, at most."""
         width = min(self._amounts.shape[1], free.shape[1])
         amounts = self._amounts[lacks]
         asked = amounts[:, :width]
         room: IntArray = np.zeros(len(lacks), dtype=np.int64)
-        rows = [row for row in self._fresh if row < len(free)]
-        if not rows:
-            return room
         there = free[rows][:, :width]
         divisors = np.maximum(asked, 1)
         if len(rows) <= FEW:
@@ -210,15 +241,16 @@ class Parked:
         bucket = self.buckets.get(asked)
         if bucket is None:
             members = list(refusal.classes)
-            if asked != refusal.asked or len(members) > MOST_CLASSES:
+            several = asked != refusal.asked or len(members) > MOST_CLASSES
+            if several:
                 members = [MemberClass(Shape())]
-            bucket = self.buckets[asked] = Bucket(asked, [], members, refusal.domain is not None)
+            bucket = self.buckets[asked] = Bucket(asked, [], members, refusal.domain is not None, several)
             for _ in members:
                 at = self._vacant.pop() if self._vacant else self._grown()
                 bucket.lacks.append(at)
                 self._owner[at] = bucket
                 self._lack[at] = 1
-                self._before[at] = self._now[at] = 0
+                self._before[at] = self._now[at] = self._since[at] = 0
                 self._shut[at] = self._forced[at] = False
                 self._owned[at] = True
                 self._encode(at, capacity)
@@ -234,7 +266,7 @@ class Parked:
         for resource, amount in (*shape.requests, (PODS, 1)):
             column = capacity.column(resource)
             if column is None:
-                self._unknown.setdefault(resource, []).append(at)
+                self._unknown.setdefault(resource, set()).add(at)
                 self._amounts[at, 0] = LIMIT
                 return
             if column >= self._amounts.shape[1]:
@@ -247,7 +279,9 @@ class Parked:
         if at >= len(self._lack):
             more = (0, at)
             self._amounts = np.pad(self._amounts, (more, (0, 0)))
-            self._lack, self._before, self._now = (np.pad(each, more) for each in (self._lack, self._before, self._now))
+            self._lack, self._before, self._now, self._since = (
+                np.pad(each, more) for each in (self._lack, self._before, self._now, self._since)
+            )
             self._owned, self._shut, self._forced = (
                 np.pad(each, more) for each in (self._owned, self._shut, self._forced)
             )

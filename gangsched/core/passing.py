@@ -104,10 +104,15 @@ class Pass:
         if candidate.bucket is not None:
             gang.parked = False
             gang.refused_members = {}
+        want = self._assessments[key].want
+        if not above and want.extras and want.repairs and all(pod.uid in gang.refused_members for pod in want.repairs):
+            # Only its further members are still to be tried: the last call had no time for them.
+            self._done.add((key, above))
+            round_.add(Candidate((True, candidate.rank[1]), key))
+            return
         self._done.add((key, above))
         self._decided.tried[key] = None
         self._snapshot.budget.charge(units.GANG if above else units.GANG + units.POD * len(gang.pods))
-        want = self._assessments[key].want
         if above:
             self._above(gang, want)
         else:
@@ -118,7 +123,10 @@ class Pass:
                 self._singles(gang, want.repairs)
             if want.extras or placed:
                 round_.add(Candidate((True, candidate.rank[1]), key))
-        round_.add(self._queue.next_of(candidate, gang, self._snapshot))
+        round_.add(self._queue.next_of(candidate, gang))
+        if not above and want.extras and gang.refused_members:
+            # Its further members may have to wait for the next call: until they are tried it is not parked.
+            gang.parked = False
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place the quorum, or park the gang. Returns whether it has places."""
@@ -188,7 +196,9 @@ class Pass:
         members = [*want.extras]
         if want.quorum is not None and gang.key in self._placed:
             members += further(gang, want.quorum.members, self._assessments[gang.key].terms.spec)
-        self._decided.left[gang.key] = self._singles(gang, members, above=True)
+        left = self._singles(gang, members, above=True)
+        refused = [pod for pod in members if pod.uid in gang.refused_members]
+        self._decided.left[gang.key] = [*left, *refused]
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
         """Place each of these for itself. Returns for whom no time was left; nobody is tried again who was refused."""

@@ -143,7 +143,10 @@ def expires(gang: Gang, terms: Terms) -> float:
 
 
 def held_until(gang: Gang, terms: Terms) -> float:
-    """When such places are given up at the latest (`core.caps`), in epoch seconds; never where none is waiting."""
+    """When a cap gives up such places (`core.caps`), in epoch seconds; never where none is waiting.
+
+    Where they `expire` first, which may be put off until a binding is answered, that alone ends them.
+    """
     return gang.run.held_since + terms.max_hold_s if gang.run.held_since and gang.vacant() else clock.NEVER
 
 

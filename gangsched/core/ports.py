@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from gangsched.core.model import HostPort
 
@@ -48,6 +48,10 @@ class PortsInUse:
                 del ips[port.ip]
             if not ips:
                 del self._taken[port.protocol, port.port]
+
+    def look(self) -> Hashable:
+        """Which ports are taken: equal for equal ones, however many pods take them."""
+        return frozenset((port, ip) for port, ips in self._taken.items() for ip in ips)
 
     def conflicts(self, ports: Iterable[HostPort]) -> bool:
         """Whether one of the ports is taken: same protocol and number, and IPs that are equal or one of them 0.0.0.0.

@@ -206,13 +206,13 @@ class Queue:
         self._open.pop(candidate.bucket.asked, None)
         return False
 
-    def next_of(self, candidate: Candidate, gang: Gang, snapshot: Snapshot) -> Candidate | None:
+    def next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
         """Who is to be tried next of the bucket of a gang that has been tried; nobody if it was refused as before."""
         bucket = candidate.bucket
         if bucket is None or not gang.parked:
             return candidate.next()
         if bucket.asked == gang.key:
-            self._refused.settle(bucket, snapshot)
+            self._refused.settle(bucket)
             self._open.pop(bucket.asked, None)
         refusals = (gang.refusal, *gang.refused_members.values())
         if any(each is not None and each.asked == bucket.asked for each in refusals):

@@ -38,6 +38,9 @@ MOST = 1 << 31
 """No row is said to take more members than this, so that sums over all rows stay far from overflow."""
 
 
+_NO_PORTS = PortsInUse()
+
+
 class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     """Members that no node can tell apart: one shape, closed out by the same existing pods.
 
@@ -271,9 +274,11 @@ class Snapshot:
         return caps
 
     def look(self, key: str, value: str) -> int:
-        """What the domain looks like: the same number while neither its nodes nor what is free there changes."""
+        """What the domain looks like: equal while neither its nodes nor what is free there (ports too) changes."""
         rows = np.flatnonzero(self.inside((key, value)))
-        return hash((rows.tobytes(), self._cluster.changes(rows), self.free[rows].tobytes()))
+        both = (self._cluster.ports, self._ports)
+        ports = tuple(taken.get(row, _NO_PORTS).look() for row in rows.tolist() for taken in both)
+        return hash((rows.tobytes(), self._cluster.changes(rows), self.free[rows].tobytes(), ports))
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""

@@ -16,17 +16,17 @@ from gangsched.core import queue as queue_module
 from gangsched.core.budget import Budget
 from gangsched.core.cluster import Cluster
 from gangsched.core.effects import BindPod
-from gangsched.core.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
+from gangsched.core.events import Event, GroupGone, GroupSeen, NodeGone, NodeSeen, PodGone, PodSeen, Synced, TimePassed
 from gangsched.core.further import Found, place_each
 from gangsched.core.hunts import Hunts
 from gangsched.core.machine import Machine
-from gangsched.core.model import Pod, Preference, Topology
+from gangsched.core.model import Pod, PodTerm, Preference, Requirement, Topology
 from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.policy import Policy
+from gangsched.core.policy import NamespaceLimits, Policy
 from gangsched.core.refusal import Refusal
 from gangsched.core.snapshot import Snapshot
 from gangsched.core.strategies import STRATEGIES
-from tests.builders import group, key, node, pod, pods, shape
+from tests.builders import group, key, label_pairs, node, pod, pods, shape
 
 
 def one_by_one(snapshot, ask):
@@ -262,3 +262,110 @@ def test_a_group_of_many_different_members_without_room_is_tried_once_for_each_r
     machine.handle([NodeSeen(node("large", cpu=52))], now)
     machine.handle([TimePassed()], now)
     assert sum(bool(machine.cluster.node_of(each.uid)) for each in several) == 1
+
+
+def at_rest(machine: Machine, now: float, *events: Event) -> list[str]:
+    """Tell the machine of this, let it finish, and name the pods whose bindings it sends."""
+    effects = machine.handle(list(events), now)
+    for _ in range(100):
+        due = machine.next_deadline()
+        if due is None or due > now:
+            return sorted(effect.name for effect in effects if isinstance(effect, BindPod))
+        effects += machine.handle([TimePassed()], now)
+    raise AssertionError("the machine does not come to rest")
+
+
+def test_what_is_freed_right_after_a_refusal_wakes_though_many_nodes_had_just_changed():
+    """Nodes with CPU left and nodes with memory left all change at once; the gang is refused; then memory is freed."""
+    machine = Machine(Policy(default_max_schedule_time_s=1e6))
+    nodes = [node(f"c{at}", cpu=8, memory=8) for at in range(5)] + [node(f"m{at}", cpu=4, memory=80) for at in range(5)]
+    taken = [pod(f"c{at}", group="", node=f"c{at}", cpu="1m", memory=8) for at in range(5)]
+    taken += [pod(f"m{at}", group="", node=f"m{at}", cpu=4, memory=1) for at in range(5)]
+    waits: list[Event] = [GroupSeen(group("a", min_member=1)), PodSeen(pod("a-0", cpu=1, memory=1))]
+    assert not at_rest(machine, 0.0, *map(NodeSeen, nodes), *map(PodSeen, taken), *waits, Synced())
+    assert not at_rest(machine, 1.0, *(NodeSeen(replace(each, labels=label_pairs({"x": "y"}))) for each in nodes))
+    assert at_rest(machine, 2.0, PodGone(taken[3].uid)) == ["a-0"]
+
+
+def test_members_of_a_large_gang_that_were_refused_again_hear_of_what_is_freed_right_after():
+    """It is not brought up to date again at once, being large; another gang waits as well."""
+    machine = Machine(Policy(default_max_schedule_time_s=1e6), look_s_per_pod=0.01)
+    members = [pod(f"a-{at:03}", cpu=2) for at in range(300)]
+    taken = [pod("x", group="", node="n1", cpu=2), pod("y", group="", node="n2", cpu=2)]
+    groups: list[Event] = [GroupSeen(group("a", min_member=1)), GroupSeen(group("b", min_member=3))]
+    groups += map(PodSeen, [*members, *pods("b", 3, cpu=3)])
+    nodes = [NodeSeen(node("n1", cpu=4)), NodeSeen(node("n2", cpu=2))]
+    assert at_rest(machine, 0.0, *nodes, *map(PodSeen, taken), *groups, Synced()) == ["a-000"]
+    at_rest(machine, 1.0, PodSeen(replace(members[0], node="n1")))
+    at_rest(machine, 9.0, TimePassed())
+    assert not at_rest(machine, 10.0, NodeSeen(node("n3", cpu=1)))
+    assert at_rest(machine, 11.0, PodGone(taken[1].uid)) + at_rest(machine, 20.0, TimePassed()) == ["a-001"]
+
+
+def test_members_refused_for_more_requests_than_are_kept_apart_are_tried_when_anti_affinity_ends():
+    """The node of the pod that closed their zone goes, and no room with it comes."""
+    machine = Machine(Policy(default_max_schedule_time_s=1e6))
+    term = PodTerm("zone", (Requirement("app", "Exists", ()),), ("default",))
+    guard = pod("guard", group="", node="n1", anti_affinity=[term])
+    several = [pod(f"a-{at:02}", cpu=f"{100 + at}m", labels={"app": "x"}) for at in range(parked.MOST_ASKED + 4)]
+    first = pod("a-first", cpu="10m")
+    nodes = [NodeSeen(node(name, cpu=8, labels={"zone": "z"})) for name in ("n1", "n2")]
+    seen = [PodSeen(guard), GroupSeen(group("a", min_member=1)), *map(PodSeen, [first, *several])]
+    assert at_rest(machine, 0.0, *nodes, *seen, Synced()) == ["a-first"]
+    at_rest(machine, 1.0, PodSeen(replace(first, node="n2")))
+    assert len(at_rest(machine, 2.0, NodeGone("n1"))) == len(several)
+
+
+def test_a_domain_in_which_only_a_host_port_was_freed_is_looked_at_again():
+    """The pod that takes its place asks for as much, but for no port."""
+    machine = Machine(Policy(default_max_schedule_time_s=1e6))
+    nodes = [NodeSeen(node(f"{name}{at}", cpu=2, labels={"rack": f"r{at}"})) for at in range(2) for name in "xy"]
+    taken = [pod(f"f{at}", group="", node=f"y{at}", host_ports=[80]) for at in range(2)]
+    members = [pod("a-0", host_ports=[80]), pod("a-1", cpu=2)]
+    gang = GroupSeen(group("a", min_member=2, topology=Topology("rack")))
+    assert not at_rest(machine, 0.0, *nodes, gang, *map(PodSeen, [*taken, *members]), Synced())
+    other = PodSeen(pod("other", group="", node="y1"))
+    assert at_rest(machine, 1.0, PodGone(taken[1].uid), other) == ["a-0", "a-1"]
+
+
+def test_it_comes_to_rest_beside_room_that_is_kept_for_a_nominated_pod(monkeypatch):
+    """What more gangs ask for than one call has time for is there, but is not theirs."""
+    monkeypatch.setattr(units, "TURN", 6_000)
+    monkeypatch.setattr(parked, "FEW", 1)
+    machine = Machine(Policy(default_max_schedule_time_s=1e6))
+    nodes = [node(f"n{at}", cpu=4) for at in range(3)]
+    kept = [pod(f"k{at}", group="", cpu=4, scheduler="x", nominated_node=f"n{at}", priority=9) for at in range(3)]
+    gangs = [GroupSeen(group(f"g{at}", min_member=1)) for at in range(9)]
+    members = [pod(f"g{at}-0", group=f"g{at}", cpu=f"{1000 + at}m") for at in range(9)]
+    assert not at_rest(
+        machine, 0.0, *map(NodeSeen, nodes), *map(PodSeen, kept), *gangs, *map(PodSeen, members), Synced()
+    )
+    assert not at_rest(machine, 1.0, *(NodeSeen(replace(each, labels=label_pairs({"x": "y"}))) for each in nodes))
+
+
+def test_what_is_kept_for_those_who_wait_goes_with_them():
+    """Pods that ask for resources which no node has come and go, as do groups beyond those that are tried."""
+    policy = Policy(default_max_schedule_time_s=1e6, namespace_limits=NamespaceLimits(waiting_groups=1))
+    machine = Machine(policy)
+    first: list[Event] = [GroupSeen(group("a", min_member=1)), PodSeen(pod("a-0", cpu=9))]
+    at_rest(machine, 0.0, NodeSeen(node(cpu=1)), *first, Synced())
+    for at in range(200):
+        plain = pod(f"x{at}", group="", requests={f"example.com/{at}": 1})
+        outside = pod(f"b{at}-0", group=f"b{at}")
+        coming = [PodSeen(plain), GroupSeen(group(f"b{at}", min_member=1)), PodSeen(outside)]
+        at_rest(machine, float(at), *coming)
+        at_rest(machine, float(at), PodGone(plain.uid), PodGone(outside.uid), GroupGone(key(f"b{at}")))
+    assert len(machine._queue._refused._unknown) < 10  # noqa: SLF001 - nothing else shows memory
+    assert len(machine._entrance._order["default"]) < 100  # noqa: SLF001 - nothing else shows memory
+
+
+def test_further_members_are_tried_though_the_time_ended_with_a_repair_that_was_refused(monkeypatch):
+    """A scheduled gang has lost a member. Its first replacement fits nowhere, the second does."""
+    monkeypatch.setattr(units, "TURN", units.GANG)
+    machine = Machine(Policy())
+    members = [pod(f"a-{at}", created=float(at)) for at in range(2)]
+    seen = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=2)), *map(PodSeen, members)]
+    assert at_rest(machine, 10.0, *seen, Synced()) == ["a-0", "a-1"]
+    at_rest(machine, 11.0, *(PodSeen(replace(each, node="n1")) for each in members))
+    replacements = [PodSeen(pod("a-2", cpu=99, created=2.0)), PodSeen(pod("a-3", created=3.0))]
+    assert at_rest(machine, 12.0, PodGone(members[0].uid), *replacements) == ["a-3"]

@@ -444,3 +444,55 @@ def test_a_changed_priority_and_a_changed_demand_for_places_reach_the_message():
     harness.wait(31)
     assert "asks for 1200 more" in harness.condition("attack/a").message
     assert "Its priority 101 counts as 100" in harness.condition("attack/a").message
+
+
+def test_a_group_that_finds_no_room_keeps_no_other_from_its_namespace_s_share():
+    """Two are stopped while a third holds the share. When that ends, the first of them does not fit any more."""
+    harness = cluster(Policy(namespace_limits=NamespaceLimits(held_places=10, held_percent=100)), cores=48)
+    for number, (places, cpu) in enumerate(((10, 1), (6, 5), (5, 1))):
+        harness.add(attack(f"attack/{number}", places=places, cpu=cpu), seed(f"attack/{number}"))
+        harness.wait(2)
+    assert [harness.status(f"attack/{number}").phase for number in range(3)] == ["Reserved", "Queued", "Queued"]
+    full = {harness.gang("attack/0").vacant()[0].node}
+    harness.add(*(pod(f"x-{name}", group="", node=name, cpu=11) for name in harness.nodes.keys() - full))
+    harness.wait(2)
+    harness.delete_group("attack/0")
+    harness.delete("attack/0-seed")
+    harness.wait(2)
+    assert [harness.status(f"attack/{number}").phase for number in (1, 2)] == ["Queued", "Reserved"]
+
+
+def test_a_group_that_backs_off_gives_way_to_one_that_comes_later():
+    """Two that never fit have timed out and are all that may be tried; nobody else was there when they did."""
+    harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)
+    for name in ("a", "b"):
+        harness.add(group(f"x/{name}", min_member=1), pod(f"x/{name}-0", group=name, cpu=17))
+    harness.wait(70)
+    assert [harness.status(f"x/{name}").phase for name in ("a", "b")] == ["TimedOut", "TimedOut"]
+    harness.add(group("x/c", min_member=1), pod("x/c-0", group="c"))
+    harness.wait(1)
+    assert harness.bound("x/") == ["x/c-0"]
+
+
+def test_places_whose_two_times_end_at_once_are_waited_for_without_haste_until_a_binding_is_answered():
+    """maxHoldTime is maxScheduleTime; the member's binding hangs."""
+    harness = cluster(Policy(max_hold_s=60.0))
+    harness.withhold = lambda _: True
+    harness.add(attack(places=2, max_schedule_time_s=60), seed())
+    harness.wait(70)
+    assert harness.gang("attack/a").vacant()
+
+
+def test_groups_that_back_off_do_not_change_places_for_ever():
+    """Two may be tried, three have timed out; their pods change when a node comes that has room for one of each two."""
+    harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)
+    names = ("a", "b", "c")
+    for at, name in enumerate(names):
+        harness.add(group(f"x/{name}", min_member=2), *pods(name, 2, namespace="x", cpu=17 + at))
+    harness.wait(150)
+    assert {harness.status(f"x/{name}").phase for name in names} == {"TimedOut"}
+    harness.add(node("larger", cpu=32))
+    for name in names:
+        harness.change(f"x/{name}-0", priority=1)
+    harness.wait(1)
+    assert {harness.status(f"x/{name}").phase for name in names} == {"TimedOut"}
