@@ -13,8 +13,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
 
+import numpy as np
+
 from gangsched.core import clock, places
-from gangsched.core.capacity import PODS
+from gangsched.core.capacity import LIMIT, PODS, IntArray
 from gangsched.core.cluster import Cluster
 from gangsched.core.declaration import Terms
 from gangsched.core.duration import format_duration
@@ -112,21 +114,28 @@ def limit(
         )
     for resource, amount in sorted(asked.items()):
         column = cluster.capacity.column(resource)
-        # Summed as Python integers, which do not overflow.
-        given = [] if column is None else cluster.capacity.allocatable[:, column].tolist()
-        most = sum(given) * limits.held_percent // 100
+        given = cluster.capacity.allocatable[:, column] if column is not None else np.zeros(0, dtype=np.int64)
+        total = _sum(given)
+        most = total * limits.held_percent // 100
         has = held.get(resource, 0)
         if has + amount <= most:
             continue
-        if number <= limits.free_places and has + amount <= sum(nlargest(FREE_NODES, given)):
+        if number <= limits.free_places and has + amount <= sum(nlargest(FREE_NODES, given.tolist())):
             continue
         return (
             f"Namespace {namespace} may hold {limits.held_percent}% of the cluster's {resource} for members to come "
-            f"(namespaceLimits.heldPercent), {format_amount(resource, most)} of {format_amount(resource, sum(given))}; "
+            f"(namespaceLimits.heldPercent), {format_amount(resource, most)} of {format_amount(resource, total)}; "
             f"it holds {format_amount(resource, has)}, and this group asks for {format_amount(resource, amount)} more: "
             f"{_REMEDY}"
         )
     return ""
+
+
+def _sum(amounts: IntArray) -> int:
+    """Summed as Python integers where an int64 might overflow."""
+    if not len(amounts):
+        return 0
+    return int(amounts.sum()) if int(amounts.max()) <= LIMIT // len(amounts) else sum(amounts.tolist())
 
 
 _REMEDY = (
@@ -160,6 +169,10 @@ class Caps:
         """Whether the namespace may never hold the places among these: it is not room that the gang waits for."""
         asked = asked_by(pod for pod in members if not pod.name)
         return bool(limit(self._cluster, self._limits, gang.key.namespace, asked, beside=False))
+
+    def drop(self, key: GroupKey) -> None:
+        """The gang exists no longer."""
+        self._stopped.get(key.namespace, {}).pop(key, None)
 
     def take_eased(self, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
         """Who was stopped and may hold its places now, because of what its namespace or the nodes have become."""

@@ -131,7 +131,8 @@ class Machine:
         self._queue.wake_whose_turn_it_is(self.gangs, self.assessments, now)
         for key in self._caps.take_eased(self.gangs):
             self.gangs[key].parked = False
-            self._queue.file(self.gangs[key], self.assessments[key])
+            if key in self._queue:
+                self._queue.file(self.gangs[key], self.assessments[key])
         for key in self._try_some(effects, now, budget):
             self._advance_if_due(key, touched, effects, now)
         entered = self._let_in()
@@ -426,6 +427,7 @@ class Machine:
         self.assessments.pop(key, None)
         self._queue.drop(key)
         self._entrance.drop(key)
+        self._caps.drop(key)
         self._deadlines.drop(key)
 
     def _ahead(self, gang: Gang) -> str:
