@@ -313,7 +313,7 @@ def test_members_refused_for_more_requests_than_are_kept_apart_are_tried_when_an
     several = [pod(f"a-{at:02}", cpu=f"{100 + at}m", labels={"app": "x"}) for at in range(parked.MOST_ASKED + 4)]
     first = pod("a-first", cpu="10m")
     nodes = [NodeSeen(node(name, cpu=8, labels={"zone": "z"})) for name in ("n1", "n2")]
-    seen = [PodSeen(guard), GroupSeen(group("a", min_member=1)), *map(PodSeen, [first, *several])]
+    seen: list[Event] = [PodSeen(guard), GroupSeen(group("a", min_member=1)), *map(PodSeen, [first, *several])]
     assert at_rest(machine, 0.0, *nodes, *seen, Synced()) == ["a-first"]
     at_rest(machine, 1.0, PodSeen(replace(first, node="n2")))
     assert len(at_rest(machine, 2.0, NodeGone("n1"))) == len(several)
@@ -355,7 +355,7 @@ def test_what_is_kept_for_those_who_wait_goes_with_them():
     for at in range(200):
         plain = pod(f"x{at}", group="", requests={f"example.com/{at}": 1})
         outside = pod(f"b{at}-0", group=f"b{at}")
-        coming = [PodSeen(plain), GroupSeen(group(f"b{at}", min_member=1)), PodSeen(outside)]
+        coming: list[Event] = [PodSeen(plain), GroupSeen(group(f"b{at}", min_member=1)), PodSeen(outside)]
         at_rest(machine, float(at), *coming)
         at_rest(machine, float(at), PodGone(plain.uid), PodGone(outside.uid), GroupGone(key(f"b{at}")))
     assert len(machine._queue._refused._unknown) < 10  # noqa: SLF001 - nothing else shows memory
@@ -367,7 +367,7 @@ def test_further_members_are_tried_though_the_time_ended_with_a_repair_that_was_
     monkeypatch.setattr(units, "TURN", units.GANG)
     machine = Machine(Policy())
     members = [pod(f"a-{at}", created=float(at)) for at in range(2)]
-    seen = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=2)), *map(PodSeen, members)]
+    seen: list[Event] = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=2)), *map(PodSeen, members)]
     assert at_rest(machine, 10.0, *seen, Synced()) == ["a-0", "a-1"]
     at_rest(machine, 11.0, *(PodSeen(replace(each, node="n1")) for each in members))
     replacements = [PodSeen(pod("a-2", cpu=99, created=2.0)), PodSeen(pod("a-3", created=3.0))]
