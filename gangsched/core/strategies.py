@@ -140,6 +140,10 @@ class Spread:
         used = order[shares[order] > 0]
         return list(zip(room.rows[used].tolist(), shares[used].tolist(), strict=True))
 
+    def one_by_one(self, room: Room, count: int) -> list[tuple[int, int]]:
+        """One for each node that has fewest members; which is the emptiest of the next ones shows only then."""
+        return self.distribute(room, min(count, int(np.count_nonzero(room.own == room.own.min()))))
+
 
 class MinimalFragmentation:
     """Uses few nodes and leaves the nearly empty ones alone: the rule of palantir's k8s-spark-scheduler.
@@ -188,7 +192,7 @@ def _whole(caps: IntArray, count: int) -> list[tuple[int, int]]:
     return shares
 
 
-_MEMBER_BY_MEMBER = (Pack, BestFit, MostUsed, Spread)
+_MEMBER_BY_MEMBER = (Pack, BestFit, MostUsed)
 """For these it makes no difference whether members come together or one after the other."""
 
 
@@ -197,7 +201,7 @@ def one_by_one(strategy: Strategy, room: Room, count: int) -> list[tuple[int, in
 
     Of a strategy that is not known here only the first one's place is given: what follows depends on what it leaves.
     """
-    if type(strategy) is MinimalFragmentation:
+    if isinstance(strategy, MinimalFragmentation | Spread):
         return strategy.one_by_one(room, count)
     return strategy.distribute(room, count if type(strategy) in _MEMBER_BY_MEMBER else 1)
 
