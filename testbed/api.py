@@ -75,7 +75,12 @@ class Api:
     def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
         with self._lock:
             try:
-                self._connection.request(method, path, body=body, headers=self._headers | headers)
+                try:
+                    self._connection.request(method, path, body=body, headers=self._headers | headers)
+                except (BrokenPipeError, ssl.SSLEOFError):
+                    # The server has closed the connection meanwhile, and has not seen this request.
+                    self._connection.close()
+                    self._connection.request(method, path, body=body, headers=self._headers | headers)
                 response = self._connection.getresponse()
                 content = response.read()
             except (OSError, http.client.HTTPException):

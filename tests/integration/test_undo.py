@@ -222,9 +222,9 @@ def test_under_restart_a_real_set_is_evicted_whole_and_bound_again_whole(cluster
     cluster.until_bound("ring", 5)
     cluster.until(lambda: cluster.phase("ring") == "Running")
     old = {pod["metadata"]["uid"] for pod in cluster.pods("ring")}
-    # Room for four alone: the lost member cannot be repaired within the two seconds.
-    cluster.delete_pod("ring-0")
+    # Room for four alone: the lost member cannot be repaired within the two seconds, nor before the thief is there.
     cluster.add_filler("thief", "n1", "1")
+    cluster.delete_pod("ring-0")
     cluster.until(lambda: not old & {pod["metadata"]["uid"] for pod in cluster.pods("ring")}, within_s=40)
     assert cluster.bound("ring") == {}
     cluster.delete_pod("thief")
