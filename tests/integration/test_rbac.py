@@ -119,7 +119,7 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
         undo_of_a_job(cluster)
         cluster.until(lambda: cluster.told("large-0").get("reason") == "GangIncomplete")
         needed = permitted(operators_rules(rights)) - NATIVE
-        cluster.until(lambda: needed <= asked(cluster), what="every right is used")
+        cluster.until(lambda: needed <= asked(cluster), within_s=60, what="every right is used")
         assert operator.get("/readyz")[0] == 200
     assert permitted(operators_rules(rights)) > NATIVE
     assert asked(cluster) == needed
