@@ -28,6 +28,7 @@ server, and every binding waits in that queue (a gang of 20 took 33 ms instead o
 PODS = "/api/v1/namespaces/default/pods"
 GROUPS = "/apis/gangsched.io/v1alpha1/namespaces/default/podgroups"
 _POOLS = 5
+_TIMEOUT = 504
 _ZONES = 10
 
 Made = tuple[str, str]
@@ -97,7 +98,9 @@ class Load:
         """Delete every pod and PodGroup."""
         body = json.dumps({"gracePeriodSeconds": 0}).encode()
         for path in (PODS, GROUPS):
-            answer = await self.session.request("DELETE", path, body=body, timeout_s=300)
+            # The server gives up a deletion that takes longer than a minute, and has done a part of it.
+            while (answer := await self.session.request("DELETE", path, body=body, timeout_s=300)).status == _TIMEOUT:
+                pass
             answer.checked()
 
     async def get_all(self, path: str) -> list[Json]:
