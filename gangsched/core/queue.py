@@ -180,7 +180,9 @@ class Queue:
         """Find out who may be tried in this call."""
         self._calls += 1
         opened = {bucket.asked: bucket for bucket in self._refused.opened(snapshot)}
-        self._open = {asked: self._open.get(asked, (self._calls, bucket)) for asked, bucket in opened.items()}
+        # Since when, of one that was open before: the bucket itself may have been emptied and made again since.
+        since = {asked: call for asked, (call, _) in self._open.items()}
+        self._open = {asked: (since.get(asked, self._calls), bucket) for asked, bucket in opened.items()}
 
     @property
     def waits(self) -> bool:

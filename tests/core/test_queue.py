@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from gangsched.core.cluster import Cluster
+from gangsched.core.model import GroupKey
+from gangsched.core.parked import Bucket
+from gangsched.core.queue import Queue
+from gangsched.core.snapshot import Snapshot
+
+RANK = (False, (True, 0, 0.0, "default", "a"))
+
+
+def test_a_bucket_that_was_emptied_and_made_again_between_two_calls_is_tried_as_it_is_now(monkeypatch):
+    """The budget of one call ends before the bucket is tried; then its gangs are deleted, and others ask for the same."""
+    cluster = Cluster()
+    queue, snapshot = Queue(cluster.capacity), Snapshot(cluster)
+    key = GroupKey("default", "a")
+    first, second = (Bucket("asked", [], [], within_domain=False, several=False) for _ in range(2))
+    first.waiting.append((RANK, key))
+    opened = [[first], [second]]
+    monkeypatch.setattr(queue._refused, "opened", lambda _: opened.pop(0))  # noqa: SLF001 - what wakes them is its matter
+    queue.begin_call(snapshot)
+    assert queue.waits
+    first.waiting.clear()
+    second.waiting.append((RANK, key))
+    queue.begin_call(snapshot)
+    following = queue.round().next()
+    assert following is not None
+    assert (following.key, following.bucket) == (key, second)
