@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from bench.scenarios import Scenario
 from gangsched.core.effects import BindPod
 from gangsched.core.events import PodBound
 from gangsched.kube.binding import bind
+from gangsched.kube.errors import ApiUnreachable
 from gangsched.kube.session import MERGE_PATCH, ApiSession
 from testbed.nodes import node
 from testbed.workloads import Json, member, pod_group
@@ -29,6 +31,7 @@ PODS = "/api/v1/namespaces/default/pods"
 GROUPS = "/apis/gangsched.io/v1alpha1/namespaces/default/podgroups"
 _POOLS = 5
 _TIMEOUT = 504
+_TRIES = 10
 _ZONES = 10
 
 Made = tuple[str, str]
@@ -98,10 +101,15 @@ class Load:
         """Delete every pod and PodGroup."""
         body = json.dumps({"gracePeriodSeconds": 0}).encode()
         for path in (PODS, GROUPS):
-            # The server gives up a deletion that takes longer than a minute, and has done a part of it.
-            while (answer := await self.session.request("DELETE", path, body=body, timeout_s=300)).status == _TIMEOUT:
-                pass
-            answer.checked()
+            for _ in range(_TRIES):
+                # The server gives up a deletion that takes longer than a minute, and has done a part of it.
+                with suppress(ApiUnreachable):
+                    answer = await self.session.request("DELETE", path, body=body, timeout_s=300)
+                    if answer.status != _TIMEOUT:
+                        answer.checked()
+                        break
+            else:
+                raise RuntimeError(f"{path} could not be cleared in {_TRIES} tries")
 
     async def get_all(self, path: str) -> list[Json]:
         """Every object under a path."""

@@ -10,7 +10,7 @@ RANK = (False, (True, 0, 0.0, "default", "a"))
 
 
 def test_a_bucket_that_was_emptied_and_made_again_between_two_calls_is_tried_as_it_is_now(monkeypatch):
-    """The budget of one call ends before the bucket is tried; then its gangs are deleted, and others ask for the same."""
+    """One call ends before the bucket is tried; then its gangs are deleted, and others ask for the same."""
     cluster = Cluster()
     queue, snapshot = Queue(cluster.capacity), Snapshot(cluster)
     key = GroupKey("default", "a")
