@@ -154,6 +154,7 @@ class ControlPlane:
         audit = [
             f"--audit-policy-file={self.folder / 'audit-policy.json'}",
             f"--audit-log-path={self.audit_log}",
+            "--audit-log-maxsize=10000",  # MB; at the default of 100 the log is rotated under its readers
         ]
         self._apiserver = self.spawn(
             "kube-apiserver",

@@ -94,11 +94,16 @@ class Cluster:
             if event["regarding"]["name"] == name and event["reason"] in (reason or event["reason"])
         ]
 
-    def until(self, condition: Callable[[], object], *, within_s: float = 20, what: str = "") -> None:
+    def until(
+        self, condition: Callable[[], object], *, within_s: float = 20, what: str | Callable[[], str] = ""
+    ) -> None:
         """Wait until the condition holds; an object that does not exist (yet) counts as no."""
         deadline = time.monotonic() + within_s
         while not _holds(condition):
-            assert time.monotonic() < deadline, f"not within {within_s} s: {what or condition}; {self.describe()}"
+            late = time.monotonic() >= deadline
+            assert not late, (
+                f"not within {within_s} s: {what() if callable(what) else what or condition}; {self.describe()}"
+            )
             time.sleep(0.05)
 
     def until_bound(self, group: str, count: int, *, within_s: float = 20) -> None:
