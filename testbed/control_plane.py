@@ -101,6 +101,19 @@ class ControlPlane:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def audited(self) -> list[Json]:
+        """The entries of the audit log; not one that is being written."""
+        complete = self.audit_log.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in complete.splitlines()]
+
+    def not_permitted(self, user: str) -> list[str]:
+        """What that user asked for without the right to it, by the audit log."""
+        return [
+            f"{entry['verb']} {entry['requestURI']}"
+            for entry in self.audited()
+            if entry["user"]["username"] == user and entry["annotations"]["authorization.k8s.io/decision"] == "forbid"
+        ]
+
     def _prepare(self) -> None:
         self.folder = self._tether.folder
         self.logs = self.folder / "logs"

@@ -51,3 +51,9 @@ def member(
             **spec,
         },
     }
+
+
+def pod_template(group: str, *, labels: Mapping[str, str] | None = None, **spec: object) -> Json:
+    """What the owner of the group's members makes them of."""
+    pod = member("", group, labels=labels)
+    return {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"] | spec}

@@ -9,7 +9,7 @@ from typing import Any
 
 from testbed.api import Api, ApiError
 from testbed.control_plane import ControlPlane
-from testbed.workloads import member, pod_group
+from testbed.workloads import member, pod_group, pod_template
 
 Json = dict[str, Any]
 
@@ -36,6 +36,22 @@ class Cluster:
 
     def add_pod(self, name: str, group: str = "", **fields: Any) -> None:
         self.api.post(self._pods, member(name, group, **fields))
+
+    def add_stateful_set(self, name: str, replicas: int) -> None:
+        """A StatefulSet whose pods are members of the group of the same name."""
+        self.api.post(
+            f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets",
+            {
+                "metadata": {"name": name},
+                "spec": {
+                    "replicas": replicas,
+                    "serviceName": name,
+                    "podManagementPolicy": "Parallel",
+                    "selector": {"matchLabels": {"gangsched.io/pod-group": name}},
+                    "template": pod_template(name),
+                },
+            },
+        )
 
     def add_filler(self, name: str, node: str, cpu: str) -> None:
         """A pod of another scheduler that takes room on the node."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,10 +53,9 @@ def until_demanded(cluster: Cluster, *names: str) -> None:
 
 def writes(cluster: Cluster, namespace: str) -> list[str]:
     """The verbs with which gangsched has written Demand objects of the namespace."""
-    entries = [json.loads(line) for line in cluster.control_plane.audit_log.read_text().splitlines()]
     return [
         entry["verb"]
-        for entry in entries
+        for entry in cluster.control_plane.audited()
         if entry.get("userAgent") == "gangsched"
         and entry.get("objectRef", {}).get("resource") == "demands"
         and entry["objectRef"].get("namespace") == namespace

@@ -94,9 +94,10 @@ def test_nothing_is_written_to_other_systems_objects_and_no_pod_is_changed(
     declare(cluster, words)
     add_pods(cluster, words, "one", "two")
     cluster.until(lambda: len(cluster.bound()) == 2)
-    entries = [json.loads(line) for line in with_crd.audit_log.read_text().splitlines()]
     ours = [
-        entry for entry in entries if entry.get("userAgent") == "gangsched" and "resource" in entry.get("objectRef", {})
+        entry
+        for entry in with_crd.audited()
+        if entry.get("userAgent") == "gangsched" and "resource" in entry.get("objectRef", {})
     ]
     foreign = {kind.group for kind in DEFAULT.kinds.values()}
 

@@ -51,16 +51,6 @@ def install(control_plane):
         yield apply
 
 
-def refusals(control_plane, user):
-    """What that user had no right to, from the audit log; not what the server refuses because a namespace is ending."""
-    events = map(json.loads, control_plane.audit_log.read_text().splitlines())
-    return [
-        f"{event['verb']} {event['requestURI']}"
-        for event in events
-        if event["user"]["username"] == user and event["annotations"]["authorization.k8s.io/decision"] == "forbid"
-    ]
-
-
 def bind_a_gang_of_three(cluster):
     cluster.add_group("gang", min_member=3)
     cluster.add_pods("gang", 3)
@@ -90,7 +80,7 @@ def test_the_deployment_comes_up_and_the_operator_binds_a_gang_with_its_account_
         lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gangsched"
         assert control_plane.api.get(lease)["spec"]["holderIdentity"]
         assert operator.stop() == 0, operator.log
-    assert refusals(control_plane, f"system:serviceaccount:{NAMESPACE}:gangsched") == []
+    assert control_plane.not_permitted(f"system:serviceaccount:{NAMESPACE}:gangsched") == []
 
 
 def test_the_static_pod_is_accepted_and_refers_to_no_other_object(control_plane):
@@ -121,7 +111,7 @@ def test_the_command_line_of_the_static_pod_binds_a_gang_with_the_rights_of_its_
         assert control_plane.api.get(lease)["spec"]["holderIdentity"]
     finally:
         assert operator.stop(timeout_s=30) == 0, operator.log_tail()
-    assert refusals(control_plane, manifests.USER) == []
+    assert control_plane.not_permitted(manifests.USER) == []
 
 
 def test_the_commands_in_the_static_pods_head_name_what_it_mounts():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,8 +122,7 @@ def test_the_manifest_of_its_page_ends_as_the_page_says(gated: Cluster) -> None:
 
 def test_the_charts_rights_are_used_and_suffice(gated: Cluster) -> None:
     declare(gated, "g", {"gang": {"minCount": 2}})
-    entries = [json.loads(line) for line in gated.control_plane.audit_log.read_text().splitlines()]
-    ours = [entry for entry in entries if entry["user"]["username"] == ACCOUNT]
+    ours = [entry for entry in gated.control_plane.audited() if entry["user"]["username"] == ACCOUNT]
     native = {
         entry["verb"]
         for entry in ours

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.operator import Operator
-from testbed.workloads import member
+from testbed.workloads import pod_template
 from tests.integration.cluster import Cluster
 
 
@@ -25,17 +25,13 @@ def guarded(with_crd, namespace, guard, tmp_path):
         yield cluster
 
 
-def template(group: str, **labels: str) -> dict:
-    pod = member("x", group, labels=labels)
-    return {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}
-
-
 def add_job(cluster: Cluster, name: str, group: str, *, pods: int) -> None:
-    spec = template(group)
-    spec["spec"]["restartPolicy"] = "Never"
     cluster.api.post(
         f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs",
-        {"metadata": {"name": name}, "spec": {"parallelism": pods, "completions": pods, "template": spec}},
+        {
+            "metadata": {"name": name},
+            "spec": {"parallelism": pods, "completions": pods, "template": pod_template(group, restartPolicy="Never")},
+        },
     )
 
 
@@ -74,7 +70,11 @@ def test_a_rolling_update_and_an_owner_made_again_are_not_flagged_and_not_refuse
     deployments = f"/apis/apps/v1/namespaces/{guarded.namespace}/deployments"
     manifest = {
         "metadata": {"name": "web"},
-        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template("web", app="web")},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": pod_template("web", labels={"app": "web"}),
+        },
     }
     guarded.api.post(deployments, manifest)
     guarded.until_bound("web", 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.operator import Operator
+from testbed.workloads import pod_template
 from tests.integration.cluster import end_terminating
 
 SIZE = 20
@@ -23,18 +24,6 @@ def operator(with_crd, tmp_path_factory):
         yield running
 
 
-def template(group: str, cpu: str = "1", **spec):
-    return {
-        "metadata": {"labels": {"gangsched.io/pod-group": group, "app": group}},
-        "spec": {
-            "schedulerName": "gangsched",
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}],
-            **spec,
-        },
-    }
-
-
 def job(cluster, name: str, **spec) -> None:
     cluster.api.post(
         f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs",
@@ -45,7 +34,7 @@ def job(cluster, name: str, **spec) -> None:
                 "parallelism": SIZE,
                 "completionMode": "Indexed",
                 "backoffLimit": 0,
-                "template": template(name, restartPolicy="Never"),
+                "template": pod_template(name, restartPolicy="Never"),
                 **spec,
             },
         },
@@ -115,33 +104,17 @@ def test_a_disruption_budget_keeps_the_members_and_the_group_says_so(cluster, re
         f"/apis/policy/v1/namespaces/{cluster.namespace}/poddisruptionbudgets",
         {
             "metadata": {"name": "all"},
-            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "kept"}}},
+            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"gangsched.io/pod-group": "kept"}}},
         },
     )
     refuse_bindings("kept-2")
     cluster.add_group("kept", min_member=3)
-    stateful_set(cluster, "kept", 3)
+    cluster.add_stateful_set("kept", 3)
     cluster.until(lambda: cluster.condition("kept", "Degraded").get("reason") == "EvictionRefused", within_s=40)
     assert len(cluster.bound("kept")) == 2
     refuse_bindings.allow()
     cluster.until_bound("kept", 3, within_s=40)
     cluster.until(lambda: cluster.phase("kept") in ("Scheduled", "Running"))
-
-
-def stateful_set(cluster, name: str, replicas: int) -> None:
-    cluster.api.post(
-        f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets",
-        {
-            "metadata": {"name": name},
-            "spec": {
-                "replicas": replicas,
-                "serviceName": name,
-                "podManagementPolicy": "Parallel",
-                "selector": {"matchLabels": {"app": name}},
-                "template": template(name),
-            },
-        },
-    )
 
 
 def deployment(cluster, name: str, replicas: int, **strategy) -> None:
@@ -151,9 +124,9 @@ def deployment(cluster, name: str, replicas: int, **strategy) -> None:
             "metadata": {"name": name},
             "spec": {
                 "replicas": replicas,
-                "selector": {"matchLabels": {"app": name}},
+                "selector": {"matchLabels": {"gangsched.io/pod-group": name}},
                 "strategy": {"type": "RollingUpdate", "rollingUpdate": strategy},
-                "template": template(name),
+                "template": pod_template(name),
             },
         },
     )
@@ -190,7 +163,7 @@ def test_a_deployment_completes_a_rolling_update_under_a_minimum_of_all_its_repl
 def test_a_stateful_set_completes_a_rolling_update_under_a_minimum_of_all_its_replicas(cluster):
     cluster.add_node("n1", cpu="5")
     cluster.add_group("db", min_member=5)
-    stateful_set(cluster, "db", 5)
+    cluster.add_stateful_set("db", 5)
     cluster.until_bound("db", 5)
     cluster.until(lambda: cluster.phase("db") == "Running")
     roll(cluster, "statefulsets", "db")
@@ -218,7 +191,7 @@ def test_surge_pods_above_the_maximum_wait_until_an_old_one_has_gone(cluster):
 def test_under_restart_a_real_set_is_evicted_whole_and_bound_again_whole(cluster):
     cluster.add_node("n1", cpu="5")
     cluster.add_group("ring", min_member=5, onDegraded="Restart")
-    stateful_set(cluster, "ring", 5)
+    cluster.add_stateful_set("ring", 5)
     cluster.until_bound("ring", 5)
     cluster.until(lambda: cluster.phase("ring") == "Running")
     old = {pod["metadata"]["uid"] for pod in cluster.pods("ring")}
