@@ -101,17 +101,21 @@ class ControlPlane:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def audited(self) -> list[Json]:
-        """The entries of the audit log; not one that is being written."""
+    def audited(self, user: str = "") -> list[Json]:
+        """The entries of the audit log, of one user if it is named; not one that is being written.
+
+        A request that was answered 401 has an entry without a username.
+        """
         complete = self.audit_log.read_text().rpartition("\n")[0]
-        return [json.loads(line) for line in complete.splitlines()]
+        entries = map(json.loads, complete.splitlines())
+        return [entry for entry in entries if not user or entry["user"].get("username") == user]
 
     def not_permitted(self, user: str) -> list[str]:
         """What that user asked for without the right to it, by the audit log."""
         return [
             f"{entry['verb']} {entry['requestURI']}"
-            for entry in self.audited()
-            if entry["user"]["username"] == user and entry["annotations"]["authorization.k8s.io/decision"] == "forbid"
+            for entry in self.audited(user)
+            if entry["annotations"]["authorization.k8s.io/decision"] == "forbid"
         ]
 
     def _prepare(self) -> None:

@@ -118,7 +118,18 @@ def test_a_bare_pod_waits_until_it_is_bound_and_then_runs(control_plane, namespa
 
 def test_requests_are_audited_with_user_and_verb(control_plane, namespace):
     control_plane.api.post(f"/api/v1/namespaces/{namespace}/pods", bare_pod("audited"))
-    until(lambda: '"name":"audited"' in control_plane.audit_log.read_text())
+    until(lambda: any("audited" in str(entry.get("objectRef")) for entry in control_plane.audited("testbed-admin")))
+
+
+def test_a_request_with_a_wrong_token_is_in_the_audit_log_as_nobodys(control_plane, namespace):
+    """Such an entry has no username: a test that looked for its own account's entries after it failed."""
+    wrong = control_plane.kubeconfig_for(token="wrong")
+    with pytest.raises(ControlPlaneError):
+        control_plane.kubectl("get", "pods", "-n", namespace, kubeconfig=wrong)
+
+    nobodys = [entry for entry in control_plane.audited() if "username" not in entry["user"]]
+    assert nobodys
+    assert not any(entry in nobodys for entry in control_plane.audited("testbed-admin"))
 
 
 def test_an_impersonated_user_has_no_rights_of_the_admin(control_plane, namespace):

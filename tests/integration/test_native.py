@@ -122,7 +122,7 @@ def test_the_manifest_of_its_page_ends_as_the_page_says(gated: Cluster) -> None:
 
 def test_the_charts_rights_are_used_and_suffice(gated: Cluster) -> None:
     declare(gated, "g", {"gang": {"minCount": 2}})
-    ours = [entry for entry in gated.control_plane.audited() if entry["user"]["username"] == ACCOUNT]
+    ours = gated.control_plane.audited(ACCOUNT)
     native = {
         entry["verb"]
         for entry in ours

@@ -69,9 +69,9 @@ def permitted(rules: list[dict]) -> set[Right]:
 def asked(cluster: Cluster) -> set[Right]:
     """What the account asked for, by the audit log; discovery is no resource and is not in it."""
     found = set()
-    for entry in cluster.control_plane.audited():
+    for entry in cluster.control_plane.audited(ACCOUNT):
         target = entry.get("objectRef", {})
-        if entry["user"]["username"] != ACCOUNT or "resource" not in target:
+        if "resource" not in target:
             continue
         subresource = f"/{target['subresource']}" if "subresource" in target else ""
         found.add((entry["verb"], target.get("apiGroup", ""), target["resource"] + subresource))

@@ -75,9 +75,8 @@ def refused_events(cluster: Cluster) -> list[Json]:
     """Events of the operator's that were refused; one in the namespace of an earlier test, which is ending, may be."""
     return [
         entry
-        for entry in cluster.control_plane.audited()
-        if entry["user"]["username"] == f"system:serviceaccount:{NAMESPACE}:gangsched"
-        and entry.get("objectRef", {}).get("resource") == "events"
+        for entry in cluster.control_plane.audited(f"system:serviceaccount:{NAMESPACE}:gangsched")
+        if entry.get("objectRef", {}).get("resource") == "events"
         and entry["objectRef"]["namespace"] in ("default", cluster.namespace)
         and entry["responseStatus"]["code"] >= 400
     ]
