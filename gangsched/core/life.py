@@ -265,9 +265,9 @@ def _not_barred(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
 
 
 def _unpark_if_changed(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None) -> None:
-    """A change of its spec, its members or of who is bound is a reason to try a parked gang again (rule 5)."""
+    """A change of its spec, priority, members or of who is bound is a reason to try a parked gang again (rule 5)."""
     members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
-    ask = (members, terms.spec, hindrance, dict(census.bound_roles), dict(census.done_roles))
+    ask = (members, terms.spec, terms.priority, hindrance, dict(census.bound_roles), dict(census.done_roles))
     if ask != gang.ask:
         gang.ask = ask
         gang.parked = False

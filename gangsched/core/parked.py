@@ -1,11 +1,12 @@
 """Gangs that were refused, and what room would have to be freed before one of them is worth another look.
 
-Gangs that asked for the same are in one bucket, in order: what keeps the first of them out keeps out all, so that only
-the first is tried, and the next one once it has found a place. For each class that a bucket lacks it is counted how
-many members could have found room since the last refusal: on rows in which something has become better since then (they
-are `fresh`, and counted anew as they fill) and, before that, on others. It is never less than what was really freed, so
-nobody is forgotten; a bucket is open while it is as much as was missing. All this is arithmetic for all buckets at
-once, so that thousands of gangs that nothing helps cost next to nothing.
+Gangs that asked for the same with the same priority are in one bucket, in order: what keeps the first of them out keeps
+out all, so that only the first is tried, and the next one once it has found a place. (Nominated pods leave each
+priority another room.) For each class that a bucket lacks it is counted how many members could have found room since
+the last refusal: on rows in which something has become better since then (they are `fresh`, and counted anew as they
+fill) and, before that, on others. It is never less than what was really freed, so nobody is forgotten; a bucket is open
+while it is as much as was missing. All this is arithmetic for all buckets at once, so that thousands of gangs that
+nothing helps cost next to nothing.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Pass:
         self._gangs = gangs
         self._assessments = assessments
         self._snapshot = snapshot
-        self._refused: dict[tuple[MemberClass, int, int, frozenset[str]], tuple[int, Refusal]] = {}
+        self._refused: dict[tuple[MemberClass, int, int, int | None], tuple[int, Refusal]] = {}
         self._done: set[tuple[GroupKey, bool]] = set()
         self._decided = Decided()
         self._placed: set[GroupKey] = set()
@@ -99,6 +99,8 @@ class Pass:
         if (key, above) in self._done or (key in self._stale and not above):
             round_.add(candidate.next())
             return
+        # What is free is so for this priority: whether it is enough must be asked of no other one's view.
+        self._snapshot.heed_nominated(self._assessments[key].terms.priority)
         if not self._queue.worth_a_try(candidate, self._snapshot):
             return
         if candidate.bucket is not None:
@@ -148,7 +150,6 @@ class Pass:
         if gang.run.capped is not None and self._stopped(gang, ask.members):
             # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
             return False
-        self._snapshot.heed_nominated(self._assessments[gang.key].terms.priority)
         refused = self._avoidance.by_gang(gang.key)
         ask = replace(ask, avoided=self._avoided(refused), refused=refused)
         mark = self._snapshot.mark()
@@ -205,7 +206,6 @@ class Pass:
         members = self._allowed(gang, [now for pod in members if (now := _as_it_is(gang, pod)) is not None])
         if members:
             terms = self._assessments[gang.key].terms
-            self._snapshot.heed_nominated(terms.priority)
             refused = self._avoidance.by_gang(gang.key)
             ask = Ask(
                 members=members,
@@ -265,7 +265,7 @@ class Pass:
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
-        key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.heeded)
+        key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority)
         alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
         taken, refusal = self._refused.get(key, (-1, None))
         if alike and refusal is not None and taken == self._snapshot.mark():

@@ -184,7 +184,8 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
         # A new node is a domain of its own: it helps if nobody is elsewhere yet, and then it must take all.
         demand = expansion.demand_on_one_node(smallest) if home is None else ()
     refusal = Refusal(
-        asked=(_asked(snapshot, ask), ask.topology, home),
+        # The priority decides, too: each is left another room by nominated pods.
+        asked=(_asked(snapshot, ask), ask.topology, home, snapshot.priority),
         wanted=quorum.slots.number,
         fits=fits,
         nodes=len(snapshot.cluster.nodes),

@@ -91,8 +91,9 @@ class _Known(Generic[Array]):
 class Snapshot:
     """Free capacity of all nodes at one moment, with undo. `emptied` gives the same nodes without any pod.
 
-    It is good for as long as no node changes; pods that are assumed on the cluster must have been taken here first.
-    `free` and `own` (members of the gang in hand, by row) are to be read only. All looks are charged to `budget`.
+    It is good for as long as no node and no nomination changes; pods that are assumed on the cluster must have been
+    taken here first. `free` and `own` (members of the gang in hand, by row) and `priority` (that for which nominated
+    pods are heeded, None while none are) are to be read only. All looks are charged to `budget`.
     """
 
     def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
@@ -103,6 +104,7 @@ class Snapshot:
         self.free: IntArray = self._source()[: self.size, : len(cluster.capacity.columns)].copy()
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self._ports: dict[int, PortsInUse] = {}
+        self.priority: int | None = None
         self._heeded: dict[str, _Heeded] = {}
         self._heeded_terms = AntiAffinityIndex()
         self._forbidden: dict[tuple[Forbidden, Forbidden], Forbidden] = {}
@@ -160,11 +162,6 @@ class Snapshot:
             if node in rows:
                 self.own[rows[node]] = count
 
-    @property
-    def heeded(self) -> frozenset[str]:
-        """The nominated pods, by UID, that room is left for."""
-        return frozenset(self._heeded)
-
     def heed_nominated(self, priority: int) -> None:
         """Treat pods that others have nominated to nodes as if they were there, if their priority is at least this.
 
@@ -172,6 +169,9 @@ class Snapshot:
         those of the node in question, and not always at their required anti-affinity; here that closes its whole domain
         at once, as it will when they are bound. Not undone by `undo`: it holds until it is called again.
         """
+        if priority == self.priority:
+            return
+        self.priority = priority
         wanted = {uid: pod for uid, pod in self._cluster.nominated.items() if pod.priority >= priority}
         for uid in self._heeded.keys() - wanted.keys():
             self._heed(self._heeded.pop(uid), 1)

@@ -129,12 +129,14 @@ def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(p
     assert len(places) == len(whole.places)
 
 
+priorities = st.integers(0, 2)
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("gang"), st.integers(1, 4), st.integers(1, 4), st.sampled_from((None, "a", "b"))),
-        st.tuples(st.just("node"), st.integers(0, 3), st.integers(0, 8), st.sampled_from("ab")),
-        st.tuples(st.just("end"), st.integers(0, 50), st.just(0), st.none()),
-        st.tuples(st.just("mixed"), st.integers(1, 3), st.integers(1, 4), st.none()),
+        st.tuples(st.just("gang"), st.integers(1, 4), st.integers(1, 4), st.sampled_from((None, "a", "b")), priorities),
+        st.tuples(st.just("node"), st.integers(0, 3), st.integers(0, 8), st.sampled_from("ab"), st.just(0)),
+        st.tuples(st.just("end"), st.integers(0, 50), st.just(0), st.none(), st.just(0)),
+        st.tuples(st.just("mixed"), st.integers(1, 3), st.integers(1, 4), st.none(), priorities),
+        st.tuples(st.just("kept"), st.integers(0, 3), st.integers(1, 8), st.none(), priorities),
     ),
     min_size=4,
     max_size=30,
@@ -150,11 +152,13 @@ def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
     waiting = [gang for gang in machine.gangs.values() if gang.parked]
     event(f"{min(len(waiting), 3)} parked")
     for gang in waiting:
-        want = machine.assessments[gang.key].want
+        terms, want = machine.assessments[gang.key].terms, machine.assessments[gang.key].want
         asks = [want.quorum] if want.quorum is not None else []
         asks += [Ask(members=(each,), need=1) for each in want.extras]
         for ask in asks:
-            assert isinstance(place(Snapshot(machine.cluster), ask), Refusal), gang.key
+            snapshot = Snapshot(machine.cluster)
+            snapshot.heed_nominated(terms.priority)
+            assert isinstance(place(snapshot, ask), Refusal), gang.key
     assert machine.validate() == []
 
 
@@ -164,7 +168,7 @@ def played(story):
     machine.handle([Synced()], 0.0)
     there: dict[str, Pod] = {}
     now = 0.0
-    for at, (what, number, cpu, label) in enumerate(story):
+    for at, (what, number, cpu, label, priority) in enumerate(story):
         events: list[Event] = []
         if what in ("gang", "mixed"):
             name = f"g{at}"
@@ -173,9 +177,14 @@ def played(story):
             if what == "mixed":
                 members += pods(name, 1, first=number, cpu=5 - cpu)
             there |= {each.uid: each for each in members}
-            events = [GroupSeen(group(name, min_member=max(1, len(members) - at % 2))), *map(PodSeen, members)]
+            minimum = max(1, len(members) - at % 2)
+            events = [GroupSeen(group(name, min_member=minimum, priority=priority)), *map(PodSeen, members)]
         elif what == "node":
             events = [NodeSeen(node(f"n{number}", cpu=cpu, labels={"disk": label}))]
+        elif what == "kept":
+            heir = pod(f"k{at}", group="", cpu=cpu, scheduler="x", nominated_node=f"n{number}", priority=priority)
+            there[heir.uid] = heir
+            events = [PodSeen(heir)]
         elif there:
             uid = sorted(there)[number % len(there)]
             del there[uid]

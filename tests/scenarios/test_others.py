@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.effects import BindPod, WithdrawBinding
-from gangsched.core.events import NamespaceSeen, PodSeen, Synced
+from gangsched.core.events import NamespaceSeen, PodSeen, PriorityClassSeen, Synced
 from gangsched.core.machine import Machine
 from gangsched.core.model import Owner, PodPhase, PodTerm, Requirement
 from gangsched.core.policy import Policy
@@ -202,6 +202,62 @@ def test_groups_of_different_priority_in_one_pass_heed_different_nominations():
     harness.settle()
     assert len(harness.bound("default/high-")) == 2
     assert harness.bound("default/low-") == [], "one place is kept for the heir"
+
+
+def waiting_for_a_kept_node(*, cpu=3, **high) -> Harness:
+    """A full node, kept for a pod of priority 5. A quorum of priority 0 waits for so much of it, and a further member
+    of another group for all of it: it comes after the quorum, whatever its priority."""
+    harness = Harness()
+    harness.add(node("n1", cpu=1), node("n2", cpu=3), foreign("there", cpu=3, node="n2"))
+    harness.add(foreign("heir", cpu=3, nominated_node="n2", priority=5))
+    harness.add(group("high", min_member=1, **high), pod("high-0", group="high"), pod("high-1", group="high", cpu=3))
+    harness.settle()
+    harness.add(group("low", min_member=1, priority=0), pod("low-0", group="low", cpu=cpu))
+    harness.settle()
+    assert harness.bound() == ["default/high-0", "default/there"]
+    return harness
+
+
+@pytest.mark.parametrize("cpu", [2, 3])
+def test_room_that_a_nominated_pod_keeps_from_one_who_waits_is_given_to_another_of_higher_priority_behind_it(cpu):
+    """Steps: both wait, for the same or not, and the node's pod ends; the quorum, which is tried first, may have none
+    of its room."""
+    harness = waiting_for_a_kept_node(cpu=cpu, priority=9)
+    harness.delete("default/there")
+    harness.settle()
+    assert harness.bound() == ["default/high-0", "default/high-1"]
+
+
+def test_one_refused_in_the_same_pass_as_one_of_higher_priority_does_not_stand_for_those_of_that_priority():
+    """Steps: two quorums and a further member of the higher priority are refused the same in one pass. The node is
+    then kept for a nominated pod, the quorum of higher priority goes, and the node's pod ends."""
+    harness = Harness()
+    harness.add(node("n1", cpu=1), node("n2", cpu=3), foreign("there", cpu=3, node="n2"))
+    harness.add(
+        group("high", min_member=1, priority=9), pod("high-0", group="high"), pod("high-1", group="high", cpu=3)
+    )
+    harness.add(group("leaver", min_member=1, priority=9), pod("leaver-0", group="leaver", cpu=3))
+    harness.add(group("low", min_member=1, priority=0), pod("low-0", group="low", cpu=3))
+    harness.settle()
+    harness.add(foreign("heir", cpu=3, nominated_node="n2", priority=5))
+    harness.delete("default/leaver-0")
+    harness.settle()
+    harness.delete("default/there")
+    harness.settle()
+    assert harness.bound() == ["default/high-0", "default/high-1"]
+
+
+def test_who_waits_is_tried_again_when_the_value_of_its_priority_class_grows_beyond_that_of_a_nominated_pod():
+    """Steps: the group waits for room that is kept from it; then nothing but the value of its PriorityClass changes."""
+    harness = Harness()
+    harness.report(PriorityClassSeen("c", 1))
+    harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1", priority=5))
+    harness.add(group("a", min_member=3, priority_class="c"), *pods("a", 3))
+    harness.settle()
+    assert harness.bound() == []
+    harness.report(PriorityClassSeen("c", 9))
+    harness.settle()
+    assert len(harness.bound()) == 3
 
 
 # Somebody else who serves the same schedulerName
