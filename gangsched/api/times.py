@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
+
+_OUTERMOST = frozenset({MINYEAR, MAXYEAR})
+"""Years in which a time may lie outside of them in UTC."""
 
 
 def format_time(seconds: float, *, to_the_second: bool = False) -> str:
@@ -26,5 +29,6 @@ def parse_time(text: str) -> float:
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone: write it in UTC, such as 2026-01-01T00:00:00Z")
     seconds = moment.timestamp()
-    datetime.fromtimestamp(seconds, UTC)
+    if moment.year in _OUTERMOST:
+        datetime.fromtimestamp(seconds, UTC)
     return seconds

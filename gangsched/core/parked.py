@@ -161,7 +161,7 @@ class Parked:
     @property
     def moves(self) -> bool:
         """Whether anything has become better that was not looked at to the end."""
-        return bool(self._owned[: len(self._owner)].any()) and (bool(self._fresh) or bool(self._forced.any()))
+        return bool(self.buckets) and (bool(self._fresh) or bool(self._forced.any()))
 
     def opened(self, snapshot: Snapshot) -> list[Bucket]:
         """The buckets of which the first gang is worth a try now."""

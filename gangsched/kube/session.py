@@ -200,16 +200,33 @@ class ApiSession:
         await self._connector.close()
 
     async def _pieces(self, answer: aiohttp.ClientResponse, silent_s: float) -> AsyncGenerator[bytes, None]:
-        """The answer's pieces. The limit is ours: aiohttp (seen with 3.14) forgets its own with a broken chunk."""
+        """The answer's pieces. The limit is ours: aiohttp (seen with 3.14) forgets its own with a broken chunk.
+
+        One timer looks when something last came: a time limit for each piece costs as much as reading it.
+        """
+        loop = asyncio.get_running_loop()
+        heard = loop.time()
+        silent = False
+        timer: asyncio.TimerHandle
+
+        def look() -> None:
+            nonlocal silent, timer
+            left_s = heard + silent_s - loop.time()
+            if left_s > 0:
+                timer = loop.call_later(left_s, look)
+                return
+            silent = True
+            answer.close()
+
+        timer = loop.call_later(silent_s, look)
         try:
-            while True:
-                async with asyncio.timeout(silent_s):
-                    piece = await answer.content.readany()
-                if not piece:
-                    break
+            while piece := await answer.content.readany():
+                heard = loop.time()
                 yield piece
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(TimeoutError() if silent else error) from error
+        finally:
+            timer.cancel()
 
     async def _rest(self, answer: aiohttp.ClientResponse, silent_s: float) -> bytes:
         try:

@@ -138,23 +138,21 @@ class Engine:
 
     async def step(self) -> list[Effect]:
         """Wait until something happens, a deadline is due or the heart must beat; handle it; give what was decided."""
-        left = len(self._inbox) >= MOST_EVENTS or self._has_left_work()
-        rest_s = _LEAST_WAIT_S if left else self._passed + _REST_S - self._monotonic()
-        if rest_s > 0:
-            await asyncio.sleep(rest_s)
         deadline = self._machine.next_deadline()
-        wait_s = _BEAT_S if deadline is None else min(max(deadline - self._now(), _LEAST_WAIT_S), _BEAT_S)
-        events = await self._inbox.drain(0.0 if left else wait_s, most=MOST_EVENTS)
+        if len(self._inbox) >= MOST_EVENTS or (deadline is not None and deadline <= self._passed_now):
+            await asyncio.sleep(_LEAST_WAIT_S)
+        else:
+            wait_s = _BEAT_S if deadline is None else min(max(deadline - self._now(), _LEAST_WAIT_S), _BEAT_S)
+            await self._inbox.arrival(wait_s)
+            rest_s = self._passed + _REST_S - self._monotonic()
+            if rest_s > 0:
+                await asyncio.sleep(rest_s)
+        events = self._inbox.take(MOST_EVENTS)
         self._turned = self._monotonic()
         now = self._now()
         if deadline is not None and deadline <= now:
             events.append(TimePassed())
         return self._pass(events, now) if events else []
-
-    def _has_left_work(self) -> bool:
-        """Whether the machine has more to do than its budget for one call allowed."""
-        deadline = self._machine.next_deadline()
-        return deadline is not None and deadline <= self._passed_now
 
     def _pass(self, events: list[Event], now: float) -> list[Effect]:
         inputs = Counter(type(event).__name__ for event in events)

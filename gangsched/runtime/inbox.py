@@ -31,12 +31,10 @@ class Inbox:
 
     def clear(self) -> list[Event]:
         """Take out everything posted so far, in order."""
-        return self._take(len(self._events))
+        return self.take(len(self._events))
 
-    async def drain(self, timeout_s: float, *, most: int) -> list[Event]:
-        """The first events posted, in order, as soon as there are any; empty when `timeout_s` passed without.
-
-        They are at most so many: what is left is given by the next call.
+    async def arrival(self, timeout_s: float) -> None:
+        """Return as soon as there are events, or when `timeout_s` has passed without.
 
         It always gives way to other tasks once, so that a burst arriving in several pieces becomes one list.
         """
@@ -49,9 +47,9 @@ class Inbox:
                 pass
             else:
                 await asyncio.sleep(0)
-        return self._take(most)
 
-    def _take(self, most: int) -> list[Event]:
+    def take(self, most: int) -> list[Event]:
+        """Take out the first events posted, in order: at most so many."""
         taken = [self._events.popleft() for _ in range(min(most, len(self._events)))]
         if not self._events:
             self._arrived.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -64,7 +65,7 @@ class Dialect:
         """All keys that are read beside the group's name."""
         return tuple(key for key in (self.minimum, self.time, *self.role, *self.others) if key is not None)
 
-    @property
+    @cached_property
     def keys(self) -> Keys:
         """Where things are said, for messages."""
         return Keys(
