@@ -110,6 +110,8 @@ class Machine:
         Events are applied whatever they cost. Beyond that one call does no more than its budget allows, and whoever
         calls lets others work and calls again while `next_deadline` is due.
         """
+        if self._is_nothing_new(events, now):
+            return []
         self._avoidance.note_time(now)
         waiting = len(self._members.dirty)
         for event in events:
@@ -246,6 +248,15 @@ class Machine:
                 self._answers.note(event, now)
             case _:
                 self._surroundings.note(event)
+
+    def _is_nothing_new(self, events: Sequence[Event], now: float) -> bool:
+        """Whether nothing is under way or due, and the events say what is known: most of what kubelets write is not."""
+        if not (self._synced and self._resting):
+            return False
+        deadline = self.next_deadline()
+        if deadline is not None and deadline <= now:
+            return False
+        return all(isinstance(event, PodSeen) and self._members.is_known(event.pod) for event in events)
 
     # Deciding
 

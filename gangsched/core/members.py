@@ -73,6 +73,10 @@ class Members:
             self.pod_seen(pod)
         self.dirty.update(dict.fromkeys(self._key_of.values()))
 
+    def is_known(self, pod: Pod) -> bool:
+        """Whether the pod is known in just this form."""
+        return self._cluster.pods.get(pod.uid) == pod and self._key_of.get(pod.uid) == self._key(pod)
+
     def pod_seen(self, pod: Pod) -> None:
         """A pod exists in this form. Most of what a kubelet writes of a pod is not known here and changes nothing."""
         key = self._key(pod)

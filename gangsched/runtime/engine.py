@@ -178,7 +178,7 @@ class Engine:
             self._submit(effects)
         if not self._synced and "Synced" in inputs:
             self._begin()
-        if self._synced:
+        if self._synced and effects:
             spare_what_lives_long()
         return effects
 
@@ -207,8 +207,9 @@ def spare_what_lives_long() -> None:
     """Keep the garbage collector from looking at everything: with tens of thousands of groups that takes half a second.
 
     What has survived until now is moved out of its sight, as after the first lists; it is still freed when nothing
-    refers to it any more, as long as it is in no cycle. What is young is looked at after every pass: the collector
-    counts what was made less what was freed, and would wait while thousands of groups' values are replaced by others.
+    refers to it any more, as long as it is in no cycle. What is young is looked at after every pass that decided
+    something: the collector counts what was made less what was freed, and would wait while thousands of groups' values
+    are replaced by others.
     """
     _, middle, old = gc.get_count()
     gc.collect(1 if middle >= _PASSES else 0)

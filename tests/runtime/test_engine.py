@@ -332,7 +332,7 @@ async def test_between_passes_events_gather_but_one_that_comes_while_nothing_hap
 
 @pytest.mark.parametrize(("old", "frozen"), [(4, 0), (5, 1)])
 async def test_what_lives_long_is_spared_before_the_collector_would_look_at_everything(monkeypatch, old, frozen):
-    rig = Rig(FakeMachine())
+    rig = Rig(FakeMachine(effects=[BIND]))
     rig.inbox.post([Synced()])
     await rig.engine.step()
     freezes: list[None] = []
@@ -341,3 +341,15 @@ async def test_what_lives_long_is_spared_before_the_collector_would_look_at_ever
     rig.inbox.post([GONE])
     await rig.engine.step()
     assert len(freezes) == frozen
+
+
+async def test_a_pass_that_decides_nothing_leaves_the_collector_alone(monkeypatch):
+    """Most passes only hear what kubelets write: a collection for each is what they would cost most."""
+    rig = Rig(FakeMachine())
+    rig.inbox.post([Synced()])
+    await rig.engine.step()
+    collections: list[int] = []
+    monkeypatch.setattr("gangsched.runtime.engine.gc.collect", collections.append)
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    assert collections == []

@@ -11,6 +11,7 @@ from gangsched.core.events import GroupSeen, NodeSeen, PodBound, PodGone, PodSee
 from gangsched.core.machine import Machine
 from gangsched.core.model import Declaration, OnDegraded, PodPhase
 from gangsched.core.policy import Policy
+from gangsched.core.states import Phase
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
 
@@ -114,6 +115,22 @@ def test_a_member_that_succeeds_and_is_deleted_before_the_next_look_has_succeede
     effects += machine.handle([TimePassed()], now + 30)
     assert not [effect for effect in effects if isinstance(effect, EvictPod)]
     assert machine.gangs[key("a")].run.succeeded == {done.uid: ""}
+
+
+def test_what_is_known_of_a_pod_is_no_reason_to_look_at_anything_unless_something_is_due():
+    """Kubelets write a pod's status all the time; the core sees the same pod again."""
+    machine = Machine(Policy())
+    waiting = pod("a-0", group="a", cpu=99)
+    machine.handle([NodeSeen(node("n1")), GroupSeen(group("a", min_member=1)), PodSeen(waiting), Synced()], 1000.0)
+    for after_s in (1, 2, 3):
+        machine.handle([TimePassed()], 1000.0 + after_s)
+    before = machine.assessments[key("a")]
+    assert machine.handle([PodSeen(waiting)], 1010.0) == []
+    assert machine.assessments[key("a")] is before
+
+    machine.handle([PodSeen(waiting)], 1100.0)
+
+    assert machine.gangs[key("a")].phase is Phase.TIMED_OUT
 
 
 def test_a_relabelled_bound_member_of_a_large_group_is_nobodys_quorum():
