@@ -18,7 +18,7 @@ from typing import Self
 from bench.lab import Figures, Lab, lab
 from bench.load import GROUPS, PODS
 from bench.scenarios import Kind, Scenario
-from gangsched.core.events import Event, PodSeen, PodsReplaced
+from gangsched.core.objects.events import Event, PodSeen, PodsReplaced
 from gangsched.kube import resources
 from gangsched.kube.reflector import Reflector
 from testbed.operator import Operator

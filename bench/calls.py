@@ -14,11 +14,16 @@ from random import Random
 from msgspec.structs import replace
 
 from bench.lab import Figures
-from gangsched.core.effects import BindPod
-from gangsched.core.events import Event, GroupSeen, NodesReplaced, PodBound, PodGone, PodSeen, Synced, TimePassed
 from gangsched.core.machine import Machine
-from gangsched.core.model import Amounts, Declaration, Group, GroupKey, GroupSpec, Node, Pod, Shape, Topology
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Declaration, GroupKey, Topology
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import Event, GroupSeen, NodesReplaced, PodGone, PodSeen, Synced, TimePassed
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group, GroupSpec
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import PodBound
+from gangsched.core.objects.shape import Amounts, Shape
 from gangsched.runtime.engine import MOST_EVENTS, spare_what_lives_long
 
 ROOM: Amounts = (("cpu", 32_000), ("memory", 256 << 30), ("pods", 110))

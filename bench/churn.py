@@ -22,7 +22,7 @@ from typing import Any
 import uvloop
 
 from bench.lab import rss_mb
-from gangsched.core.events import Event, PodSeen, PodsReplaced
+from gangsched.core.objects.events import Event, PodSeen, PodsReplaced
 from gangsched.kube.errors import KubeError
 from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import PODS

@@ -13,37 +13,28 @@ from msgspec.structs import replace
 
 from bench import calls
 from bench.lab import Figures
-from gangsched.core.cluster import Cluster
-from gangsched.core.effects import BindPod, Effect
-from gangsched.core.events import (
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.machine import Machine
+from gangsched.core.objects.declaration import Declaration, GroupKey
+from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.events import (
     Event,
     GroupsReplaced,
     NodesReplaced,
-    PodBound,
     PodGone,
     PodSeen,
     PodsReplaced,
     Synced,
     TimePassed,
 )
-from gangsched.core.machine import Machine
-from gangsched.core.model import (
-    Amounts,
-    Declaration,
-    Group,
-    GroupKey,
-    GroupSpec,
-    HostPort,
-    Node,
-    Pod,
-    PodPhase,
-    Shape,
-    Taint,
-    Toleration,
-)
-from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.policy import Policy
-from gangsched.core.snapshot import Snapshot
+from gangsched.core.objects.node import Node, Taint
+from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.podgroup import Group, GroupSpec
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import PodBound
+from gangsched.core.objects.shape import Amounts, HostPort, Shape, Toleration
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.snapshot import Snapshot
 from gangsched.kube.resources import PODS
 from testbed.workloads import member
 

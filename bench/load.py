@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from bench.scenarios import Scenario
-from gangsched.core.effects import BindPod
-from gangsched.core.events import PodBound
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.results import PodBound
 from gangsched.kube.binding import bind
 from gangsched.kube.errors import ApiUnreachable
 from gangsched.kube.session import MERGE_PATCH, ApiSession

@@ -10,11 +10,15 @@ import json
 import sys
 import time
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.machine import Machine
-from gangsched.core.model import Declaration, Group, GroupKey, GroupSpec, Node, Pod, Shape
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Declaration, GroupKey
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group, GroupSpec
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import Shape
 
 _ARGUMENTS = 3
 

@@ -17,9 +17,9 @@ from contextlib import suppress
 from functools import partial
 
 from gangsched.config.settings import InvalidConfig, Settings
-from gangsched.core.duration import parse_duration
 from gangsched.core.machine import Machine
-from gangsched.core.policy import Policy
+from gangsched.core.objects.duration import parse_duration
+from gangsched.core.objects.policy import Policy
 from gangsched.kube.binding import outcome
 from gangsched.kube.contact import TOLD_AFTER_S, Problem
 from gangsched.kube.demands import DEMANDS

@@ -19,9 +19,10 @@ from gangsched.api.crd import crd_yaml
 from gangsched.cli import make_parser
 from gangsched.config.part import Part, part_of
 from gangsched.config.settings import Settings
-from gangsched.core import reasons, states
+from gangsched.core.gang import states
+from gangsched.core.objects import reasons
 from gangsched.runtime.metrics import describe
-from testbed import manifests
+from testbed import manifests, rooms
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
@@ -38,6 +39,7 @@ def pages() -> dict[Path, str]:
         Path("docs/metrics.md"): _NOTE + _metrics(),
         Path("docs/configuration.md"): _NOTE + _configuration(),
         Path("docs/cli.md"): _NOTE + _cli(),
+        Path("docs/rooms.md"): _NOTE + rooms.page(),
     }
 
 

@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gangsched.core.model import (
-    Amounts,
-    Declaration,
-    ForeignGroup,
-    Group,
-    GroupKey,
-    GroupSpec,
-    GroupStatus,
-    HostPort,
-    Labels,
-    Node,
-    NodeTerm,
-    Owner,
-    Pod,
-    PodPhase,
-    PodTerm,
-    Shape,
-    Taint,
-    Toleration,
-)
-from gangsched.core.quantity import Quantity, amount
+from gangsched.core.objects.declaration import Declaration, GroupKey
+from gangsched.core.objects.node import Node, Taint
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
+from gangsched.core.objects.quantity import Quantity, amount
+from gangsched.core.objects.shape import Amounts, HostPort, Labels, NodeTerm, PodTerm, Shape, Toleration
+from gangsched.core.objects.status import GroupStatus
 
 GPU = "nvidia.com/gpu"
 Requests = Mapping[str, Quantity]

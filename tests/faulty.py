@@ -9,29 +9,31 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from gangsched.core.effects import BindPod, Effect, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
-from gangsched.core.events import (
-    BindRefused,
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
+from gangsched.core.objects.events import (
     Event,
-    EvictionRefused,
     GroupGone,
     GroupSeen,
     GroupsReplaced,
     NodeGone,
     NodeSeen,
     NodesReplaced,
-    OwnerSeen,
-    PodBound,
     PodGone,
     PodSeen,
     PodsReplaced,
+)
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import (
+    BindRefused,
+    EvictionRefused,
+    OwnerSeen,
+    PodBound,
     Refused,
     Spared,
     StatusRefused,
     StatusWritten,
 )
-from gangsched.core.model import GroupKey
-from gangsched.core.policy import Policy
 from tests.living import Living
 
 BIND_MOODS = (

@@ -15,8 +15,11 @@ from random import Random
 from msgspec.structs import replace
 
 from gangsched.api.conversion import group_from_object, made_group
-from gangsched.core.demand_objects import DemandKey, DemandObject, SeenDemand
-from gangsched.core.effects import (
+from gangsched.core.gang.gang import Gang
+from gangsched.core.machine import Machine
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
+from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
     Effect,
@@ -29,41 +32,44 @@ from gangsched.core.effects import (
     PutDemand,
     WithdrawBinding,
 )
-from gangsched.core.events import (
-    Answer,
-    BindRefused,
+from gangsched.core.objects.events import (
     DemandGone,
     DemandSeen,
     DemandsReplaced,
     Event,
-    EvictionRefused,
     ForeignGroupGone,
     ForeignGroupSeen,
     ForeignGroupsHidden,
     ForeignGroupsReplaced,
     GroupGone,
-    GroupNotMade,
     GroupSeen,
     GroupsReplaced,
     NodeGone,
     NodeSeen,
     NodesReplaced,
-    OwnerSeen,
-    PodBound,
-    PodEvicted,
     PodGone,
     PodSeen,
     PodsReplaced,
-    Refused,
-    StatusRefused,
-    StatusWritten,
     Synced,
     TimePassed,
 )
-from gangsched.core.gang import Gang
-from gangsched.core.machine import Machine
-from gangsched.core.model import Condition, ForeignGroup, Group, GroupKey, GroupStatus, Node, Pod, PodPhase
-from gangsched.core.policy import Policy
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup, Group
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import (
+    Answer,
+    BindRefused,
+    EvictionRefused,
+    GroupNotMade,
+    OwnerSeen,
+    PodBound,
+    PodEvicted,
+    Refused,
+    StatusRefused,
+    StatusWritten,
+)
+from gangsched.core.objects.status import Condition, GroupStatus
 
 START = 1_000_000.0
 REPEATED = 0.1

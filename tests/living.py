@@ -12,24 +12,20 @@ from enum import Enum, auto
 
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod, Effect
-from gangsched.core.events import (
+from gangsched.core.machine import Machine
+from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.events import Event, PodGone, PodSeen, Synced
+from gangsched.core.objects.pod import Pod, PodPhase, role_of
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import (
     BindRefused,
-    Event,
     EvictionRefused,
     OwnerSeen,
     PodBound,
     PodEvicted,
-    PodGone,
-    PodSeen,
     StatusRefused,
     StatusWritten,
-    Synced,
 )
-from gangsched.core.gang import role_of
-from gangsched.core.machine import Machine
-from gangsched.core.model import Pod, PodPhase
-from gangsched.core.policy import Policy
 from tests.harness import Harness
 from tests.promises import Ledger, RuleOne, is_live, key_of
 

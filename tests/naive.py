@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gangsched.core.model import Labels, Node, Pod, Requirement, Taint, Toleration
+from gangsched.core.objects.node import Node, Taint
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import Labels, Requirement, Toleration
 
 KEEPS_OUT = ("NoSchedule", "NoExecute")
 

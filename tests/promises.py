@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gangsched.core.demand import role_minima
-from gangsched.core.effects import BindPod, Effect, EvictPod
-from gangsched.core.events import BindRefused, Event, EvictionRefused, PodBound, Spared
-from gangsched.core.gang import role_of
+from gangsched.core.gang.states import Phase
+from gangsched.core.gang.wants import role_minima
 from gangsched.core.machine import Machine
-from gangsched.core.model import GroupKey, Pod, PodPhase
-from gangsched.core.states import Phase
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod
+from gangsched.core.objects.events import Event
+from gangsched.core.objects.pod import Pod, PodPhase, role_of
+from gangsched.core.objects.results import BindRefused, EvictionRefused, PodBound, Spared
 from tests.harness import Harness
 
 TELLING_S = 3.0

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gangsched.core.model import (
-    HostPort,
-    Labels,
-    Node,
-    NodeTerm,
-    PodTerm,
-    Requirement,
-    Shape,
-    Taint,
-    Toleration,
-)
+from gangsched.core.objects.node import Node, Taint
+from gangsched.core.objects.shape import HostPort, Labels, NodeTerm, PodTerm, Requirement, Shape, Toleration
 from tests.builders import GPU, amounts, label_pairs
 
 SUFFIXES = ("", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

@@ -18,7 +18,7 @@ import pytest
 
 from gangsched import app
 from gangsched.config.settings import Settings
-from gangsched.core.policy import Policy
+from gangsched.core.objects.policy import Policy
 from gangsched.kube.session import ApiSession
 from tests.kube.fake_api import FakeApi, body, serving, status
 

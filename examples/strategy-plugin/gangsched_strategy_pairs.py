@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangsched.core.strategies import Room
+from gangsched.core.objects.strategy import Room
 
 
 class Pairs:

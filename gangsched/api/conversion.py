@@ -1,4 +1,4 @@
-"""From a PodGroup object, as the API server or a manifest has it, to `core.model.Group`.
+"""From a PodGroup object, as the API server or a manifest has it, to `core.objects.podgroup.Group`.
 
 Nothing here raises for what an object may hold: an object that cannot be read becomes a group with an error, a sentence
 for a person, so that its members wait and its owner is told.
@@ -19,9 +19,10 @@ from gangsched.api.podgroup import Role as WantedRole
 from gangsched.api.shapes import shape_from_template, template_to_object
 from gangsched.api.status import status_from_object
 from gangsched.api.times import parse_time
-from gangsched.core import model
-from gangsched.core.duration import format_duration, parse_duration
-from gangsched.core.model import Group, GroupKey, GroupSpec, Role
+from gangsched.core.objects import declaration
+from gangsched.core.objects.declaration import GroupKey, Role
+from gangsched.core.objects.duration import format_duration, parse_duration
+from gangsched.core.objects.podgroup import Group, GroupSpec
 
 MADE_LABEL, MADE_BY = "gangsched.io/created-by", "gangsched"
 """What marks a PodGroup that the operator has made."""
@@ -131,12 +132,12 @@ def _role(role: WantedRole) -> Role:
     return Role(role.name, role.min_member, role.max_member, template)
 
 
-def _topology(wanted: Topology) -> model.Topology:
-    return model.Topology(wanted.key, required=wanted.mode == "Required")
+def _topology(wanted: Topology) -> declaration.Topology:
+    return declaration.Topology(wanted.key, required=wanted.mode == "Required")
 
 
-def _preference(preference: Preference) -> model.Preference:
-    return model.Preference(preference.key, preference.order or "", tuple(preference.values or ()))
+def _preference(preference: Preference) -> declaration.Preference:
+    return declaration.Preference(preference.key, preference.order or "", tuple(preference.values or ()))
 
 
 def _sentence(error: ValidationError) -> str:

@@ -13,9 +13,9 @@ from pydantic import Field, Strict
 
 from gangsched.api.schema import Count, Int32, ListMap, Part, Rule, matching
 from gangsched.api.template import LabelKey, LabelValue, MemberTemplate
-from gangsched.core.duration import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
-from gangsched.core.model import OnDegraded, TimeoutPolicy
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.objects.duration import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
+from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
+from gangsched.core.planning.strategies import STRATEGIES
 
 MAX_NAME = 63
 """A PodGroup's name is the value of its members' label `gangsched.io/pod-group`, which holds no more characters."""

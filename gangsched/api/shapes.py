@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from gangsched.api import template as wanted
-from gangsched.core.model import Amounts, NodeTerm, Requirement, Shape, Toleration
-from gangsched.core.quantity import amount
+from gangsched.core.objects.quantity import amount
+from gangsched.core.objects.shape import Amounts, NodeTerm, Requirement, Shape, Toleration
 
 _OPERATORS = ("", "Equal", "Exists")
 

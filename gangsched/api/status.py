@@ -1,4 +1,4 @@
-"""The status of a PodGroup: its schema, and the way of `core.model.GroupStatus` into the object and back.
+"""The status of a PodGroup: its schema, and the way of `core.objects.status.GroupStatus` into the object and back.
 
 The engine writes all of it at once and reads it once, after a start: whatever a restart must not lose stands here.
 """
@@ -15,9 +15,10 @@ from gangsched.api.schema import MAX_COUNT, Count, Format, Int64, ListMap, Part
 from gangsched.api.shapes import requests_to_object
 from gangsched.api.template import QUANTITY
 from gangsched.api.times import format_time, parse_time
-from gangsched.core.model import MOST_DEMANDS, Amounts, Condition, Demand, GroupStatus, Place, Reservation
-from gangsched.core.quantity import amount
-from gangsched.core.states import Phase
+from gangsched.core.gang.states import Phase
+from gangsched.core.objects.quantity import amount
+from gangsched.core.objects.shape import Amounts
+from gangsched.core.objects.status import MOST_DEMANDS, Condition, Demand, GroupStatus, Place, Reservation
 
 Time = Annotated[str, Field(max_length=64), Format("date-time")]
 

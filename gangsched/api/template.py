@@ -12,7 +12,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from gangsched.api.schema import Format, Int64, Part
-from gangsched.core.quantity import InvalidQuantity, whole
+from gangsched.core.objects.quantity import InvalidQuantity, whole
 
 QUANTITY = r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$"
 

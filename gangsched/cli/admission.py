@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
-from gangsched.core.quantity import InvalidQuantity, amount
+from gangsched.core.objects.quantity import InvalidQuantity, amount
 
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The PriorityClasses that every cluster has."""

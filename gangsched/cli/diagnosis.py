@@ -9,19 +9,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangsched.cli.findings import Findings
-from gangsched.core.cluster import Cluster
-from gangsched.core.events import Event
-from gangsched.core.explain import accepting_rows, amounts, number_of
-from gangsched.core.gang import BindState, Gang
-from gangsched.core.life import Assessment
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.states import Phase
+from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
-from gangsched.core.model import Demand, Group, GroupKey, Pod
-from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.policy import Policy
-from gangsched.core.reasons import NodeReason, Reason
-from gangsched.core.refusal import Obstacle, Refusal
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.states import Phase
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import Event
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import NodeReason, Reason
+from gangsched.core.objects.status import Demand
+from gangsched.core.objects.wording import number_of
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.refusal import Obstacle, Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.status.explanation import accepting_rows, amounts
 
 TRIED = 5
 """So many of those who hold what lacks are left out in thought, the largest first."""

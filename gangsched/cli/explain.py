@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.diagnosis import Diagnosis, Shortfall
     from gangsched.cli.live import Reading
-    from gangsched.core.model import Demand, GroupKey
+    from gangsched.core.objects.declaration import GroupKey
+    from gangsched.core.objects.status import Demand
 
 FAILED, WRONG_USAGE = 1, 2
 _NAMED = 8
@@ -48,7 +49,7 @@ def add_parser(commands: Commands) -> None:
 
 def _execute(arguments: argparse.Namespace) -> int:
     from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415 - see the package
-    from gangsched.core.model import GroupKey  # noqa: PLC0415
+    from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415
     from gangsched.kube.errors import KubeError, NoCredentials  # noqa: PLC0415
 
     namespace, slash, name = arguments.group.rpartition("/")
@@ -111,7 +112,7 @@ def _unknown(key: GroupKey, reading: Reading) -> str:
 
 
 def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
-    from gangsched.core.explain import demanded  # noqa: PLC0415
+    from gangsched.core.status.explanation import demanded  # noqa: PLC0415
 
     told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
     yield f"{diagnosis.key}: {told}"
@@ -134,7 +135,7 @@ def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
 
 
 def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
-    from gangsched.core.explain import amounts  # noqa: PLC0415
+    from gangsched.core.status.explanation import amounts  # noqa: PLC0415
 
     yield "fits", f"{shortfall.fits} of {shortfall.wanted} that must find room together"
     if shortfall.lacks:
@@ -178,7 +179,7 @@ def _json(diagnosis: Diagnosis, reading: Reading) -> dict[str, object]:
 
 
 def _demand_json(demand: Demand) -> dict[str, object]:
-    from gangsched.core.quantity import format_amount  # noqa: PLC0415
+    from gangsched.core.objects.quantity import format_amount  # noqa: PLC0415
 
     return {
         "count": demand.count,
@@ -188,7 +189,7 @@ def _demand_json(demand: Demand) -> dict[str, object]:
 
 
 def _shortfall_json(shortfall: Shortfall) -> dict[str, object]:
-    from gangsched.core.quantity import format_amount  # noqa: PLC0415
+    from gangsched.core.objects.quantity import format_amount  # noqa: PLC0415
 
     return {
         "wanted": shortfall.wanted,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gangsched.core import claims, explain
-from gangsched.core.gang import Gang
-from gangsched.core.life import Assessment
+from gangsched.core.gang import ownership
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.machine import Machine
-from gangsched.core.model import GroupKey
-from gangsched.core.queue import Queue, order_key
-from gangsched.core.turns import OrderKey
-from gangsched.core.verdict import message_of, reason_of
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.queueing.lanes import OrderKey
+from gangsched.core.queueing.queue import Queue, order_key
+from gangsched.core.status import explanation
+from gangsched.core.status.conditions import message_of, reason_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class Findings:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._holders = explain.Holders(machine.cluster)
+        self._holders = explanation.Holders(machine.cluster)
         self._queue = Queue(machine.cluster.capacity)
         for key, gang in machine.gangs.items():
             self._queue.file(gang, machine.assessments[key])
@@ -76,10 +77,10 @@ class Findings:
     def _refusal(self, gang: Gang) -> str:
         if gang.refusal is None:
             return ""
-        return explain.refused(
+        return explanation.refused(
             gang.refusal,
             holders=self._holders.sentence(gang.key, gang.refusal),
-            ahead=explain.ahead_of(gang.key, self.ahead(gang.key)),
+            ahead=explanation.ahead_of(gang.key, self.ahead(gang.key)),
         )
 
 
@@ -87,9 +88,9 @@ def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
     """Why members wait that the group's own message says nothing of."""
     waiting = [gang.refused_members[pod.uid] for pod in assessment.census.waiting if pod.uid in gang.refused_members]
     if waiting:
-        yield f"{_members(len(waiting))} still for room: {explain.refused(waiting[0])}"
+        yield f"{_members(len(waiting))} still for room: {explanation.refused(waiting[0])}"
     if gang.claims:
-        yield claims.described(gang)
+        yield ownership.described(gang)
     if assessment.surplus:
         yield f"{_members(len(assessment.surplus))} because the group has maxMember members already."
 

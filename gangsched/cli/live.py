@@ -11,8 +11,9 @@ from urllib.parse import quote
 import msgspec
 
 from gangsched.api.conversion import group_from_object
-from gangsched.core.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, Synced
-from gangsched.core.model import Group, GroupKey
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, Synced
+from gangsched.core.objects.podgroup import Group
 from gangsched.kube import wire
 from gangsched.kube.dialects.kind import Kind
 from gangsched.kube.dialects.table import DEFAULT

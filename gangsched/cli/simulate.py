@@ -104,7 +104,7 @@ def _text(outcome: Outcome, width: int) -> Iterator[str]:
 
 
 def _row(decision: Decision) -> tuple[str, ...]:
-    from gangsched.core.duration import format_duration  # noqa: PLC0415
+    from gangsched.core.objects.duration import format_duration  # noqa: PLC0415
 
     finding = decision.finding
     return (

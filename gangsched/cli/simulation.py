@@ -15,27 +15,28 @@ from msgspec.structs import replace
 
 from gangsched.cli.findings import Finding, Findings
 from gangsched.cli.world import World
-from gangsched.core.effects import BindPod, Effect, MakeGroup, PatchStatus
-from gangsched.core.events import (
+from gangsched.core.gang.states import Phase
+from gangsched.core.machine import Machine
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import BindPod, Effect, MakeGroup, PatchStatus
+from gangsched.core.objects.events import (
     Event,
     ForeignGroupSeen,
     GroupSeen,
     GroupsReplaced,
     NamespacesReplaced,
     NodesReplaced,
-    PodBound,
     PodSeen,
     PodsReplaced,
     PriorityClassesReplaced,
-    StatusWritten,
     Synced,
     TimePassed,
 )
-from gangsched.core.machine import Machine
-from gangsched.core.model import Group, GroupKey, Pod
-from gangsched.core.policy import Policy
-from gangsched.core.reasons import Reason
-from gangsched.core.states import Phase
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.results import PodBound, StatusWritten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,10 @@ from gangsched.api.times import format_time, parse_time
 from gangsched.cli.admission import Priorities, admitted_node, admitted_pod_spec
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
 from gangsched.cli.workloads import MAKERS, Existing, MadePod, pods_of
-from gangsched.core.model import ForeignGroup, Group, Labels, Node, Pod
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import ForeignGroup, Group
+from gangsched.core.objects.shape import Labels
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.resources import decode_pod

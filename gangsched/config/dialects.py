@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from gangsched.config.part import Part
-from gangsched.core.duration import LONGEST_S
+from gangsched.core.objects.duration import LONGEST_S
 
 DialectName = Literal[
     "gangsched",

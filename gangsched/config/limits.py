@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gangsched.config.part import Part
-from gangsched.core import policy
+from gangsched.core.objects import policy
 
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 

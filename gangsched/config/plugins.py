@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from operator import index
 
-from gangsched.core.strategies import STRATEGIES, Room, Strategy
+from gangsched.core.objects.strategy import Room, Strategy
 
 ENTRY_POINTS = "gangsched.strategies"
 _LONGEST_NAME = 253
@@ -29,12 +29,12 @@ class InvalidPlugin(ValueError):  # noqa: N818 - what it names is the installed 
 
 
 def installed_strategies(found: Iterable[EntryPoint] | None = None) -> Mapping[str, Strategy]:
-    """Gangsched's own strategies and those of the installed plug-ins (`found` unless None), by name.
+    """The strategies of the installed plug-ins (`found` unless None), by name.
 
     Raises:
         InvalidPlugin: a plug-in has an impossible name, another's name, or cannot be loaded.
     """
-    strategies = dict(STRATEGIES)
+    strategies: dict[str, Strategy] = {}
     for point in sorted(entry_points(group=ENTRY_POINTS) if found is None else found):
         said = f"The strategy {point.name!r}{_origin(point)}"
         if "/" not in point.name or len(point.name) > _LONGEST_NAME:

@@ -20,9 +20,9 @@ from gangsched.config.limits import NamespaceLimits
 from gangsched.config.part import Part, part_of
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
-from gangsched.core.claims import OwnerGuard
-from gangsched.core.duration import parse_duration
-from gangsched.core.policy import Policy, PriorityFrom
+from gangsched.core.objects.duration import parse_duration
+from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom
+from gangsched.core.planning.strategies import STRATEGIES
 
 Name = TypeVar("Name", bound=str)
 
@@ -232,10 +232,11 @@ class Settings(Part):
             strategies = installed_strategies()
         except InvalidPlugin as error:
             raise InvalidConfig(str(error)) from error
-        if self.gpu_strategy not in strategies:
+        known = (*STRATEGIES, *strategies)
+        if self.gpu_strategy not in known:
             raise InvalidConfig(
                 f"gpuStrategy: {self.gpu_strategy!r} is not installed: install the plug-in that brings it, or name one "
-                f"of {', '.join(strategies)}"
+                f"of {', '.join(known)}"
             )
         return Policy(
             scheduler_names=self.scheduler_names,

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gangsched.config.part import Part
-from gangsched.core.duration import LONGEST_S
-from gangsched.core.policy import TurnRules
+from gangsched.core.objects.duration import LONGEST_S
+from gangsched.core.objects.policy import TurnRules
 
 AgeS = Annotated[int, Field(ge=0, le=LONGEST_S)]
 Label = Annotated[str, Field(min_length=1, max_length=317)]

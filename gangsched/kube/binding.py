@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import BindRefused, PodBound, Refused
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.results import BindRefused, PodBound, Refused
 from gangsched.kube.errors import KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
 from gangsched.kube.session import ApiSession

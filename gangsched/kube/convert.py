@@ -14,24 +14,12 @@ from sys import intern
 from typing import NamedTuple
 
 from gangsched.api.times import parse_time
-from gangsched.core.model import (
-    Amounts,
-    Declaration,
-    HostPort,
-    Labels,
-    Node,
-    NodeTerm,
-    Owner,
-    Pod,
-    PodPhase,
-    PodTerm,
-    Requirement,
-    Shape,
-    Taint,
-    Toleration,
-)
-from gangsched.core.quantity import Exact, InvalidQuantity, unrounded
-from gangsched.core.requests import InitContainer, counted, pod_requests, with_resize
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.node import Node, Taint
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.quantity import Exact, InvalidQuantity, unrounded
+from gangsched.core.objects.requests import InitContainer, counted, pod_requests, with_resize
+from gangsched.core.objects.shape import Amounts, HostPort, Labels, NodeTerm, PodTerm, Requirement, Shape, Toleration
 from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable

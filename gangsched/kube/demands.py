@@ -9,9 +9,9 @@ from msgspec import Raw, Struct
 
 from gangsched.api.conversion import MADE_BY, MADE_LABEL
 from gangsched.api.shapes import requests_to_object
-from gangsched.core.demand_objects import DemandKey, DemandObject, DemandUnit, PoolDemand, SeenDemand
-from gangsched.core.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced
-from gangsched.core.quantity import InvalidQuantity, Quantity, amount
+from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand, SeenDemand
+from gangsched.core.objects.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced
+from gangsched.core.objects.quantity import InvalidQuantity, Quantity, amount
 from gangsched.kube import wire
 from gangsched.kube.foreign import Subject
 from gangsched.kube.objects import quoted

@@ -7,8 +7,8 @@ from http import HTTPStatus
 import msgspec
 from msgspec import Struct
 
-from gangsched.core.effects import EvictPod
-from gangsched.core.events import EvictionRefused, PodEvicted, Spared
+from gangsched.core.objects.effects import EvictPod
+from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
 from gangsched.kube.errors import UNREADABLE, ApiError, KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
 from gangsched.kube.session import ApiSession, Response

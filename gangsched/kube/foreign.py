@@ -22,14 +22,15 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from gangsched.core.events import (
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import (
     Event,
     ForeignGroupGone,
     ForeignGroupSeen,
     ForeignGroupsHidden,
     ForeignGroupsReplaced,
 )
-from gangsched.core.model import ForeignGroup, GroupKey
+from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube.dialects.kind import PLURAL, Kind
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import UNREADABLE, AccessDenied, ApiError, ApiUnreachable, Garbled, KubeError, NotServed

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from gangsched.core.effects import LookUpOwner
-from gangsched.core.events import OwnerSeen
+from gangsched.core.objects.effects import LookUpOwner
+from gangsched.core.objects.results import OwnerSeen
 from gangsched.kube import wire
 from gangsched.kube.errors import UNREADABLE, KubeError, printable
 from gangsched.kube.objects import quoted

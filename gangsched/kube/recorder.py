@@ -6,7 +6,7 @@ import secrets
 from typing import Any
 
 from gangsched.api.times import format_time
-from gangsched.core.effects import EmitEvent
+from gangsched.core.objects.effects import EmitEvent
 from gangsched.kube.resources import API_VERSION
 
 CONTROLLER = "gangsched.io/scheduler"

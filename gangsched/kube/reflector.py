@@ -27,7 +27,7 @@ from typing import Generic, Protocol
 import msgspec
 from msgspec import Raw
 
-from gangsched.core.events import Event
+from gangsched.core.objects.events import Event
 from gangsched.kube import wire
 from gangsched.kube.errors import (
     UNREADABLE,

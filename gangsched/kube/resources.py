@@ -11,7 +11,8 @@ from msgspec import Raw
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, PLURAL, VERSION
-from gangsched.core.events import (
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import (
     Event,
     GroupGone,
     GroupSeen,
@@ -29,7 +30,10 @@ from gangsched.core.events import (
     PriorityClassGone,
     PriorityClassSeen,
 )
-from gangsched.core.model import Group, GroupKey, Labels, Node, Pod
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.shape import Labels
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 

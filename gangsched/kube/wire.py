@@ -10,7 +10,7 @@ from datetime import datetime
 
 from msgspec import Raw, Struct, field
 
-from gangsched.core.quantity import Quantity
+from gangsched.core.objects.quantity import Quantity
 
 Quantities = dict[str, Quantity]
 Strings = dict[str, str]

@@ -18,7 +18,7 @@ from gangsched.api.conversion import group_from_object, made_group
 from gangsched.api.crd import PLURAL
 from gangsched.api.status import status_to_object
 from gangsched.api.times import format_time
-from gangsched.core.effects import (
+from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
     EmitEvent,
@@ -29,15 +29,8 @@ from gangsched.core.effects import (
     PatchStatus,
     PutDemand,
 )
-from gangsched.core.events import (
-    BindRefused,
-    EvictionRefused,
-    GroupNotMade,
-    GroupSeen,
-    OwnerSeen,
-    PodBound,
-    PodEvicted,
-)
+from gangsched.core.objects.events import GroupSeen
+from gangsched.core.objects.results import BindRefused, EvictionRefused, GroupNotMade, OwnerSeen, PodBound, PodEvicted
 from gangsched.kube.binding import bind
 from gangsched.kube.demands import demand_to_object, demands_path
 from gangsched.kube.errors import UNREADABLE, ApiError, KubeError

@@ -30,7 +30,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
-from gangsched.core.effects import (
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
     Effect,
@@ -43,7 +44,6 @@ from gangsched.core.effects import (
     PutDemand,
     WithdrawBinding,
 )
-from gangsched.core.model import GroupKey
 
 AT_FIRST = 64
 """A thousand writes at once would open as many connections, which share the processor until none of them is in time;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gangsched.core.effects import (
+from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
     EmitEvent,
@@ -15,15 +15,8 @@ from gangsched.core.effects import (
     PatchStatus,
     PutDemand,
 )
-from gangsched.core.events import (
-    BindRefused,
-    EvictionRefused,
-    GroupNotMade,
-    GroupSeen,
-    OwnerSeen,
-    PodBound,
-    PodEvicted,
-)
+from gangsched.core.objects.events import GroupSeen
+from gangsched.core.objects.results import BindRefused, EvictionRefused, GroupNotMade, OwnerSeen, PodBound, PodEvicted
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer
 

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from gangsched.core.effects import BindPod, Effect, EvictPod
-from gangsched.core.events import Answer, Event, PodBound, Synced, TimePassed
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod
+from gangsched.core.objects.events import Event, Synced, TimePassed
+from gangsched.core.objects.results import Answer, PodBound
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics, Stats
 from gangsched.runtime.rivals import Rivals

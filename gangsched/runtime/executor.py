@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 
-from gangsched.core.effects import (
+from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
     Effect,
@@ -23,12 +23,11 @@ from gangsched.core.effects import (
     PutDemand,
     WithdrawBinding,
 )
-from gangsched.core.events import (
+from gangsched.core.objects.events import Event, GroupSeen
+from gangsched.core.objects.results import (
     BindRefused,
-    Event,
     EvictionRefused,
     GroupNotMade,
-    GroupSeen,
     OwnerSeen,
     Refused,
     StatusRefused,

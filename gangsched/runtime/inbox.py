@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
-from gangsched.core.events import Event
+from gangsched.core.objects.events import Event
 
 
 class Inbox:

@@ -13,8 +13,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import Event
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import Event
 from gangsched.kube.errors import KubeError
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor

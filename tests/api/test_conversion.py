@@ -8,21 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gangsched.api.conversion import group_from_object, made_group
-from gangsched.core.model import (
-    Group,
-    GroupKey,
-    GroupSpec,
-    GroupStatus,
-    NodeTerm,
-    OnDegraded,
-    Preference,
-    Requirement,
-    Role,
-    Shape,
-    TimeoutPolicy,
-    Toleration,
-    Topology,
-)
+from gangsched.core.objects.declaration import GroupKey, Preference, Role, Topology
+from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded, TimeoutPolicy
+from gangsched.core.objects.shape import NodeTerm, Requirement, Shape, Toleration
+from gangsched.core.objects.status import GroupStatus
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.status import PodGroupStatus, status_from_object, status_to_object
-from gangsched.core.model import MOST_DEMANDS, Condition, Demand, GroupStatus, Place, Reservation
-from gangsched.core.reasons import Reason
-from gangsched.core.states import Phase
+from gangsched.core.gang.states import Phase
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.status import MOST_DEMANDS, Condition, Demand, GroupStatus, Place, Reservation
 from tests.api.manifests import MINIMAL
 
 counts = st.integers(0, 2**31 - 1)

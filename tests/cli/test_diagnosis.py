@@ -5,9 +5,20 @@ from __future__ import annotations
 import pytest
 
 from gangsched.cli.diagnosis import from_cluster, from_status
-from gangsched.core.events import Event, ForeignGroupsReplaced, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
-from gangsched.core.model import Group, GroupKey, GroupStatus, Node, Pod, Role
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import GroupKey, Role
+from gangsched.core.objects.events import (
+    Event,
+    ForeignGroupsReplaced,
+    GroupsReplaced,
+    NodesReplaced,
+    PodsReplaced,
+    Synced,
+)
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.status import GroupStatus
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, node, pod
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gangsched.cli.live import read
-from gangsched.core.events import ForeignGroupsReplaced
-from gangsched.core.model import GroupKey
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import ForeignGroupsReplaced
 from gangsched.kube.dialects.table import DEFAULT
 from tests.kube.fake_api import FakeApi, body, page, serving, status
 

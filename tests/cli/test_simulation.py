@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gangsched.cli.simulation import simulate
 from gangsched.cli.world import World
-from gangsched.core.policy import Policy
+from gangsched.core.objects.policy import Policy
 from tests.builders import group, node, pods
 
 

@@ -8,7 +8,7 @@ import pytest
 from gangsched.config import settings
 from gangsched.config.plugins import ENTRY_POINTS, InvalidPlugin, installed_strategies
 from gangsched.config.settings import InvalidConfig, Settings
-from gangsched.core.strategies import STRATEGIES, Room, Scarce
+from gangsched.core.objects.strategy import Room, Scarce
 
 CAPS = [2, 4]
 
@@ -59,14 +59,10 @@ def point(name: str, what: str = "Answer") -> EntryPoint:
     return EntryPoint(name=name, value=f"{__name__}:{what}", group=ENTRY_POINTS)
 
 
-def test_without_plug_ins_there_are_the_strategies_of_gangsched():
-    assert installed_strategies([]) == STRATEGIES
-
-
-def test_a_plug_in_is_found_by_its_name_beside_the_others(monkeypatch):
+def test_a_plug_in_is_found_by_its_name(monkeypatch):
     monkeypatch.setattr(Answer, "says", [(7, 3)])
     found = installed_strategies([point("example.com/answer")])
-    assert found.keys() == {*STRATEGIES, "example.com/answer"}
+    assert found.keys() == {"example.com/answer"}
     assert found["example.com/answer"].distribute(room(), 3) == [(7, 3)]
 
 

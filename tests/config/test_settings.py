@@ -7,8 +7,7 @@ import pytest
 from gangsched.config.dialects import Pfnet
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
 from gangsched.config.spark import Fifo, PrioritizedNodeLabel, Spark
-from gangsched.core.claims import OwnerGuard
-from gangsched.core.policy import NamespaceLimits, Policy, PriorityFrom, TurnRules
+from gangsched.core.objects.policy import NamespaceLimits, OwnerGuard, Policy, PriorityFrom, TurnRules
 from testbed.docs import ROOT
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.model import Node, Pod
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
 
 MakeCluster = Callable[..., Cluster]
 

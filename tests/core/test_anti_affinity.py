@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.anti_affinity import AntiAffinityIndex, term_matches
-from gangsched.core.model import PodTerm, Requirement
+from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, term_matches
+from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import pod
 from tests.strategies import label_maps, pod_terms
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.avoidance import (
+from gangsched.core.cluster.avoidance import (
     EVENTS_A_MINUTE,
     LONGEST_S,
     MOST_BLAMED,
@@ -14,7 +14,7 @@ from gangsched.core.avoidance import (
     MOST_PODS_ON_A_NODE,
     Avoidance,
 )
-from gangsched.core.model import GroupKey
+from gangsched.core.objects.declaration import GroupKey
 
 GANG = GroupKey("team", "a")
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gangsched.core.capacity import LIMIT, PODS, Capacity, clip
-from gangsched.core.quantity import MAX_AMOUNT
+from gangsched.core.cluster.capacity import LIMIT, PODS, Capacity, clip
+from gangsched.core.objects.quantity import MAX_AMOUNT
 from tests.builders import GPU, amounts
 
 

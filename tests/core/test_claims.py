@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.claims import CONTROLLERS, OwnerGuard, described, guard
-from gangsched.core.gang import Binding, Gang
-from gangsched.core.model import Owner, Pod
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.ownership import CONTROLLERS, described, guard
+from gangsched.core.gang.writes import Binding
+from gangsched.core.objects.pod import Owner, Pod
+from gangsched.core.objects.policy import OwnerGuard
 from tests.builders import key, pod
 
 

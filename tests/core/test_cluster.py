@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core import feasibility as module
-from gangsched.core.cluster import Cluster
-from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS, VACANT
-from gangsched.core.model import HostPort, NodeTerm, PodPhase, PodTerm, Requirement
-from gangsched.core.reasons import NodeReason
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints import feasibility as module
+from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS, VACANT
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import HostPort, NodeTerm, PodTerm, Requirement
 from tests.builders import node, pod, shape
 
 HOST = "kubernetes.io/hostname"
@@ -48,7 +49,7 @@ def test_a_node_that_comes_again_unchanged_changes_nothing(cluster):
 
 def test_an_unknown_node_cannot_be_removed_and_has_no_labels(cluster):
     assert not cluster.remove_node("n1")
-    assert cluster.node_labels("n1") == {}
+    assert cluster.labels.of("n1") == {}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_verdicts_are_right_for_more_nodes_than_there_was_room_for_at_first(clus
 
 def test_rank_is_the_order_of_names_after_every_change_of_the_nodes(cluster):
     def ranked():
-        names = [cluster.capacity.names[row] for row in np.argsort(cluster.rank())]
+        names = [cluster.capacity.names[row] for row in np.argsort(cluster.labels.rank())]
         return [name for name in names if name]
 
     for name in ("n2", "n3", "n1"):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.deadlines import Deadlines
+from gangsched.core.queueing.deadlines import Deadlines
 from tests.builders import key
 
 INFINITY = float("inf")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.duration import LONGEST_S, PATTERN, SHORTEST_S, format_duration, parse_duration
+from gangsched.core.objects.duration import LONGEST_S, PATTERN, SHORTEST_S, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.expansion import HOSTNAME, demand, only_by_name
-from gangsched.core.model import MOST_DEMANDS, Demand, NodeTerm, Pod, Requirement, Topology
-from gangsched.core.placement import Ask, place
-from gangsched.core.quantity import MAX_AMOUNT
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import MemberClass, Snapshot
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.shape import NodeTerm, Requirement
+from gangsched.core.objects.status import MOST_DEMANDS, Demand
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.expansion import HOSTNAME, demand, only_by_name
+from gangsched.core.planning.placement import Ask, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import amounts, node, pod, pods, shape
 
 ZONE = Topology(key="zone")

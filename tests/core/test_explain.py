@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.declaration import resolve
-from gangsched.core.explain import Holders, ahead_of, amounts, demanded, incomplete, refused
-from gangsched.core.foreign import Foreign
-from gangsched.core.gang import Gang
-from gangsched.core.life import Assessment, advance
-from gangsched.core.model import Demand, GroupKey, PodTerm, Role
-from gangsched.core.placement import Ask, place
-from gangsched.core.policy import Policy
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import Snapshot
+from gangsched.core.gang.declaration import resolve
+from gangsched.core.gang.foreign import Foreign
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment, advance
+from gangsched.core.objects.declaration import GroupKey, Role
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import PodTerm
+from gangsched.core.objects.status import Demand
+from gangsched.core.planning.placement import Ask, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.status.explanation import Holders, ahead_of, amounts, demanded, incomplete, refused
 from tests.builders import GPU, group, key, node, pod
 
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from gangsched.core.filters import first_untolerated, refusal, tolerates
-from gangsched.core.model import NodeTerm, Requirement, Taint, Toleration
-from gangsched.core.reasons import NodeReason
+from gangsched.core.constraints.filters import first_untolerated, refusal, tolerates
+from gangsched.core.objects.node import Taint
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from tests.builders import node, shape, taint, toleration
 from tests.strategies import nodes, shapes
 

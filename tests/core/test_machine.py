@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import (
-    BindRefused,
+from gangsched.core.machine import Machine
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import (
     DemandsReplaced,
     Event,
     ForeignGroupsHidden,
@@ -20,22 +20,18 @@ from gangsched.core.events import (
     NodeGone,
     NodeSeen,
     NodesReplaced,
-    PodBound,
     PodGone,
     PodSeen,
     PodsReplaced,
     PriorityClassesReplaced,
     PriorityClassGone,
     PriorityClassSeen,
-    Refused,
-    StatusRefused,
-    StatusWritten,
     Synced,
     TimePassed,
 )
-from gangsched.core.machine import Machine
-from gangsched.core.model import PodTerm, Requirement
-from gangsched.core.policy import Policy
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused, StatusWritten
+from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import foreign_group, group, key, label_pairs, node, pod, pods
 
 

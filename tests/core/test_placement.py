@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.model import HostPort, PodTerm, Preference
-from gangsched.core.placement import Ask, Placement, classify, place
-from gangsched.core.quantity import MAX_AMOUNT
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.objects.declaration import Preference
+from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.shape import HostPort, PodTerm
+from gangsched.core.planning.placement import Ask, Placement, classify, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import node, pod
 
 HOST = "kubernetes.io/hostname"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.demand_objects import DemandUnit, PoolDemand
-from gangsched.core.expansion import HOSTNAME
-from gangsched.core.model import MOST_DEMANDS, Topology
-from gangsched.core.placement import Ask, place
-from gangsched.core.pools import pool_demands
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import Snapshot
+from gangsched.core.autoscaling.pools import pool_demands
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.demands import DemandUnit, PoolDemand
+from gangsched.core.objects.status import MOST_DEMANDS
+from gangsched.core.planning.expansion import HOSTNAME
+from gangsched.core.planning.placement import Ask, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import amounts, node, pod, pods
 
 LABEL = "resource_channel"

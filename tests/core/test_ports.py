@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.model import HostPort
-from gangsched.core.ports import PortsInUse, self_conflicting
+from gangsched.core.constraints.ports import PortsInUse, self_conflicting
+from gangsched.core.objects.shape import HostPort
 from tests.strategies import host_ports, port_sets
 
 ANY = HostPort(80)

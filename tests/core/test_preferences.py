@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.model import Preference
-from gangsched.core.preferences import ranks
+from gangsched.core.cluster.preferences import ranks
+from gangsched.core.objects.declaration import Preference
 
 
 def by(key="cost", *, order="", values=()):

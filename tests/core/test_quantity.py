@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.quantity import MAX_AMOUNT, InvalidQuantity, amount, format_amount, milli, whole
+from gangsched.core.objects.quantity import MAX_AMOUNT, InvalidQuantity, amount, format_amount, milli, whole
 
 GIB = 2**30
 

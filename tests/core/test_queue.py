@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.model import GroupKey
-from gangsched.core.parked import Bucket
-from gangsched.core.queue import Queue
-from gangsched.core.snapshot import Snapshot
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.queueing.parking import Bucket
+from gangsched.core.queueing.queue import Queue
 
 RANK = (False, (True, 0, 0.0, "default", "a"))
 

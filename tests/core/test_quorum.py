@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core import quorum as module
-from gangsched.core import search
-from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.planning import quorum as module
+from gangsched.core.planning import search
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import node, pod
 
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.model import PodTerm
-from gangsched.core.placement import Ask, place
-from gangsched.core.quantity import MAX_AMOUNT
-from gangsched.core.reasons import NodeReason
-from gangsched.core.refusal import Obstacle, Refusal, fragmented, obstacles, shortage
-from gangsched.core.snapshot import MemberClass, Snapshot
+from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import PodTerm
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.placement import Ask, place
+from gangsched.core.planning.refusal import Obstacle, Refusal, fragmented, obstacles, shortage
+from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import GPU, node, pod, shape
 
 ANTI = PodTerm(topology_key="zone", selector=(), namespaces=("default",))

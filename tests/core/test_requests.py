@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.quantity import MAX_AMOUNT, unrounded
-from gangsched.core.requests import InitContainer, counted, counted_amounts, pod_requests, with_resize
+from gangsched.core.objects.quantity import MAX_AMOUNT, unrounded
+from gangsched.core.objects.requests import InitContainer, counted, counted_amounts, pod_requests, with_resize
 
 
 def init(**requests):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gangsched.core.scaling import demand_name
+from gangsched.core.autoscaling.scaling import demand_name
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 

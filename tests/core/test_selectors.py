@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.model import NodeTerm, Requirement
-from gangsched.core.selectors import matches, node_matches
+from gangsched.core.objects.selectors import matches, node_matches
+from gangsched.core.objects.shape import NodeTerm, Requirement
 
 LABELS = {"zone": "a", "gen": "7", "empty": "", "big": "9223372036854775807", "word": "seven"}
 

@@ -3,11 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.model import HostPort, PodTerm
-from gangsched.core.placement import classify
-from gangsched.core.quantity import MAX_AMOUNT
-from gangsched.core.snapshot import MOST, MOST_KNOWN, MemberClass, Snapshot
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.shape import HostPort, PodTerm
+from gangsched.core.planning.classes import MOST, MemberClass
+from gangsched.core.planning.kept import MOST_KEPT
+from gangsched.core.planning.placement import classify
+from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import GPU, node, pod, shape
 
 SHUNS_ZONE = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
@@ -271,7 +273,7 @@ def test_of_thousands_of_classes_only_the_last_are_kept_and_all_are_right():
     cluster = Cluster()
     cluster.set_node(node("n1", cpu=1000, pods=5000))
     snapshot = Snapshot(cluster)
-    for number in range(1, 2 * MOST_KNOWN):
+    for number in range(1, 2 * MOST_KEPT):
         assert snapshot.caps(member(number)).tolist() == [1000 // number]
     assert snapshot.caps(member(1)).tolist() == [1000]
-    assert len(snapshot._caps) == MOST_KNOWN  # noqa: SLF001 - memory shows nowhere else
+    assert len(snapshot._caps) == MOST_KEPT  # noqa: SLF001 - memory shows nowhere else

@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
-from gangsched.core import states
-from gangsched.core.states import TABLE, Facts, NoRest, Phase, Step, leave_failed, settle
+from gangsched.core.gang import states
+from gangsched.core.gang.states import TABLE, Facts, NoRest, Phase, Step, leave_failed, settle
 
 NAMES = tuple(field.name for field in fields(Facts))
 ALL = [Facts(**dict(zip(NAMES, values, strict=True))) for values in product((False, True), repeat=len(NAMES))]

@@ -5,19 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.strategies import (
-    STRATEGIES,
-    BestFit,
-    MinimalFragmentation,
-    MostUsed,
-    Pack,
-    Room,
-    Scarce,
-    Spread,
-)
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.objects.strategy import Room, Scarce
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import STRATEGIES, BestFit, MinimalFragmentation, MostUsed, Pack, Spread
 from tests.builders import GPU, node, pod
 
 

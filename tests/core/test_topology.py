@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.domains import domains
-from gangsched.core.model import Topology
-from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.quorum import Quorum
-from gangsched.core.reasons import NodeReason
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import MemberClass, Snapshot
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.domains import domains
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.quorum import Quorum
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import node, pod, shape
 
 ZONE = "topology.kubernetes.io/zone"
@@ -299,7 +300,7 @@ def test_a_gang_fits_exactly_where_some_domain_alone_would_take_it(problem, stra
         alone.append(isinstance(place(Snapshot(other), Ask(members=members, need=need)), Placement))
     assert isinstance(found, Placement) is any(alone)
     if isinstance(found, Placement):
-        assert len({cluster.node_labels(name)["zone"] for _, name in found.assignments}) == 1
+        assert len({cluster.labels.of(name)["zone"] for _, name in found.assignments}) == 1
     else:
         preferred = place(Snapshot(cluster), Ask(members=members, need=need, topology=PREFERRED, strategy=strategy))
         plain = place(Snapshot(cluster), Ask(members=members, need=need))

@@ -8,7 +8,7 @@ that is wrong. It checks that
   deleted (rule 10);
 - every PodGroup has a status whose phase and counts are those of its pods, and a reason;
 - nothing waits that would fit into what is free: quorums, repairs, further members and plain pods are put to
-  `gangsched.core.placement.place` on a cluster built from the lists, with what stands for members to come;
+  `gangsched.core.planning.placement.place` on a cluster built from the lists, with what stands for members to come;
 - what is on a node fits it, as a kubelet would have insisted;
 - nothing is left on its way: no phase Binding or Reserved, no reservation.
 
@@ -26,11 +26,11 @@ from dataclasses import dataclass
 import msgspec
 
 from gangsched.api.conversion import group_from_object
-from gangsched.core.cluster import Cluster
-from gangsched.core.model import Pod
-from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.strategies import PACK, STRATEGIES
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import PACK, STRATEGIES
 from gangsched.kube import convert, wire
 from tests.faults.demands import Demand, demand_of, ran_out
 from tests.faults.objects import (

@@ -21,19 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import (
-    BindRefused,
-    Event,
-    NodeGone,
-    NodeSeen,
-    NodesReplaced,
-    PodBound,
-    PodGone,
-    PodSeen,
-    PodsReplaced,
-)
-from gangsched.core.model import Node, Pod
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import Event, NodeGone, NodeSeen, NodesReplaced, PodGone, PodSeen, PodsReplaced
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.results import BindRefused, PodBound
 from tests.faults.history import Bound
 from tests.faults.objects import Json, allocatable_of, excess
 from tests.faults.recording import Recording

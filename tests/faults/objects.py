@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from gangsched.core.quantity import amount
+from gangsched.core.objects.quantity import amount
 
 Json = dict[str, Any]
 

@@ -19,11 +19,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gangsched.core.effects import Effect
-from gangsched.core.events import Event
 from gangsched.core.machine import Machine
-from gangsched.core.policy import Policy
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.objects.effects import Effect
+from gangsched.core.objects.events import Event
+from gangsched.core.objects.policy import Policy
 
 _LENGTH = struct.Struct(">I")
 
@@ -126,7 +125,7 @@ def read(path: Path) -> Recording:
             turns.append(Turn(frame.events, frame.now, None))
         elif isinstance(frame, Decided):
             turns[-1] = Turn(turns[-1].events, turns[-1].now, frame.effects)
-    return Recording(replace(frames[0].policy, strategies=STRATEGIES), tuple(turns))
+    return Recording(frames[0].policy, tuple(turns))
 
 
 def _frames(content: bytes) -> Iterator[Frame]:

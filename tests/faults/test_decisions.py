@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.effects import BindPod, Effect
-from gangsched.core.events import (
-    BindRefused,
-    Event,
-    NodeGone,
-    NodeSeen,
-    NodesReplaced,
-    PodBound,
-    PodGone,
-    PodSeen,
-    PodsReplaced,
-    Refused,
-)
-from gangsched.core.policy import Policy
+from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.events import Event, NodeGone, NodeSeen, NodesReplaced, PodGone, PodSeen, PodsReplaced
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, PodBound, Refused
 from tests.builders import node, pod
 from tests.faults.decisions import Term, overbound, overcommitted, sent_by
 from tests.faults.history import Bound

@@ -15,10 +15,11 @@ from msgspec import Raw
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.status import status_to_object
-from gangsched.core.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
-from gangsched.core.events import Event, GroupSeen, PodBound, StatusWritten, Synced, TimePassed
 from gangsched.core.machine import Machine
-from gangsched.core.policy import Policy
+from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.objects.events import Event, GroupSeen, Synced, TimePassed
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.kube.recorder import event_object
 from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Resource
 from testbed.nodes import node

@@ -16,7 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import gangsched
-from gangsched.core.effects import (
+from gangsched.core.machine import Machine
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
     EmitEvent,
@@ -27,25 +29,22 @@ from gangsched.core.effects import (
     PatchStatus,
     PutDemand,
 )
-from gangsched.core.events import (
-    BindRefused,
+from gangsched.core.objects.events import (
     Event,
     GroupGone,
     GroupSeen,
     NodeGone,
     NodeSeen,
-    PodBound,
-    PodEvicted,
     PodGone,
     PodSeen,
-    Refused,
-    StatusWritten,
     Synced,
     TimePassed,
 )
-from gangsched.core.machine import Machine
-from gangsched.core.model import Group, GroupKey, Owner, Pod, PodPhase, PodTerm, Requirement
-from gangsched.core.policy import Policy
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, PodBound, PodEvicted, Refused, StatusWritten
+from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer, Outcome
 from gangsched.runtime.executor import Executor

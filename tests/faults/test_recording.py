@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import PodGone
 from gangsched.core.machine import Machine
-from gangsched.core.model import PodPhase
-from gangsched.core.policy import Policy
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import PodGone
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.policy import Policy
 from tests.builders import group, node, pods
 from tests.faults import replay as replaying
 from tests.faults.recording import NoRecording, RecordedMachine, read, recorder, replay

@@ -18,12 +18,12 @@ from typing import Any, Self
 
 import msgspec
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS
-from gangsched.core.model import Pod
-from gangsched.core.placement import classify
-from gangsched.core.reasons import NodeReason
-from gangsched.core.snapshot import Snapshot
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.planning.placement import classify
+from gangsched.core.planning.snapshot import Snapshot
 from gangsched.kube.resources import NAMESPACES, NODES, PODS
 from testbed import binaries
 from testbed.control_plane import ControlPlane

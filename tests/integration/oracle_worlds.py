@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from gangsched.core.cluster import Cluster
+from gangsched.core.cluster.cache import Cluster
 from tests.integration.oracle import Json, Standing, World
 
 ZONE = "topology.kubernetes.io/zone"

@@ -9,7 +9,7 @@ import pytest
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.status import status_to_object
-from gangsched.core.model import Condition, GroupStatus, Place, Reservation
+from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.demand_objects import DemandKey, DemandObject, DemandUnit, PoolDemand
-from gangsched.core.effects import DropDemand, PutDemand
+from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand
+from gangsched.core.objects.effects import DropDemand, PutDemand
 from gangsched.kube.session import connect
 from gangsched.kube.writes import ApiWrites
 from testbed.api import ApiError

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from gangsched.core.effects import EvictPod, LookUpOwner
-from gangsched.core.events import EvictionRefused, OwnerSeen, PodEvicted, Spared
+from gangsched.core.objects.effects import EvictPod, LookUpOwner
+from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted, Spared
 from gangsched.kube.evictions import evict
 from gangsched.kube.owners import Unanswered, look_up_owner
 from gangsched.kube.session import ApiSession, connect

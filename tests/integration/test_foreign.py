@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gangsched.cli import main
-from gangsched.core.events import Event, ForeignGroupSeen, ForeignGroupsHidden, ForeignGroupsReplaced
+from gangsched.core.objects.events import Event, ForeignGroupSeen, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import LOOK_S, Discovery, listed_versions
 from gangsched.kube.foreign import ForeignWatch, groups

@@ -21,8 +21,9 @@ import pytest
 
 from bench.timeline import AUDIT_POLICY, Timeline
 from gangsched.api.conversion import group_from_object
-from gangsched.core.events import Event, GroupGone, GroupSeen, GroupsReplaced, PodSeen, PodsReplaced
-from gangsched.core.model import Group, GroupKey
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import Event, GroupGone, GroupSeen, GroupsReplaced, PodSeen, PodsReplaced
+from gangsched.core.objects.podgroup import Group
 from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import PODS, Resource
 from gangsched.kube.session import ApiSession, connect

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import BindRefused, PodBound, Refused
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.results import BindRefused, PodBound, Refused
 from gangsched.kube.binding import bind
 from gangsched.kube.session import connect
 from testbed.control_plane import ControlPlane

@@ -12,7 +12,7 @@ import yaml
 
 from gangsched.cli.manifests import read
 from gangsched.cli.world import build
-from gangsched.core.model import Pod
+from gangsched.core.objects.pod import Pod
 from gangsched.kube.resources import PODS
 from tests.integration.cluster import Cluster
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import BindRefused, PodBound, Refused
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.results import BindRefused, PodBound, Refused
 from gangsched.kube.binding import bind
 from tests.kube.fake_api import FakeApi, body, dropped, serving, status, stream
 

@@ -5,19 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gangsched.core.model import (
-    HostPort,
-    Node,
-    NodeTerm,
-    Owner,
-    Pod,
-    PodPhase,
-    PodTerm,
-    Requirement,
-    Shape,
-    Taint,
-    Toleration,
-)
+from gangsched.core.objects.node import Node, Taint
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.shape import HostPort, NodeTerm, PodTerm, Requirement, Shape, Toleration
 from gangsched.kube import convert, wire
 from gangsched.kube.resources import decode_pod
 

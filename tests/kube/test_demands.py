@@ -12,9 +12,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from gangsched.core.demand_objects import DemandKey, DemandObject, DemandUnit, PoolDemand, SeenDemand
-from gangsched.core.effects import DropDemand, PutDemand
-from gangsched.core.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
+from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand, SeenDemand
+from gangsched.core.objects.effects import DropDemand, PutDemand
+from gangsched.core.objects.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
 from gangsched.kube.demands import DEMANDS, demand_to_object
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.foreign import ForeignWatch

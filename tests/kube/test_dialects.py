@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gangsched.config.dialects import NAMES, Pfnet
 from gangsched.config.spark import Spark
-from gangsched.core.model import Declaration, Placing, Preference, Role, Shape, Topology
+from gangsched.core.objects.declaration import Declaration, Placing, Preference, Role, Topology
+from gangsched.core.objects.shape import Shape
 from gangsched.kube.dialects.table import DEFAULT, chosen
 
 GROUP = {"gangsched.io/pod-group": "a"}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gangsched.core.effects import EvictPod
-from gangsched.core.events import EvictionRefused, PodEvicted, Spared
+from gangsched.core.objects.effects import EvictPod
+from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
 from gangsched.kube.evictions import evict
 from tests.kube.fake_api import Answer, FakeApi, body, dropped, serving, status, stream
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.events import (
+from gangsched.core.objects.events import (
     Event,
     ForeignGroupGone,
     ForeignGroupSeen,

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.model import ForeignGroup, GroupKey, GroupSpec, Role, Topology
+from gangsched.core.objects.declaration import GroupKey, Role, Topology
+from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.kube import convert
 from gangsched.kube.dialects.table import DEFAULT, chosen
 from gangsched.kube.resources import decode_pod

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.effects import LookUpOwner
-from gangsched.core.events import OwnerSeen
+from gangsched.core.objects.effects import LookUpOwner
+from gangsched.core.objects.results import OwnerSeen
 from gangsched.kube.owners import Unanswered, look_up_owner
 from tests.kube.fake_api import Answer, FakeApi, body, serving, status
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gangsched.core.events import Event, NodesReplaced, PodGone, PodSeen, PodsReplaced
+from gangsched.core.objects.events import Event, NodesReplaced, PodGone, PodSeen, PodsReplaced
 from gangsched.kube.errors import AccessDenied, NotServed
 from gangsched.kube.reflector import Reflector, Timing
 from gangsched.kube.resources import NODES, PODS, Resource

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gangsched.core.events import (
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import (
     Event,
     GroupGone,
     NamespaceGone,
@@ -17,7 +18,6 @@ from gangsched.core.events import (
     PriorityClassGone,
     PriorityClassSeen,
 )
-from gangsched.core.model import GroupKey
 from gangsched.kube import wire
 from gangsched.kube.dialects.table import chosen
 from gangsched.kube.resources import (

@@ -6,9 +6,20 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.api.conversion import made_group
-from gangsched.core.effects import BindPod, EmitEvent, EvictPod, LookUpOwner, MakeGroup, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, EvictionRefused, GroupNotMade, GroupSeen, Refused, Spared
-from gangsched.core.model import GroupKey, GroupSpec, GroupStatus, Role
+from gangsched.core.objects.declaration import GroupKey, Role
+from gangsched.core.objects.effects import (
+    BindPod,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    MakeGroup,
+    PatchPodCondition,
+    PatchStatus,
+)
+from gangsched.core.objects.events import GroupSeen
+from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.results import BindRefused, EvictionRefused, GroupNotMade, Refused, Spared
+from gangsched.core.objects.status import GroupStatus
 from gangsched.kube.credentials import Connection
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.session import ApiSession

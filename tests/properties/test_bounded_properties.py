@@ -10,22 +10,34 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gangsched.core import budget as units
-from gangsched.core import parked
-from gangsched.core import queue as queue_module
-from gangsched.core.budget import Budget
-from gangsched.core.cluster import Cluster
-from gangsched.core.effects import BindPod
-from gangsched.core.events import Event, GroupGone, GroupSeen, NodeGone, NodeSeen, PodGone, PodSeen, Synced, TimePassed
-from gangsched.core.further import Found, place_each
-from gangsched.core.hunts import Hunts
+from gangsched.core.cluster.cache import Cluster
 from gangsched.core.machine import Machine
-from gangsched.core.model import Pod, PodTerm, Preference, Requirement, Topology
-from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.policy import NamespaceLimits, Policy
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.objects.declaration import Preference, Topology
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import (
+    Event,
+    GroupGone,
+    GroupSeen,
+    NodeGone,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+    Synced,
+    TimePassed,
+)
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.policy import NamespaceLimits, Policy
+from gangsched.core.objects.shape import PodTerm, Requirement
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.budget import Budget
+from gangsched.core.planning.further import Found, place_each
+from gangsched.core.planning.hunts import Hunts
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import STRATEGIES
+from gangsched.core.queueing import parking
+from gangsched.core.queueing import queue as queue_module
 from tests.builders import group, key, label_pairs, node, pod, pods, shape
 
 
@@ -147,7 +159,7 @@ steps = st.lists(
 @settings(max_examples=200)
 def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
     """As if everybody was woken by everything: whoever is parked is refused by what there is now."""
-    with mock.patch.object(parked, "RENEWED", renewed):
+    with mock.patch.object(parking, "RENEWED", renewed):
         machine = played(story)
     waiting = [gang for gang in machine.gangs.values() if gang.parked]
     event(f"{min(len(waiting), 3)} parked")
@@ -205,7 +217,7 @@ def played(story):
 
 def test_room_that_is_freed_bit_by_bit_is_added_up():
     """Three slots on three nodes, a minute apart; too little each time to look at a gang of three."""
-    with mock.patch.object(parked, "RENEWED", 0):
+    with mock.patch.object(parking, "RENEWED", 0):
         machine = Machine(Policy(default_max_schedule_time_s=1e6))
         blocking = [pod(f"x{at}", group="", node=f"n{at}", cpu=4) for at in range(3)]
         waiting: list[Event] = [GroupSeen(group("a", min_member=3)), *map(PodSeen, pods("a", 3, cpu=2))]
@@ -257,7 +269,7 @@ def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promi
 def test_a_group_of_many_different_members_without_room_is_tried_once_for_each_relief():
     """More kinds of requests than are kept apart: the group has a bucket of its own, which must not stay open."""
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
-    several = [pod(f"a-{at}", cpu=50 + at) for at in range(parked.MOST_ASKED + 4)]
+    several = [pod(f"a-{at}", cpu=50 + at) for at in range(parking.MOST_ASKED + 4)]
     first = pod("a-first", cpu=1)
     blocking = pod("x", group="", node="n1", cpu=2)
     seen: list[Event] = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=1))]
@@ -319,7 +331,7 @@ def test_members_refused_for_more_requests_than_are_kept_apart_are_tried_when_an
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
     term = PodTerm("zone", (Requirement("app", "Exists", ()),), ("default",))
     guard = pod("guard", group="", node="n1", anti_affinity=[term])
-    several = [pod(f"a-{at:02}", cpu=f"{100 + at}m", labels={"app": "x"}) for at in range(parked.MOST_ASKED + 4)]
+    several = [pod(f"a-{at:02}", cpu=f"{100 + at}m", labels={"app": "x"}) for at in range(parking.MOST_ASKED + 4)]
     first = pod("a-first", cpu="10m")
     nodes = [NodeSeen(node(name, cpu=8, labels={"zone": "z"})) for name in ("n1", "n2")]
     seen: list[Event] = [PodSeen(guard), GroupSeen(group("a", min_member=1)), *map(PodSeen, [first, *several])]
@@ -343,7 +355,7 @@ def test_a_domain_in_which_only_a_host_port_was_freed_is_looked_at_again():
 def test_it_comes_to_rest_beside_room_that_is_kept_for_a_nominated_pod(monkeypatch):
     """What more gangs ask for than one call has time for is there, but is not theirs."""
     monkeypatch.setattr(units, "TURN", 6_000)
-    monkeypatch.setattr(parked, "FEW", 1)
+    monkeypatch.setattr(parking, "FEW", 1)
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
     nodes = [node(f"n{at}", cpu=4) for at in range(3)]
     kept = [pod(f"k{at}", group="", cpu=4, scheduler="x", nominated_node=f"n{at}", priority=9) for at in range(3)]

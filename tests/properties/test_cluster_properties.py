@@ -5,9 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.model import HostPort, Labels, Node, Pod, PodPhase, PodTerm, Requirement, Shape
-from gangsched.core.snapshot import MemberClass, Snapshot
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.shape import HostPort, Labels, PodTerm, Requirement, Shape
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 from tests.naive import World
 from tests.strategies import labels, nodes, pod_terms, shapes
@@ -192,7 +195,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert self.cluster.on_node == anew.on_node
         for name in self.nodes:
             assert self.free(self.cluster, name) == self.free(anew, name)
-            assert self.cluster.node_labels(name) == dict(self.nodes[name].labels)
+            assert self.cluster.labels.of(name) == dict(self.nodes[name].labels)
 
     def check_against_the_oracle(self, rooms: Rooms) -> None:
         world = World(nodes=self.nodes, namespaces=self.namespaces)

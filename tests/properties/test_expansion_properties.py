@@ -6,13 +6,16 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.expansion import HOSTNAME
-from gangsched.core.model import Declaration, Demand, Node, Shape, Topology
-from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.objects.declaration import Declaration, Topology
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.status import Demand
+from gangsched.core.planning.expansion import HOSTNAME
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import STRATEGIES
 from tests import naive
 from tests.builders import pod
 

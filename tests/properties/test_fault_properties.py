@@ -9,18 +9,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec.structs import replace
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.demand import role_minima
-from gangsched.core.effects import BindPod, EvictPod
-from gangsched.core.events import OwnerSeen
-from gangsched.core.gang import role_of
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang.states import Phase
+from gangsched.core.gang.wants import role_minima
 from gangsched.core.machine import Machine
-from gangsched.core.model import Declaration, GroupKey, OnDegraded, Owner, PodPhase, Role, TimeoutPolicy
-from gangsched.core.placement import Ask, place
-from gangsched.core.policy import Policy
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.states import Phase
+from gangsched.core.objects.declaration import Declaration, GroupKey, Role
+from gangsched.core.objects.effects import BindPod, EvictPod
+from gangsched.core.objects.pod import Owner, PodPhase, role_of
+from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import OwnerSeen
+from gangsched.core.planning.placement import Ask, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import group, node, pod
 from tests.faulty import BIND_MOODS, EVICT_MOODS, STATUS_MOODS, WATCHES, Faulty
 from tests.living import Death

@@ -9,18 +9,23 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
-from gangsched.core.demand import role_minima
-from gangsched.core.effects import BindPod, Effect, PatchStatus
-from gangsched.core.events import BindRefused, Event, Refused, StatusRefused
-from gangsched.core.gang import BindState, Gang, Transaction, role_of
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.run import Transaction
+from gangsched.core.gang.states import Phase
+from gangsched.core.gang.wants import role_minima
+from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
-from gangsched.core.model import OnDegraded, PodPhase, Role, TimeoutPolicy
-from gangsched.core.placement import Ask, place
-from gangsched.core.policy import Policy
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import Snapshot
-from gangsched.core.states import Phase
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.effects import BindPod, Effect, PatchStatus
+from gangsched.core.objects.events import Event
+from gangsched.core.objects.pod import PodPhase, role_of
+from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
+from gangsched.core.planning.placement import Ask, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import group, node, pod
 from tests.harness import Harness
 

@@ -8,13 +8,17 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gangsched.core.cluster import Cluster
-from gangsched.core.model import Declaration, HostPort, Node, Pod, PodTerm, Preference, Requirement, Shape, Toleration
-from gangsched.core.placement import Ask, Placement, place
-from gangsched.core.quantity import MAX_AMOUNT
-from gangsched.core.refusal import Refusal
-from gangsched.core.snapshot import MemberClass, Snapshot
-from gangsched.core.strategies import STRATEGIES
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.objects.declaration import Declaration, Preference
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.shape import HostPort, PodTerm, Requirement, Shape, Toleration
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import STRATEGIES
 from tests import naive
 from tests.builders import pod
 from tests.naive import World

@@ -9,25 +9,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
-from gangsched.core.demand import role_minima
-from gangsched.core.effects import BindPod, Effect, EvictPod, MakeGroup, PatchStatus
-from gangsched.core.events import BindRefused, Event, GroupNotMade, PodEvicted, Refused, StatusRefused
-from gangsched.core.gang import BindState, Gang
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.states import Phase
+from gangsched.core.gang.wants import role_minima
+from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
-from gangsched.core.model import (
-    Declaration,
-    GroupKey,
-    GroupSpec,
-    OnDegraded,
-    Owner,
-    Pod,
-    PodPhase,
-    Role,
-    TimeoutPolicy,
-    Topology,
-)
-from gangsched.core.policy import NamespaceLimits, Policy
-from gangsched.core.states import Phase
+from gangsched.core.objects.declaration import Declaration, GroupKey, Role, Topology
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod, MakeGroup, PatchStatus
+from gangsched.core.objects.events import Event
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
+from gangsched.core.objects.policy import NamespaceLimits, Policy
+from gangsched.core.objects.results import BindRefused, GroupNotMade, PodEvicted, Refused, StatusRefused
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness

@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gangsched.core.quantity import MAX_AMOUNT, InvalidQuantity, amount, format_amount, milli, whole
+from gangsched.core.objects.quantity import MAX_AMOUNT, InvalidQuantity, amount, format_amount, milli, whole
 from tests.strategies import SUFFIXES, quantities
 
 DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}

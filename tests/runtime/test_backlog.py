@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.demand_objects import DemandKey, DemandObject, PoolDemand
-from gangsched.core.effects import (
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.demands import DemandKey, DemandObject, PoolDemand
+from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
     Effect,
@@ -17,7 +18,7 @@ from gangsched.core.effects import (
     PutDemand,
     WithdrawBinding,
 )
-from gangsched.core.model import GroupKey, GroupStatus
+from gangsched.core.objects.status import GroupStatus
 from gangsched.runtime.backlog import AT_FIRST, EVENTS_YIELD_S, Backlog, Dropped, Job
 
 SLOTS = 8

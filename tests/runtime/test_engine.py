@@ -7,20 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gangsched.core.effects import BindPod, Effect
-from gangsched.core.events import (
-    BindRefused,
-    Event,
-    PodBound,
-    PodGone,
-    Refused,
-    StatusRefused,
-    Synced,
-    TimePassed,
-)
 from gangsched.core.machine import Machine
-from gangsched.core.model import GroupKey
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.events import Event, PodGone, Synced, TimePassed
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics, Stats

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.demand_objects import DemandKey, DemandObject, PoolDemand
-from gangsched.core.effects import (
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.demands import DemandKey, DemandObject, PoolDemand
+from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
     Effect,
@@ -23,12 +24,12 @@ from gangsched.core.effects import (
     PutDemand,
     WithdrawBinding,
 )
-from gangsched.core.events import (
+from gangsched.core.objects.events import Event, GroupSeen
+from gangsched.core.objects.podgroup import Group, GroupSpec
+from gangsched.core.objects.results import (
     BindRefused,
-    Event,
     EvictionRefused,
     GroupNotMade,
-    GroupSeen,
     OwnerSeen,
     PodBound,
     PodEvicted,
@@ -37,7 +38,7 @@ from gangsched.core.events import (
     StatusRefused,
     StatusWritten,
 )
-from gangsched.core.model import Group, GroupKey, GroupSpec, GroupStatus, Reservation
+from gangsched.core.objects.status import GroupStatus, Reservation
 from gangsched.kube.owners import Unanswered
 from gangsched.kube.writes import Answer, Outcome
 from gangsched.runtime.backlog import AT_FIRST

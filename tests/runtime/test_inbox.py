@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gangsched.core.events import Event, PodGone
+from gangsched.core.objects.events import Event, PodGone
 from gangsched.runtime.inbox import Inbox
 
 A, B, C = (PodGone(uid=uid) for uid in "abc")

@@ -9,10 +9,11 @@ from functools import partial
 
 import pytest
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import BindRefused, Event, GroupSeen, NodeSeen, PodBound, PodGone, PodSeen, Refused
 from gangsched.core.machine import Machine
-from gangsched.core.policy import Policy
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, PodBound, Refused
 from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled
 from gangsched.kube.writes import Answer, Outcome
 from gangsched.runtime.engine import Engine

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.events import BindRefused, Event, GroupSeen, PriorityClassGone, PriorityClassSeen, Refused
-from gangsched.core.model import Declaration
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.events import Event, GroupSeen, PriorityClassGone, PriorityClassSeen
+from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

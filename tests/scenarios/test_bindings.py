@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod, PatchStatus
-from gangsched.core.events import BindRefused, Refused, StatusRefused, StatusWritten
-from gangsched.core.model import Declaration, PodPhase
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.effects import BindPod, PatchStatus
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.results import BindRefused, Refused, StatusRefused, StatusWritten
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

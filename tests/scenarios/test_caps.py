@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import BindRefused, Refused
-from gangsched.core.gang import BindState
-from gangsched.core.model import Group, Role, TimeoutPolicy
-from gangsched.core.policy import NamespaceLimits, Policy, PriorityFrom
+from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.podgroup import Group, TimeoutPolicy
+from gangsched.core.objects.policy import NamespaceLimits, Policy, PriorityFrom
+from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 

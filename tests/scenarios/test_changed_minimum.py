@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gangsched.core.effects import BindPod, PatchStatus
-from gangsched.core.events import BindRefused, Refused
-from gangsched.core.model import OnDegraded, PodPhase, Role
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.effects import BindPod, PatchStatus
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

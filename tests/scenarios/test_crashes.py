@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from gangsched.core.effects import BindPod, Effect, EvictPod
-from gangsched.core.events import BindRefused, Event, GroupSeen, NodeSeen, PodBound, PodSeen, Refused, Synced
 from gangsched.core.machine import Machine
-from gangsched.core.model import OnDegraded, Owner, Role, TimeoutPolicy
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod
+from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodSeen, Synced
+from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, PodBound, Refused
 from tests.builders import group, node, pod, pods
 from tests.faulty import Faulty
 from tests.living import Death, Living

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gangsched.core.model import OnDegraded, PodPhase, Role
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.podgroup import OnDegraded
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

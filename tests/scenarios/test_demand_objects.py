@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.demand_objects import DemandKey, DemandObject, DemandUnit, PoolDemand
-from gangsched.core.effects import DropDemand, PutDemand
-from gangsched.core.events import DemandsHidden
-from gangsched.core.model import TimeoutPolicy, Topology
-from gangsched.core.policy import Policy
-from gangsched.core.scaling import LONGEST_RETRY_S
-from gangsched.core.verdict import NO_ROOM
+from gangsched.core.autoscaling.scaling import LONGEST_RETRY_S
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand
+from gangsched.core.objects.effects import DropDemand, PutDemand
+from gangsched.core.objects.events import DemandsHidden
+from gangsched.core.objects.podgroup import TimeoutPolicy
+from gangsched.core.objects.policy import Policy
+from gangsched.core.status.conditions import NO_ROOM
 from tests.builders import amounts, group, node, pod, pods
 from tests.harness import Harness
 from tests.scenarios.test_spark import driver, executors

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from gangsched.core.effects import PatchStatus
-from gangsched.core.model import GroupKey, Pod, Role
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import GroupKey, Role
+from gangsched.core.objects.effects import PatchStatus
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.policy import Policy
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness

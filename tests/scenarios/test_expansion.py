@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.effects import PatchPodCondition, PatchStatus
-from gangsched.core.expansion import HOSTNAME
-from gangsched.core.model import Demand, Role, TimeoutPolicy, Topology
-from gangsched.core.policy import Policy, TurnRules
+from gangsched.core.objects.declaration import Role, Topology
+from gangsched.core.objects.effects import PatchPodCondition, PatchStatus
+from gangsched.core.objects.podgroup import TimeoutPolicy
+from gangsched.core.objects.policy import Policy, TurnRules
+from gangsched.core.objects.status import Demand
+from gangsched.core.planning.expansion import HOSTNAME
 from tests.builders import amounts, group, node, pod, pods, shape
 from tests.harness import Harness
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from gangsched.config.spark import Spark
-from gangsched.core.model import Node, Pod, PodPhase
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.kube.dialects.table import chosen
 from tests.builders import GPU, node, pod
 from tests.harness import Harness

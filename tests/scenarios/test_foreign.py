@@ -7,10 +7,13 @@ from math import inf
 
 import pytest
 
-from gangsched.core.effects import PatchStatus
-from gangsched.core.events import BindRefused, ForeignGroupsHidden, ForeignGroupsReplaced, PriorityClassSeen, Refused
-from gangsched.core.model import ForeignGroup, GroupKey, Owner, Pod, Role, Topology
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import GroupKey, Role, Topology
+from gangsched.core.objects.effects import PatchStatus
+from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced, PriorityClassSeen
+from gangsched.core.objects.pod import Owner, Pod
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, node, pod
 from tests.harness import Harness

@@ -9,30 +9,21 @@ from random import Random
 import pytest
 
 from gangsched.api.status import status_from_object, status_to_object
-from gangsched.core import filters
-from gangsched.core.cluster import Cluster
-from gangsched.core.effects import BindPod
-from gangsched.core.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
-from gangsched.core.feasibility import ACCEPTED, STATIC_REASONS
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints import filters
+from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS
 from gangsched.core.machine import Machine
-from gangsched.core.model import (
-    Condition,
-    Declaration,
-    Group,
-    GroupStatus,
-    Node,
-    NodeTerm,
-    Pod,
-    PodTerm,
-    Requirement,
-    Role,
-    Shape,
-    Taint,
-    Toleration,
-)
-from gangsched.core.policy import Policy
-from gangsched.core.reasons import NodeReason
-from gangsched.core.selectors import node_matches
+from gangsched.core.objects.declaration import Declaration, Role
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
+from gangsched.core.objects.node import Node, Taint
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.selectors import node_matches
+from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Shape, Toleration
+from gangsched.core.objects.status import Condition, GroupStatus
 from tests.builders import group, node, pod, pods, shape, toleration
 from tests.harness import Harness
 

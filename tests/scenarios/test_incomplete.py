@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.policy import Policy
+from gangsched.core.objects.policy import Policy
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

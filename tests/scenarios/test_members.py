@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import BindRefused, Refused
-from gangsched.core.model import Declaration, PodPhase, Role, TimeoutPolicy
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Declaration, Role
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.podgroup import TimeoutPolicy
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.events import PriorityClassesReplaced, PriorityClassSeen
-from gangsched.core.model import Declaration
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.events import PriorityClassesReplaced, PriorityClassSeen
+from gangsched.core.objects.policy import Policy
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

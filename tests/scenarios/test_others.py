@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod, WithdrawBinding
-from gangsched.core.events import NamespaceSeen, PodSeen, PriorityClassSeen, Synced
 from gangsched.core.machine import Machine
-from gangsched.core.model import Owner, PodPhase, PodTerm, Requirement
-from gangsched.core.policy import Policy
+from gangsched.core.objects.effects import BindPod, WithdrawBinding
+from gangsched.core.objects.events import NamespaceSeen, PodSeen, PriorityClassSeen, Synced
+from gangsched.core.objects.pod import Owner, PodPhase
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import group, node, pod, pods, taint
 from tests.harness import Harness
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.claims import OwnerGuard
-from gangsched.core.model import Owner, PodPhase
-from gangsched.core.policy import Policy
+from gangsched.core.objects.pod import Owner, PodPhase
+from gangsched.core.objects.policy import OwnerGuard, Policy
 from tests.builders import group, node, pods
 from tests.harness import Harness
 

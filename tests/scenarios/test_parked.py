@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.model import PodPhase, PodTerm, Requirement
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import GPU, group, node, pod, pods, taint
 from tests.harness import Harness
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod, PatchStatus
-from gangsched.core.events import BindRefused, Refused, Synced
-from gangsched.core.model import Owner, PodPhase
+from gangsched.core.objects.effects import BindPod, PatchStatus
+from gangsched.core.objects.events import Synced
+from gangsched.core.objects.pod import Owner, PodPhase
+from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.harness import START, Harness
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from gangsched.core.effects import BindPod
-from gangsched.core.events import BindRefused, NodeSeen, PodGone, PodSeen, PodsReplaced, Refused, StatusRefused, Synced
 from gangsched.core.machine import Machine
-from gangsched.core.model import PodPhase, Role
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import NodeSeen, PodGone, PodSeen, PodsReplaced, Synced
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
 

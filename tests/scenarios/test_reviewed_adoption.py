@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.events import BindRefused, Event, GroupNotMade, Refused, StatusRefused, Synced
 from gangsched.core.machine import Machine
-from gangsched.core.model import Declaration, Group, Owner, Pod, PodPhase, Role, TimeoutPolicy
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Declaration, Role
+from gangsched.core.objects.events import Event, Synced
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.podgroup import Group, TimeoutPolicy
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, GroupNotMade, Refused, StatusRefused
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 from tests.scenarios.test_spark import driver as spark_driver

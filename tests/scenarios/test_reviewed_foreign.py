@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from gangsched.api.status import PodGroupStatus, status_to_object
-from gangsched.core.claims import OwnerGuard
-from gangsched.core.effects import BindPod, MakeGroup, PatchStatus
-from gangsched.core.events import BindRefused, Refused, StatusRefused
-from gangsched.core.model import Declaration, ForeignGroup, Owner, PodPhase
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.effects import BindPod, MakeGroup, PatchStatus
+from gangsched.core.objects.pod import Owner, PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.policy import OwnerGuard, Policy
+from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, node, pod, pods
 from tests.harness import Harness

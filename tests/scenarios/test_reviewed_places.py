@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core import turns
-from gangsched.core.events import BindRefused, NodeSeen, Refused
-from gangsched.core.model import Group, OnDegraded, Owner, Pod, Role, TimeoutPolicy
-from gangsched.core.policy import Policy, TurnRules
-from gangsched.core.turns import _holds_up as holds_up
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.events import NodeSeen
+from gangsched.core.objects.pod import Owner, Pod
+from gangsched.core.objects.podgroup import Group, OnDegraded, TimeoutPolicy
+from gangsched.core.objects.policy import Policy, TurnRules
+from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.core.queueing import lanes
+from gangsched.core.queueing.lanes import _holds_up as holds_up
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
@@ -182,7 +185,7 @@ def test_a_long_line_costs_little_for_every_event(monkeypatch):
         asked += 1
         return holds_up(*args)
 
-    monkeypatch.setattr(turns, "_holds_up", counting)
+    monkeypatch.setattr(lanes, "_holds_up", counting)
     harness = Harness(IN_TURN)
     harness.now += 5000
     harness.add(node("n1", cpu=4, labels=POOL), pod("old", group="", cpu=2, node="n1"))

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.model import Group, OnDegraded, Pod, Role
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group, OnDegraded
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 

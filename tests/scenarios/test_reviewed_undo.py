@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod, EvictPod, LookUpOwner
-from gangsched.core.events import BindRefused, EvictionRefused, OwnerSeen, Refused, Spared
-from gangsched.core.model import Declaration, OnDegraded, Owner, PodPhase, Role
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Declaration, Role
+from gangsched.core.objects.effects import BindPod, EvictPod, LookUpOwner
+from gangsched.core.objects.pod import Owner, PodPhase
+from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, Refused, Spared
 from tests.builders import group, node, pod, pods
 from tests.harness import START, Harness
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.core.model import PodPhase
+from gangsched.core.objects.pod import PodPhase
 from tests.builders import group, node, pods
 from tests.harness import Harness
 

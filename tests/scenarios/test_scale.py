@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core import budget as units
-from gangsched.core.effects import BindPod, EmitEvent, EvictPod, PatchPodCondition, PatchStatus
-from gangsched.core.events import GroupSeen, NodeSeen, PodBound, PodGone, PodSeen, PodsReplaced, Synced, TimePassed
+from gangsched.core.gang.states import Phase
 from gangsched.core.machine import Machine
-from gangsched.core.model import Declaration, OnDegraded, PodPhase
-from gangsched.core.policy import Policy
-from gangsched.core.states import Phase
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.effects import BindPod, EmitEvent, EvictPod, PatchPodCondition, PatchStatus
+from gangsched.core.objects.events import GroupSeen, NodeSeen, PodGone, PodSeen, PodsReplaced, Synced, TimePassed
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import PodBound
+from gangsched.core.planning import budget as units
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
 

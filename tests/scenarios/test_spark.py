@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gangsched.config.spark import Spark
-from gangsched.core.events import GroupNotMade
-from gangsched.core.model import Pod, PodPhase
-from gangsched.core.policy import Policy, TurnRules
+from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.policy import Policy, TurnRules
+from gangsched.core.objects.results import GroupNotMade
 from gangsched.kube.dialects.table import DEFAULT, chosen
 from tests.builders import GPU, node, pod
 from tests.harness import Harness

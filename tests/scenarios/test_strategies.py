@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.model import Preference
-from gangsched.core.policy import Policy
+from gangsched.core.objects.declaration import Preference
+from gangsched.core.objects.policy import Policy
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.effects import BindPod, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, Refused, StatusRefused
-from gangsched.core.model import PodPhase
-from gangsched.core.policy import Policy
+from gangsched.core.objects.effects import BindPod, PatchPodCondition, PatchStatus
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

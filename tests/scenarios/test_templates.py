@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.effects import PatchStatus
-from gangsched.core.events import PodsReplaced
-from gangsched.core.model import Group, OnDegraded, Owner, Pod, PodPhase, Role, TimeoutPolicy
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.effects import PatchStatus
+from gangsched.core.objects.events import PodsReplaced
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.podgroup import Group, OnDegraded, TimeoutPolicy
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 

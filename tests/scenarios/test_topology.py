@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.model import PodPhase, Topology
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.pod import PodPhase
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.effects import BindPod, MakeGroup, PatchPodCondition, PatchStatus
-from gangsched.core.events import BindRefused, GroupNotMade, Refused, StatusRefused
-from gangsched.core.model import Declaration, Owner, Pod, PodPhase
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.effects import BindPod, MakeGroup, PatchPodCondition, PatchStatus
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.results import BindRefused, GroupNotMade, Refused, StatusRefused
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from gangsched.core.duration import parse_duration
-from gangsched.core.model import OWN_DIALECT, Declaration, Keys
+from gangsched.core.objects.declaration import OWN_DIALECT, Declaration, Keys
+from gangsched.core.objects.duration import parse_duration
 from gangsched.kube.dialects.kind import MOST_MEMBERS, Kind
 from gangsched.kube.errors import printable
 

@@ -9,8 +9,9 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from gangsched.core.duration import LONGEST_S, SHORTEST_S
-from gangsched.core.model import ForeignGroup, GroupKey, GroupSpec, Role
+from gangsched.core.objects.declaration import GroupKey, Role
+from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
+from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.errors import printable
 

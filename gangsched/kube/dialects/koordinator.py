@@ -15,8 +15,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gangsched.core.duration import LONGEST_S, SHORTEST_S
-from gangsched.core.model import Declaration, GroupSpec
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
+from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, Key, quoted, sentence
 from gangsched.kube.dialects.go_duration import go_seconds

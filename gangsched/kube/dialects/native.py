@@ -11,7 +11,8 @@ from math import inf
 
 from msgspec import Struct
 
-from gangsched.core.model import GroupSpec, Topology
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, Key
 from gangsched.kube.dialects.kind import Kind, at_least_one

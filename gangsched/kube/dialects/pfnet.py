@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from gangsched.config.dialects import Pfnet
-from gangsched.core.model import Declaration
+from gangsched.core.objects.declaration import Declaration
 from gangsched.kube.dialects.dialect import Dialect, Key, quoted, sentence
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gangsched.core.model import GroupSpec
+from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, Key
 from gangsched.kube.dialects.kind import Kind, at_least_one, wait_s

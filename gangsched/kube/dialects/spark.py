@@ -14,18 +14,10 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from gangsched.config.spark import PrioritizedNodeLabel, Spark
-from gangsched.core.making import OBJECT_NAME
-from gangsched.core.model import (
-    PACKED,
-    Amounts,
-    Declaration,
-    Placing,
-    Preference,
-    Role,
-    Shape,
-    Topology,
-)
-from gangsched.core.quantity import InvalidQuantity, amount, milli
+from gangsched.core.gang.making import OBJECT_NAME
+from gangsched.core.objects.declaration import PACKED, Declaration, Placing, Preference, Role, Topology
+from gangsched.core.objects.quantity import InvalidQuantity, amount, milli
+from gangsched.core.objects.shape import Amounts, Shape
 from gangsched.kube.dialects.dialect import Dialect, Key, quoted, sentence
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 

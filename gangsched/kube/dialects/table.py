@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gangsched.config.dialects import NAMES, DialectName, Pfnet
 from gangsched.config.spark import Spark
-from gangsched.core.model import OWN_DIALECT, Declaration
+from gangsched.core.objects.declaration import OWN_DIALECT, Declaration
 from gangsched.kube.dialects.dialect import KUEUE, OWN, Dialect, Key, quoted
 from gangsched.kube.dialects.kai import KAI
 from gangsched.kube.dialects.kind import Kind

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gangsched.core.model import GroupSpec
+from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, Key, quoted
 from gangsched.kube.dialects.go_duration import go_seconds

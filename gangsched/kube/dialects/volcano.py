@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from gangsched.core.model import GroupSpec
+from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, Key
 from gangsched.kube.dialects.kind import Kind, roles, total

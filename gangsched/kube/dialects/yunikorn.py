@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gangsched.core.model import Declaration, Role
+from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, Key, quoted, sentence
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 

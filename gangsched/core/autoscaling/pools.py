@@ -1,0 +1,67 @@
+"""What each instance group must add for a refused group, as the Demand objects of palantir's autoscaler say it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from gangsched.core.cluster.domains import names_of
+from gangsched.core.gang.priority import asked_for
+from gangsched.core.objects.demands import DemandUnit, PoolDemand
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import Amounts, Shape
+from gangsched.core.planning import expansion
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.refusal import Refusal
+
+_ZONE = names_of("topology.kubernetes.io/zone")
+
+
+def pool_demands(refusal: Refusal, label: str, *, members: Sequence[Pod]) -> tuple[PoolDemand, ...]:
+    """What the instance groups of this node label must add, by name; nothing where that would not make the group fit.
+
+    It would not if a member asks for none of them, if no new node helps, or if all members must be on one node, which
+    this form cannot say. `members` are those that were refused, in the order of trying, some of which the units name.
+    """
+    key, value = refusal.domain or ("", None)
+    by_group: dict[str, dict[MemberClass, int]] = {}
+    for member, count in refusal.missing.items():
+        by_group.setdefault(asked_for(member.shape, label), {})[member] = count
+    if not refusal.demand or "" in by_group or key == expansion.HOSTNAME:
+        return ()
+    zonal = key in _ZONE
+    return tuple(
+        PoolDemand(
+            instance_group=name,
+            units=_units(missing, members),
+            single_zone=zonal,
+            zone=(value or "") if zonal else "",
+        )
+        for name, missing in sorted(by_group.items())
+    )
+
+
+def _units(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> tuple[DemandUnit, ...]:
+    """The members by equal requests; the last unit has the names of those that no other one stands for."""
+    names = _names(missing, members)
+    wanted = expansion.demand(missing, None)
+    units = [DemandUnit(each.count, each.requests, tuple(sorted(names.pop(each.requests, ())))) for each in wanted]
+    if names and units:
+        last = units[-1]
+        rest = (name for some in names.values() for name in some)
+        units[-1] = DemandUnit(last.count, last.requests, tuple(sorted((*last.pods, *rest))))
+    return tuple(units)
+
+
+def _names(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> dict[Amounts, list[str]]:
+    """Which pods are missing, by their requests: of equal ones the last tried; who does not exist comes last."""
+    counts: Counter[Shape] = Counter()
+    for member, count in missing.items():
+        counts[member.shape] += count
+    found: dict[Amounts, list[str]] = {}
+    for shape, count in counts.items():
+        alike = sorted((pod for pod in members if pod.shape == shape), key=lambda pod: not pod.name)
+        names = [pod.name for pod in alike[-count:] if pod.name]
+        if names:
+            found.setdefault(shape.requests, []).extend(names)
+    return found

@@ -1,0 +1,245 @@
+"""What palantir's autoscaler is asked for: a Demand object for each instance group that must grow for a waiting group.
+
+The objects that are wanted are compared with those that are seen, whenever anything changes that either depends on. A
+new one is written once the refusal has lasted as long as its telling takes, another content after the interval that
+other changes of numbers keep, and one that nobody wants any more is deleted at once. What was written and is not seen
+is written again, at ever longer intervals: it may have been lost, or somebody else's object may have its name, which is
+left alone. Nothing is compared while Demand objects are not served.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from gangsched.core.autoscaling.pools import pool_demands
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
+from gangsched.core.objects.effects import DropDemand, Effect, PutDemand
+from gangsched.core.objects.events import DemandFact, DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
+from gangsched.core.objects.pod import member_order
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.retry import doubled
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.queueing.deadlines import Deadlines
+from gangsched.core.status.conditions import NO_ROOM
+
+LONGEST_RETRY_S = 3600.0
+"""What is not seen although it was written is written again at most so long after."""
+_NEVER = float("-inf")
+_LONGEST_NAME = 253
+_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a gang wants, and what it was made of."""
+
+    refusal: Refusal
+    owner_uid: str
+    objects: tuple[DemandObject, ...]
+
+
+@dataclass(slots=True)
+class _Sent:
+    """The last write of a name: `dropped` is the UID of an object deleted; `tries` were not seen to succeed yet."""
+
+    dropped: str
+    at: float
+    tries: int
+
+
+class Scaling:
+    """Keeps the Demand objects in step with the groups that wait for room."""
+
+    def __init__(self, cluster: Cluster, policy: Policy, deadlines: Deadlines) -> None:
+        self._cluster = cluster
+        self._policy = policy
+        self._deadlines = deadlines
+        self._served = False
+        self._all = False
+        self._seen: dict[DemandKey, SeenDemand] = {}
+        self._wanted: dict[GroupKey, _Wanted] = {}
+        self._holder: dict[DemandKey, GroupKey] = {}
+        self._sent: dict[DemandKey, _Sent] = {}
+        self._touched: dict[GroupKey, None] = {}
+        self._unwanted: dict[DemandKey, None] = {}
+
+    def note(self, event: DemandFact) -> None:
+        """A Demand object of ours appeared, changed or went, or they are not served any more."""
+        match event:
+            case DemandSeen(found):
+                self._keep(found)
+            case DemandGone(key):
+                self._gone(key)
+            case DemandsReplaced(demands):
+                self._all = self._all or not self._served
+                self._served = True
+                for key in self._seen.keys() - {found.demand.key for found in demands}:
+                    self._gone(key)
+                for found in demands:
+                    self._keep(found)
+            case DemandsHidden():
+                self._served = False
+                for known in (self._seen, self._wanted, self._holder, self._sent, self._touched, self._unwanted):
+                    known.clear()
+
+    def facts(self) -> list[Event]:
+        """What was seen, as events for a successor."""
+        return [DemandsReplaced(tuple(self._seen.values()))] if self._served else []
+
+    def _keep(self, found: SeenDemand) -> None:
+        self._seen[found.demand.key] = found
+        self._look_at(found.demand.key)
+
+    def _gone(self, key: DemandKey) -> None:
+        self._seen.pop(key, None)
+        self._look_at(key)
+
+    def _look_at(self, key: DemandKey) -> None:
+        holder = self._holder.get(key)
+        if holder is None:
+            self._unwanted[key] = None
+        else:
+            self._touched[holder] = None
+
+    def decide(
+        self,
+        changed: Iterable[GroupKey],
+        gangs: Mapping[GroupKey, Gang],
+        assessments: Mapping[GroupKey, Assessment],
+        now: float,
+    ) -> list[Effect]:
+        """What is to be written for these gangs, and for the objects that have changed."""
+        if not self._served:
+            return []
+        keys = [*gangs] if self._all else [*dict.fromkeys((*changed, *self._touched))]
+        self._all = False
+        self._touched.clear()
+        effects: list[Effect] = []
+        for key in keys:
+            gang = gangs.get(key)
+            wanted = self._want(gang, assessments[key]) if gang is not None and key in assessments else None
+            self._exchange(key, wanted)
+            if gang is not None and wanted is not None:
+                effects += self._put(gang, wanted.objects, now)
+        effects += self._drop(now)
+        return effects
+
+    def _want(self, gang: Gang, assessment: Assessment) -> _Wanted | None:
+        """What the gang wants now; none unless it was refused and it is room that it waits for."""
+        refusal = gang.refusal
+        owner = min(assessment.census.live, key=member_order, default=None)
+        if refusal is None or owner is None or gang.plain or gang.reason not in NO_ROOM:
+            return None
+        old = self._wanted.get(gang.key)
+        if old is not None and old.refusal is refusal and old.owner_uid == owner.uid:
+            return old
+        quorum = assessment.want.quorum
+        members = quorum.members if quorum is not None else assessment.census.waiting
+        pools = pool_demands(refusal, self._policy.turns.label, members=members)
+        return _Wanted(
+            refusal,
+            owner.uid,
+            tuple(
+                DemandObject(
+                    DemandKey(gang.key.namespace, demand_name(owner.name, pool.instance_group if pools[1:] else "")),
+                    owner.name,
+                    owner.uid,
+                    pool,
+                )
+                for pool in pools
+            ),
+        )
+
+    def _exchange(self, key: GroupKey, wanted: _Wanted | None) -> None:
+        """Remember what the gang wants, and which objects it does not want any more."""
+        old = self._wanted.pop(key, None)
+        if wanted is not None:
+            self._wanted[key] = wanted
+        if old is wanted:
+            return
+        kept = {each.key for each in wanted.objects} if wanted is not None else set()
+        for each in old.objects if old is not None else ():
+            if each.key not in kept and self._holder.get(each.key) == key:
+                del self._holder[each.key]
+                self._unwanted[each.key] = None
+
+    def _put(self, gang: Gang, objects: Sequence[DemandObject], now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for wanted in objects:
+            if self._holder.setdefault(wanted.key, gang.key) != gang.key:
+                # Another gang's object has the name.
+                continue
+            seen, last = self._seen.get(wanted.key), self._sent.get(wanted.key)
+            if seen is not None and seen.demand == wanted:
+                # One that a former leader has written is ours from now on.
+                self._sent.setdefault(wanted.key, _Sent("", _NEVER, 0)).tries = 0
+                continue
+            due = gang.reason_since + self._policy.fold_s
+            tries = last.tries + 1 if last is not None else 1
+            if last is not None:
+                due = max(due, last.at + self._pause_s(last.tries))
+            if now >= due:
+                effects.append(PutDemand(wanted, seen.uid if seen is not None else ""))
+                self._sent[wanted.key] = _Sent("", now, tries)
+                due = now + self._pause_s(tries)
+            self._deadlines.hasten(gang.key, due)
+        return effects
+
+    def _drop(self, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for key in list(self._unwanted):
+            seen, last = self._seen.get(key), self._sent.get(key)
+            if key in self._holder or seen is None or not self._ours(seen):
+                del self._unwanted[key]
+                if seen is None and key not in self._holder:
+                    self._sent.pop(key, None)
+                continue
+            tries = last.tries if last is not None and last.dropped == seen.uid else 0
+            due = last.at + self._pause_s(tries) if last is not None and tries else now
+            if now >= due:
+                effects.append(DropDemand(key, seen.uid))
+                self._sent[key] = _Sent(seen.uid, now, tries + 1)
+                due = now + self._pause_s(tries + 1)
+            # No gang has this key: it only wakes us.
+            self._deadlines.hasten(GroupKey(*key, pod_uid=seen.uid), due)
+        return effects
+
+    def _ours(self, seen: SeenDemand) -> bool:
+        """Whether it is ours to delete: another gangsched may have written it for its own pods.
+
+        One whose pod is gone, and which no gang of ours has wanted, is deleted with the pod.
+        """
+        demand = seen.demand
+        if demand.key in self._sent:
+            return True
+        owner = self._cluster.pods.get(demand.owner_uid)
+        if owner is None or self._policy.namespace not in ("", owner.namespace):
+            return False
+        return owner.scheduler in self._policy.scheduler_names
+
+    def _pause_s(self, tries: int) -> float:
+        return doubled(self._policy.message_interval_s, max(tries, 1), longest=LONGEST_RETRY_S)
+
+
+def demand_name(owner: str, instance_group: str) -> str:
+    """The name of the Demand object of the pod, and of the instance group if that is not empty.
+
+    An instance group may have any text for a name, so a digest tells apart what would otherwise be written alike.
+    """
+    name = f"demand-{owner}"
+    exact = True
+    if instance_group:
+        plain = re.sub(r"[^a-z0-9]+", "-", instance_group.lower()).strip("-")
+        exact = plain == instance_group
+        name = f"{name}-{plain}" if plain else name
+    if exact and len(name) <= _LONGEST_NAME:
+        return name
+    digest = sha256(f"{owner}/{instance_group}".encode()).hexdigest()[:_DIGITS]
+    return f"{name[: _LONGEST_NAME - _DIGITS - 1].rstrip('-.')}-{digest}"

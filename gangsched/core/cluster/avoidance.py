@@ -1,0 +1,225 @@
+"""Nodes that refuse pods, through the API server or their kubelet, and for how long other nodes are preferred to them.
+
+A gang prefers other nodes to one that has refused a member of it. All do once the refusal counts against the node: the
+same pod was accepted elsewhere, or pods of two namespaces, each refused nowhere else, are refused there. What is the
+pod's or its namespace's own fault does not count, so that no tenant can turn others away: such pods are refused
+everywhere, and others of their gang are accepted where they are not. A node is left alone for a time that doubles each
+time it is found refusing again, and ends with a success there. It is a preference: what fits nowhere else is tried on
+such a node (`placement.place`). Nothing of this is written anywhere; after a restart it is learned anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import EmitEvent
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.retry import doubled
+
+FIRST_S = 60.0
+LONGEST_S = 1920.0
+"""A node is left alone for FIRST_S, doubled each time it refuses again after that, up to LONGEST_S. For LONGEST_S more
+it is remembered how often it was."""
+EVIDENCE_S = 60.0
+"""A refusal may come to count for so long."""
+TRIES_ON_A_NODE = 2
+"""After so many refusals for good of a quorum's member on one node it is placed anew."""
+MOST_BLAMED = 5
+"""A pod that more nodes have refused before one took it says nothing of them: what was wrong with it is over."""
+MOST_GANGS = 10_000
+MOST_NODES_OF_A_GANG = 100
+MOST_PODS = 10_000
+MOST_PODS_ON_A_NODE = 1_000
+"""So many gangs, nodes of each, and refused pods in all and of a node are remembered; the oldest go first."""
+EVENTS_A_MINUTE = 10
+"""So many Events on nodes are written: where more nodes refuse, it is no single node's fault."""
+_MINUTE_S = 60.0
+
+
+class Tries(NamedTuple):
+    """How often a pod was refused on the node in question, and on how many nodes it was."""
+
+    here: int
+    nodes: int
+
+
+@dataclass(slots=True)
+class _Note:
+    """A node is left alone until then, for the so-manieth time in a row."""
+
+    until: float
+    times: int
+
+
+@dataclass(slots=True)
+class _Case:
+    """A pod's refusals on one node: how often, when last, what was said, and whether it was the kubelet."""
+
+    namespace: str
+    at: float
+    said: str
+    by_kubelet: bool
+    times: int = 0
+
+
+class Avoidance:
+    """The cluster's one memory of such nodes. `counted` is how many refusals have counted so far."""
+
+    def __init__(self) -> None:
+        self.counted = 0
+        self._now = 0.0
+        self._prune_at = 0.0
+        self._by_all: dict[str, _Note] = {}
+        self._kubelets: set[str] = set()
+        self._by_gang: dict[GroupKey, dict[str, _Note]] = {}
+        self._cases: dict[str, dict[str, _Case]] = {}
+        self._on: dict[str, dict[str, _Case]] = {}
+        self._events: list[EmitEvent] = []
+        self._told_at: list[float] = []
+
+    def note_time(self, now: float) -> None:
+        """It is this time, in epoch seconds: what is over is over, and in the end forgotten."""
+        self._now = now
+        if now < self._prune_at:
+            return
+        self._prune_at = now + EVIDENCE_S
+        for uid in [uid for uid, cases in self._cases.items() if not any(map(self._is_fresh, cases.values()))]:
+            self._drop_pod(uid)
+        self._by_all = self._remembered(self._by_all)
+        self._kubelets &= self._by_all.keys() | self._on.keys()
+        notes = ((key, self._remembered(notes)) for key, notes in self._by_gang.items())
+        self._by_gang = {key: left for key, left in notes if left}
+
+    def by_all(self) -> frozenset[str]:
+        """The nodes that every gang leaves alone now."""
+        return self._active(self._by_all)
+
+    def by_gang(self, key: GroupKey) -> frozenset[str]:
+        """The nodes that have refused a member of the gang, and that it leaves alone now."""
+        return self._active(self._by_gang[key]) if key in self._by_gang else frozenset()
+
+    def next_end(self) -> float:
+        """When the next node is left alone by all no longer, in epoch seconds; infinity if none is."""
+        return min((note.until for note in self._by_all.values() if note.until > self._now), default=float("inf"))
+
+    def refused(self, key: GroupKey, uid: str, node: str, said: str, *, by_kubelet: bool = False) -> Tries:
+        """The node has refused a pod of the gang for good, for a reason that may be the node's."""
+        self._grow(self._by_gang.setdefault(key, {}), node)
+        _drop_oldest(self._by_gang[key], MOST_NODES_OF_A_GANG)
+        _drop_oldest(self._by_gang, MOST_GANGS)
+        cases = self._cases.setdefault(uid, {})
+        case = cases.get(node)
+        if case is None or not self._is_fresh(case):
+            case = cases[node] = _Case(key.namespace, self._now, said, by_kubelet)
+            self._on.setdefault(node, {})[uid] = case
+        case.times += 1
+        case.at, case.said = self._now, said
+        tries = Tries(case.times, len(cases))
+        if by_kubelet:
+            self._kubelets.add(node)
+        while len(self._cases) > MOST_PODS:
+            self._drop_pod(next(iter(self._cases)))
+        while len(self._on[node]) > MOST_PODS_ON_A_NODE:
+            self._drop_case(next(iter(self._on[node])), node)
+        if self._may_count(uid, case) and node not in self.by_all():
+            several = [each for uid, each in self._on[node].items() if self._may_count(uid, each)]
+            if len({each.namespace for each in several}) > 1:
+                self._count(node, several)
+        return tries
+
+    def accepted(self, uid: str, node: str) -> None:
+        """The API server has bound the pod to the node. Other nodes that have refused it just before are to blame."""
+        self._succeeded(node, by_kubelet=False)
+        cases = self._cases.get(uid, {})
+        blamed = [(each, case) for each, case in cases.items() if not case.by_kubelet and self._is_fresh(case)]
+        self._drop_pod(uid)
+        if len(blamed) <= MOST_BLAMED:
+            for each, case in blamed:
+                self._count(each, [case, *self._on.get(each, {}).values()])
+
+    def ran(self, node: str) -> None:
+        """The node's kubelet has started a pod."""
+        if node in self._kubelets:
+            self._kubelets.discard(node)
+            self._succeeded(node, by_kubelet=True)
+
+    def take_events(self) -> list[EmitEvent]:
+        """What is to be told on nodes since the last call."""
+        events, self._events = self._events, []
+        return events
+
+    def _succeeded(self, node: str, *, by_kubelet: bool) -> None:
+        if by_kubelet or node not in self._kubelets:
+            self._by_all.pop(node, None)
+        for uid in [uid for uid, case in self._on.get(node, {}).items() if case.by_kubelet is by_kubelet]:
+            self._drop_case(uid, node)
+
+    def _may_count(self, uid: str, case: _Case) -> bool:
+        """Whether the refusal is as likely the node's fault as the pod's own: no other node has refused the pod."""
+        lasting = case.by_kubelet or case.times >= TRIES_ON_A_NODE
+        return lasting and self._is_fresh(case) and len(self._cases[uid]) == 1
+
+    def _count(self, node: str, cases: Sequence[_Case]) -> None:
+        self.counted += 1
+        if self._grow(self._by_all, node):
+            self._tell(node, cases)
+
+    def _grow(self, notes: dict[str, _Note], node: str) -> bool:
+        """Have the node left alone if it is not. Returns whether it was not."""
+        note = notes.pop(node, None)
+        if note is not None and note.until > self._now:
+            notes[node] = note
+            return False
+        times = 1 if note is None else note.times + 1
+        notes[node] = _Note(self._now + doubled(FIRST_S, times, longest=LONGEST_S), times)
+        return True
+
+    def _tell(self, node: str, cases: Sequence[_Case]) -> None:
+        self._told_at = [at for at in self._told_at if at + _MINUTE_S > self._now]
+        if len(self._told_at) >= EVENTS_A_MINUTE:
+            return
+        self._told_at.append(self._now)
+        number, namespaces = len(cases), len({case.namespace for case in cases})
+        pods = "1 pod was" if number == 1 else f"{number} pods of {namespaces} namespaces were"
+        who = "its kubelet" if cases[0].by_kubelet else "the API server"
+        self._events.append(
+            EmitEvent(
+                kind="Node",
+                namespace="",
+                name=node,
+                uid=node,
+                type="Warning",
+                reason=Reason.BINDINGS_REFUSED,
+                action="Scheduling",
+                note=f"{pods} refused on this node by {who}, so other nodes are preferred for the next "
+                f"{self._by_all[node].until - self._now:g}s or until a pod is accepted here: find what refuses them, "
+                f"most often an admission policy or webhook that looks at the node. The last answer: {cases[0].said}",
+            )
+        )
+
+    def _active(self, notes: dict[str, _Note]) -> frozenset[str]:
+        return frozenset(node for node, note in notes.items() if note.until > self._now)
+
+    def _remembered(self, notes: dict[str, _Note]) -> dict[str, _Note]:
+        return {node: note for node, note in notes.items() if note.until + LONGEST_S > self._now}
+
+    def _is_fresh(self, case: _Case) -> bool:
+        return case.at + EVIDENCE_S > self._now
+
+    def _drop_pod(self, uid: str) -> None:
+        for node in list(self._cases.get(uid, ())):
+            self._drop_case(uid, node)
+
+    def _drop_case(self, uid: str, node: str) -> None:
+        for outer, inner, name in ((self._cases, uid, node), (self._on, node, uid)):
+            del outer[inner][name]
+            if not outer[inner]:
+                del outer[inner]
+
+
+def _drop_oldest(known: dict[str, _Note] | dict[GroupKey, dict[str, _Note]], most: int) -> None:
+    while len(known) > most:
+        del known[next(iter(known))]  # type: ignore[arg-type]

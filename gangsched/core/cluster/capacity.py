@@ -1,0 +1,168 @@
+"""What every node can give, what is taken and what is free, as one int64 matrix (nodes × resources).
+
+A row is a node, a column a resource; the pod count is the column `pods`, of which every pod takes one. Sums are kept
+exactly as Python integers beside the matrix and clipped to ±`LIMIT` on their way into it, so that absurd quantities
+can neither overflow it nor stop the scheduler. No node can give more, so that only what is overcommitted beyond measure
+is held inexactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from gangsched.core.objects.arrays import IntArray
+from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.shape import Amounts
+
+LIMIT = MAX_AMOUNT
+PODS = "pods"
+FROM_THE_START = 64
+"""So many resources have a column as soon as a node offers them."""
+
+
+def clip(amount: int) -> int:
+    """The amount as the matrix holds it: within ±LIMIT."""
+    return max(-LIMIT, min(LIMIT, amount))
+
+
+class Capacity:
+    """Rows of nodes with exact accounting; a row that is given up is reused."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, int] = {PODS: 0}
+        self.rows: dict[str, int] = {}
+        self.names: list[str] = []
+        self.free: IntArray = np.zeros((16, 4), dtype=np.int64)
+        self.allocatable: IntArray = np.zeros((16, 4), dtype=np.int64)
+        self._given: list[dict[str, int]] = []
+        self._taken: list[dict[str, int]] = []
+        self._vacant: list[int] = []
+        self._givers: Counter[str] = Counter()
+
+    def column(self, resource: str) -> int | None:
+        """The resource's column, or None where no node has any of it.
+
+        Beyond the first few it is made when it is asked for: what nodes offer and nobody wants costs nothing.
+        """
+        column = self.columns.get(resource)
+        if column is None and self._givers[resource]:
+            column = self._add_column(resource)
+        return column
+
+    def free_of(self, row: int, resource: str) -> int:
+        """What is free of the resource on the row, exactly; negative where more is taken than can be given."""
+        return self._given[row].get(resource, 0) - self._taken[row].get(resource, 0)
+
+    def given(self, row: int, resource: str) -> int:
+        """What the row can give of the resource in all."""
+        return self._given[row].get(resource, 0)
+
+    def set_node(self, name: str, allocatable: Amounts) -> int:
+        """Add the node or change what it can give; what is taken there stays. Returns its row."""
+        row = self.rows.get(name)
+        if row is None:
+            row = self._new_row(name)
+        given = dict(allocatable)
+        old = self._given[row]
+        self._given[row] = given
+        self._givers.update(given.keys() - old.keys())
+        self._no_longer_given(old.keys() - given.keys())
+        for resource in {**old, **given}:
+            column = self.columns.get(resource)
+            if column is not None:
+                self._refresh(row, resource, column)
+            elif resource in given and len(self.columns) < FROM_THE_START:
+                self._add_column(resource)
+        return row
+
+    def remove_node(self, name: str) -> int:
+        """Forget the node and all that was taken there. Returns the row that it had."""
+        row = self.rows.pop(name)
+        self.names[row] = ""
+        self._no_longer_given(self._given[row])
+        self._given[row] = {}
+        self._taken[row] = {}
+        self.free[row] = 0
+        self.allocatable[row] = 0
+        self._vacant.append(row)
+        return row
+
+    def take(self, row: int, amounts: Amounts) -> None:
+        """Count a pod with these requests on the row."""
+        self._count(row, amounts, 1)
+
+    def give_back(self, row: int, amounts: Amounts) -> None:
+        """Stop counting a pod with these requests on the row."""
+        self._count(row, amounts, -1)
+
+    def _count(self, row: int, amounts: Amounts, sign: int) -> None:
+        taken = self._taken[row]
+        for resource, amount in (*amounts, (PODS, 1)):
+            left = taken.get(resource, 0) + sign * amount
+            if left:
+                taken[resource] = left
+            else:
+                taken.pop(resource, None)
+            column = self.columns.get(resource)
+            if column is not None:
+                self._refresh(row, resource, column)
+
+    def _refresh(self, row: int, resource: str, column: int) -> None:
+        given = self._given[row].get(resource, 0)
+        self.allocatable[row, column] = clip(given)
+        self.free[row, column] = clip(given - self._taken[row].get(resource, 0))
+
+    def _no_longer_given(self, resources: Iterable[str]) -> None:
+        for resource in resources:
+            self._givers[resource] -= 1
+            if not self._givers[resource]:
+                del self._givers[resource]
+
+    def _add_column(self, resource: str) -> int:
+        column = self.columns[resource] = len(self.columns)
+        if column >= self.free.shape[1]:
+            self._grow(self.free.shape[0], self.free.shape[1] * 2)
+        for row, (given, taken) in enumerate(zip(self._given, self._taken, strict=True)):
+            if resource in given or resource in taken:
+                self._refresh(row, resource, column)
+        return column
+
+    def _new_row(self, name: str) -> int:
+        if self._vacant:
+            row = self._vacant.pop()
+            self.names[row] = name
+        else:
+            row = len(self.names)
+            self.names.append(name)
+            self._given.append({})
+            self._taken.append({})
+            if row >= self.free.shape[0]:
+                self._grow(self.free.shape[0] * 2, self.free.shape[1])
+        self.rows[name] = row
+        return row
+
+    def _grow(self, rows: int, columns: int) -> None:
+        for field in ("free", "allocatable"):
+            old: IntArray = getattr(self, field)
+            new = np.zeros((rows, columns), dtype=np.int64)
+            new[: old.shape[0], : old.shape[1]] = old
+            setattr(self, field, new)
+
+    def mismatches(self, taken: Iterable[tuple[str, Amounts]]) -> list[str]:
+        """What this accounting holds otherwise than the given (node, requests) pairs say; empty when it is right."""
+        expected: dict[str, dict[str, int]] = {name: {} for name in self.rows}
+        for name, amounts in taken:
+            sums = expected[name]
+            for resource, amount in (*amounts, (PODS, 1)):
+                sums[resource] = sums.get(resource, 0) + amount
+        wrong = []
+        for name, row in self.rows.items():
+            if self._taken[row] != expected[name]:
+                wrong.append(f"{name}: taken {self._taken[row]}, expected {expected[name]}")
+            for resource, column in self.columns.items():
+                if self.free[row, column] != clip(self.free_of(row, resource)):
+                    wrong.append(f"{name}: the matrix holds {self.free[row, column]} {resource}")
+        return wrong

@@ -1,0 +1,300 @@
+"""One pass: who waits is planned in order, on one snapshot, for as long as the budget lasts.
+
+The quorums (and repairs) of all come first, then members above the minimum, both in the same order (contract rule 6);
+those of a quorum that has just been placed are among them. What does not fit holds nothing and blocks nobody (rule 7).
+Whom the budget leaves no time for stays in the queue and is tried in the next call; see `core.queueing.queue`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from msgspec.structs import replace as renewed
+
+from gangsched.core.cluster.avoidance import Avoidance
+from gangsched.core.gang import bindings, placeholders
+from gangsched.core.gang.bindings import going_first
+from gangsched.core.gang.caps import Caps
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.run import Transaction
+from gangsched.core.gang.wants import Want, further, role_minima, wishes
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.further import place_each
+from gangsched.core.planning.hunts import Hunts
+from gangsched.core.planning.placement import Ask, Placement, Unfinished, classify, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.queueing.queue import Candidate, Queue, Round
+
+
+@dataclass(slots=True)
+class Decided:
+    """What a pass has decided: bindings to send, the gangs it tried, and how often it refused and why.
+
+    `left` are members above a gang's minimum for which no time was left.
+    """
+
+    effects: list[BindPod] = field(default_factory=list)
+    tried: dict[GroupKey, None] = field(default_factory=dict)
+    left: dict[GroupKey, Sequence[Pod]] = field(default_factory=dict)
+    refusals: Counter[str] = field(default_factory=Counter)
+
+
+class Pass:
+    """Plans on a snapshot what waits in the queue, assumes the places found and says which bindings to send.
+
+    `avoidance` knows the nodes that are better left alone, `caps` say who may hold no more for members to come, and
+    `held_up_by` names the gang that another may not overtake. What is known of gangs that are `stale` is outdated.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        queue: Queue,
+        gangs: Mapping[GroupKey, Gang],
+        assessments: Mapping[GroupKey, Assessment],
+        *,
+        avoidance: Avoidance,
+        caps: Caps,
+        hunts: Hunts,
+        held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
+        stale: Container[GroupKey] = (),
+    ) -> None:
+        self._avoidance = avoidance
+        self._avoided_by_all = avoidance.by_all()
+        self._caps = caps
+        self._held_up_by = held_up_by
+        self._stale = stale
+        self._hunts = hunts
+        self._queue = queue
+        self._cluster = snapshot.cluster
+        self._gangs = gangs
+        self._assessments = assessments
+        self._snapshot = snapshot
+        self._refused: dict[tuple[MemberClass, int, int, int | None], tuple[int, Refusal]] = {}
+        self._done: set[tuple[GroupKey, bool]] = set()
+        self._decided = Decided()
+        self._placed: set[GroupKey] = set()
+
+    def run(self) -> Decided:
+        """Try who is to be tried."""
+        budget = self._snapshot.budget
+        half = budget.left // 2
+        round_ = self._queue.round()
+        for candidate in self._queue.overdue():
+            if budget.left <= half:
+                break
+            self._try(candidate, round_)
+        while budget and (following := round_.next()) is not None:
+            self._try(following, round_)
+        return self._decided
+
+    def _try(self, candidate: Candidate, round_: Round) -> None:
+        key, above = candidate.key, candidate.rank[0]
+        gang = self._gangs[key]
+        if (key, above) in self._done or (key in self._stale and not above):
+            round_.add(candidate.next())
+            return
+        # What is free is so for this priority: whether it is enough must be asked of no other one's view.
+        self._snapshot.heed_nominated(self._assessments[key].terms.priority)
+        if not self._queue.worth_a_try(candidate, self._snapshot):
+            return
+        if candidate.bucket is not None:
+            gang.parked = False
+            gang.refused_members = {}
+        want = self._assessments[key].want
+        if not above and want.extras and want.repairs and all(pod.uid in gang.refused_members for pod in want.repairs):
+            # Only its further members are still to be tried: the last call had no time for them.
+            self._done.add((key, above))
+            round_.add(Candidate((True, candidate.rank[1]), key))
+            return
+        self._done.add((key, above))
+        self._decided.tried[key] = None
+        self._snapshot.budget.charge(units.GANG if above else units.GANG + units.POD * len(gang.pods))
+        if above:
+            self._above(gang, want)
+        else:
+            placed = want.quorum is not None and self._quorum(gang, want.quorum)
+            for pod in want.moves:
+                self._move(gang, pod)
+            if want.repairs:
+                self._singles(gang, want.repairs)
+            if want.extras or placed:
+                round_.add(Candidate((True, candidate.rank[1]), key))
+        round_.add(self._queue.next_of(candidate, gang))
+        if not above and want.extras and gang.refused_members:
+            # Its further members may have to wait for the next call: until they are tried it is not parked.
+            gang.parked = False
+
+    def _quorum(self, gang: Gang, ask: Ask) -> bool:
+        """Place the quorum, or park the gang. Returns whether it has places."""
+        gang.held_up_by = self._held_up_by(gang.key)
+        if gang.held_up_by is not None:
+            gang.refusal = None
+            gang.parked = True
+            self._decided.refusals[Reason.NOT_ITS_TURN] += 1
+            return False
+        if self._place_quorum(gang, ask):
+            self._placed.add(gang.key)
+            return True
+        if gang.run.capped is not None and any(pod.node for pod in gang.live()):
+            self._singles(gang, [pod for pod in ask.members if pod.name])
+        return False
+
+    def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
+        """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
+        if gang.run.capped is not None and self._stopped(gang, ask.members):
+            # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
+            return False
+        refused = self._avoidance.by_gang(gang.key)
+        ask = replace(ask, avoided=self._avoided(refused), refused=refused)
+        mark = self._snapshot.mark()
+        found = self._place(ask)
+        if isinstance(found, Unfinished):
+            return False
+        if gang.replanned and isinstance(found, Placement) and found.touches(refused):
+            self._snapshot.undo(mark)
+            gang.exhausted = gang.parked = True
+            return False
+        gang.complaint = ""
+        if isinstance(found, Refusal):
+            gang.replanned = 0
+            if not found.never and self._caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
+                return False
+            gang.refusal = found
+            gang.parked = True
+            self._count(found)
+            return False
+        if self._stopped(gang, ask.members):
+            self._snapshot.undo(mark)
+            return False
+        gang.refusal = None
+        gang.undone = ""
+        if gang.undo is not None:
+            gang.undo.retried = True
+            gang.partial_since = 0.0
+        if not gang.run.scheduled_at:
+            spec = self._assessments[gang.key].terms.spec
+            gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
+        if not ask.own:
+            # Beside members that are bound or on their way nobody waits for another.
+            gang.vanguard = going_first(gang, ask.avoided, found.assignments)
+        self._bind(gang, found.assignments)
+        return True
+
+    def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
+        if not self._caps.stops(gang, members):
+            return False
+        self._decided.refusals[Reason.NAMESPACE_LIMIT] += 1
+        return True
+
+    def _above(self, gang: Gang, want: Want) -> None:
+        """Place members above the minimum: those of a quorum placed just now, and those that were wanted anyway."""
+        members = [*want.extras]
+        if want.quorum is not None and gang.key in self._placed:
+            members += further(gang, want.quorum.members, self._assessments[gang.key].terms.spec)
+        left = self._singles(gang, members, above=True)
+        refused = [pod for pod in members if pod.uid in gang.refused_members]
+        self._decided.left[gang.key] = [*left, *refused]
+
+    def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
+        """Place each of these for itself. Returns for whom no time was left; nobody is tried again who was refused."""
+        members = self._allowed(gang, [now for pod in members if (now := _as_it_is(gang, pod)) is not None])
+        if members:
+            terms = self._assessments[gang.key].terms
+            refused = self._avoidance.by_gang(gang.key)
+            ask = Ask(
+                members=members,
+                need=1,
+                strategy=terms.strategy,
+                prefer=terms.spec.prefer,
+                wishes=wishes(terms.spec),
+                topology=terms.spec.topology,
+                own=Counter(filter(None, (self._cluster.node_of(pod.uid) for pod in gang.live()))),
+                avoided=self._avoided(refused),
+                refused=refused,
+            )
+            found = place_each(self._snapshot, ask, self._hunts)
+            gang.refused_members.update(found.refused)
+            for refusal in found.refused.values():
+                self._count(refusal)
+            for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
+                self._queue.note(refusal, self._snapshot)
+            # None is sent beside places for members to come, which must be durable first.
+            self._bind(gang, [place for place in found.places if place[0].name], above=above)
+            self._bind(gang, [place for place in found.places if not place[0].name])
+            members = found.left
+        gang.parked = gang.parked or (not members and bool(gang.refused_members))
+        return members
+
+    def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
+        """Without those to come for whom the namespace may not hold places."""
+        allowed: list[Pod] = []
+        to_come: list[Pod] = []
+        for pod in members:
+            if not pod.name:
+                if self._stopped(gang, [*to_come, pod]):
+                    continue
+                to_come.append(pod)
+            allowed.append(pod)
+        return allowed
+
+    def _move(self, gang: Gang, pod: Pod) -> None:
+        """Place a member elsewhere than in the places of its role, of which it gives up one only for another."""
+        place = placeholders.given_up_for(gang, pod)
+        row = self._cluster.capacity.rows[place.node]
+        mark = self._snapshot.mark()
+        self._snapshot.give_back(row, classify(self._snapshot, [place.pod])[place.pod.uid])
+        self._singles(gang, [pod])
+        if pod.uid in gang.bindings:
+            bindings.release(gang, self._cluster, place.pod.uid)
+            gang.mismatched.discard(pod.uid)
+        else:
+            self._snapshot.undo(mark)
+
+    def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
+        if gang.transaction is not None:
+            gang.transaction.pods.update(pod.uid for pod, _ in found)
+        begun = bindings.begin(gang, self._cluster, found)
+        self._decided.effects += [renewed(effect, above=True) for effect in begun] if above else begun
+
+    def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
+        """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
+        classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
+        key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority)
+        alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
+        taken, refusal = self._refused.get(key, (-1, None))
+        if alike and refusal is not None and taken == self._snapshot.mark():
+            return refusal
+        found = place(self._snapshot, ask, self._hunts)
+        if isinstance(found, Refusal):
+            self._queue.note(found, self._snapshot)
+            if alike:
+                self._refused[key] = (self._snapshot.mark(), found)
+        return found
+
+    def _avoided(self, refused: frozenset[str]) -> frozenset[str]:
+        return self._avoided_by_all | refused if refused else self._avoided_by_all
+
+    def _count(self, refusal: Refusal) -> None:
+        self._decided.refusals[Reason.NEVER_FITS if refusal.never else Reason.UNSCHEDULABLE] += 1
+
+
+def _as_it_is(gang: Gang, pod: Pod) -> Pod | None:
+    """The member as it is now; None if it waits for no place any more, or has been refused one."""
+    if pod.uid in gang.bindings or pod.uid in gang.refused_members:
+        return None
+    if not pod.name:
+        return pod
+    now = gang.pods.get(pod.uid)
+    if now is None or now.node:
+        return None
+    return now if gang.lives(now) and gang.may_try(now) else None

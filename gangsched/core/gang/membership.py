@@ -1,0 +1,294 @@
+"""Which pod belongs to which gang: keeps the gangs' pods and declarations in step with what is seen.
+
+Membership is what the pod says now (contract rule 10). A pod without a group is a gang of one while it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gangsched.core.cluster.avoidance import Avoidance
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import bindings, clock, lifecycle, placeholders, recovery
+from gangsched.core.gang.foreign import Foreign
+from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
+from gangsched.core.gang.writes import Binding, BindState
+from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
+from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced
+from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import PodBound
+
+
+class Members:
+    """`gangs` by key, and the key of every pod that is of interest; `dirty` names gangs to be brought up to date.
+
+    `foreign` is what other systems' objects declare. `sent` are the nodes that a waiting pod's bindings named; `rivals`
+    are pods of ours that somebody else has bound.
+    """
+
+    def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], avoidance: Avoidance, policy: Policy) -> None:
+        self.dirty: dict[GroupKey, None] = {}
+        self.foreign = Foreign()
+        self._cluster = cluster
+        self.gangs = gangs
+        self._policy = policy
+        self._avoidance = avoidance
+        self.sent: dict[str, set[str]] = {}
+        self.rivals: list[Pod] = []
+        self._key_of: dict[str, GroupKey] = {}
+
+    def touch(self, uid: str) -> GroupKey | None:
+        """Have the pod's gang brought up to date. Returns its key; None if the pod is in none."""
+        gang = self.gang_of(uid)
+        if gang is None:
+            return None
+        self.dirty[gang.key] = None
+        return gang.key
+
+    def gang_of(self, uid: str) -> Gang | None:
+        """The gang of the pod, or of a member to come for which it stands; None if it is in none."""
+        key = self._key_of.get(uid)
+        if key is None:
+            pod = self._cluster.pods.get(uid)
+            if pod is None or pod.name or pod.declaration is None:
+                return None
+            key = GroupKey(pod.namespace, pod.declaration.group)
+        return self.gangs.get(key)
+
+    # Pods
+
+    def pods_replaced(self, pods: Sequence[Pod]) -> None:
+        """These are all the pods there are. Every gang is looked at: what was told of it may have been lost."""
+        known = {uid for uid, pod in self._cluster.pods.items() if pod.name}
+        for uid in sorted((known | self._key_of.keys()) - {pod.uid for pod in pods}):
+            self.pod_gone(uid)
+        for pod in pods:
+            self.pod_seen(pod)
+        self.dirty.update(dict.fromkeys(self._key_of.values()))
+
+    def is_known(self, pod: Pod) -> bool:
+        """Whether the pod is known in just this form."""
+        return self._cluster.pods.get(pod.uid) == pod and self._key_of.get(pod.uid) == self._key(pod)
+
+    def pod_seen(self, pod: Pod) -> None:
+        """A pod exists in this form. Most of what a kubelet writes of a pod is not known here and changes nothing."""
+        key = self._key(pod)
+        before, known = self._key_of.get(pod.uid), self._cluster.pods.get(pod.uid)
+        if known is not None and known.node and not pod.node:
+            # A pod stays bound: the watch is behind an answer that told of a binding.
+            pod = replace(pod, node=known.node, bound_at=known.bound_at)
+        if before == key and known == pod:
+            return
+        old = self._cluster.set_pod(pod)
+        if old is not None and old.phase is not pod.phase and self._ours(pod):
+            self._note_kubelet(pod)
+        if not self._ours(pod):
+            self._cluster.nominate(pod)
+        on_its_way = self._leave(pod.uid, before) if before is not None and before != key else None
+        if key is None:
+            if pod.terminal:
+                self._cluster.remove_pod(pod.uid)
+            return
+        gang = self._gang(key)
+        self._key_of[pod.uid] = key
+        ours, others = (gang.pods, gang.strangers) if self._ours(pod) else (gang.strangers, gang.pods)
+        if ours is gang.pods and pod.uid not in ours and not (pod.terminating or pod.gated or pod.terminal):
+            gang.emptied = gang.emptied or (gang.run.began and not gang.run.ended and gang.deserted())
+        ours[pod.uid] = pod
+        others.pop(pod.uid, None)
+        if on_its_way is not None:
+            gang.bindings[pod.uid] = on_its_way
+            gang.inherited.add(pod.uid)
+        if pod.node and old is not None and not old.node and ours is gang.pods:
+            self._note_bound(pod, gang)
+        self.dirty[key] = None
+
+    def _note_kubelet(self, pod: Pod) -> None:
+        """See whether the kubelet has just refused one of our pods, or started one."""
+        if pod.rejected:
+            name = pod.declaration.group if pod.declaration is not None else ""
+            key = GroupKey(pod.namespace, name) if name else GroupKey(pod.namespace, pod.name, pod.uid)
+            said = f"pod {pod.namespace}/{pod.name} failed when it was to be started"
+            self._avoidance.refused(key, pod.uid, pod.node, said, by_kubelet=True)
+        elif pod.phase is PodPhase.RUNNING:
+            self._avoidance.ran(pod.node)
+
+    def _note_bound(self, pod: Pod, gang: Gang) -> None:
+        """See who bound the pod. A group of which members are bound without our asking may be partly bound."""
+        if pod.node not in self.sent.pop(pod.uid, ()):
+            self.rivals.append(pod)
+        if pod.uid in gang.bindings:
+            bindings.note_bound(gang, self._cluster, pod.uid, pod.node)
+        else:
+            gang.inherited.add(pod.uid)
+
+    def pod_gone(self, uid: str) -> None:
+        """A pod exists no longer. Its end may have been seen just before, and its gang not been looked at since."""
+        self.sent.pop(uid, None)
+        key = self._key_of.get(uid)
+        if key is not None:
+            gang = self.gangs[key]
+            pod = gang.pods.get(uid)
+            if pod is not None:
+                lifecycle.note_ended(gang, pod)
+            self._leave(uid, key)
+        self._cluster.remove_pod(uid)
+
+    def set_aside(self, uid: str) -> None:
+        """The API server says that the pod is gone or bound; it is no member until the watch shows what is true."""
+        key = self._key_of.get(uid)
+        pod = self._cluster.pods.get(uid)
+        if key is not None and pod is not None and not pod.node:
+            self._leave(uid, key)
+
+    def _leave(self, uid: str, key: GroupKey) -> Binding | None:
+        """Take the pod out of its gang. Returns its binding if that can no longer be called back."""
+        del self._key_of[uid]
+        gang = self.gangs[key]
+        gang.pods.pop(uid, None)
+        gang.strangers.pop(uid, None)
+        self.dirty[key] = None
+        binding = gang.bindings.get(uid)
+        if binding is None or binding.state is BindState.HELD:
+            bindings.release(gang, self._cluster, uid)
+            return None
+        del gang.bindings[uid]
+        pod = self._cluster.pods.get(uid)
+        return None if pod is not None and pod.node else binding
+
+    def _ours(self, pod: Pod) -> bool:
+        return pod.scheduler in self._policy.scheduler_names
+
+    def _key(self, pod: Pod) -> GroupKey | None:
+        if self._policy.namespace and pod.namespace != self._policy.namespace:
+            return None
+        if pod.declaration is not None:
+            # What another scheduler's pod says in a dialect that others speak too is not meant for us.
+            to_us = pod.declaration.source == OWN_DIALECT and not pod.terminal
+            return GroupKey(pod.namespace, pod.declaration.group) if self._ours(pod) or to_us else None
+        key = GroupKey(pod.namespace, pod.name, pod.uid)
+        waits = self._ours(pod) and not pod.terminal and (not pod.node or self._key_of.get(pod.uid) == key)
+        return key if waits else None
+
+    # PodGroups
+
+    def groups_replaced(self, groups: Sequence[Group], *, now: float, synced: bool) -> None:
+        """These are all the PodGroups there are."""
+        listed = {group.key for group in groups}
+        for key in [key for key, gang in self.gangs.items() if gang.group is not None and key not in listed]:
+            self.group_gone(key)
+        for group in groups:
+            self.group_seen(group, now=now, synced=synced)
+
+    def group_seen(self, group: Group, *, now: float, synced: bool) -> None:
+        """A PodGroup exists in this form. Its status is ours: it is read only when it is first seen."""
+        if self._policy.namespace and group.key.namespace != self._policy.namespace:
+            return
+        gang = self._gang(group.key)
+        old = gang.group
+        if old is not None and old.uid != group.uid:
+            self.group_gone(group.key)
+            old = None
+        gang.group = group
+        gang.look_at = 0.0
+        gang.resource_version = group.resource_version
+        if old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old:
+            # What comes back of our own status writes, the most of all, changes nothing.
+            return
+        self.dirty[group.key] = None
+        if old is None:
+            forget_what_was_told(gang)
+            if synced:
+                recovery.adopt(gang, self._cluster, policy=self._policy, now=now)
+        elif (old.spec, old.error) != (group.spec, group.error):
+            clock.begin_anew(gang)
+
+    def group_gone(self, key: GroupKey) -> None:
+        """A PodGroup exists no longer, and its run neither unless its pods declare it; bound members stay (rule 10)."""
+        gang = self.gangs.get(key)
+        if gang is None or gang.group is None:
+            return
+        gang.look_at = 0.0
+        # What declares the gang does so without a PodGroup that was made of it.
+        goes_on = gang.group.made and bool(gang.run.scheduled_at) and any(map(_declares, gang.live()))
+        gang.group = None
+        if gang.vacant():
+            # What was begun beside them cannot become whole without them: whoever is bound stays (rule 10).
+            placeholders.vacate(gang, self._cluster)
+            gang.transaction = None
+            gang.inherited = set()
+        if not goes_on:
+            forget_run(gang)
+        if gang.undo is not None and gang.undo.restart is not None:
+            gang.undo = None
+        gang.durable = frozenset()
+        gang.durable_asked_at = 0.0
+        forget_what_was_told(gang)
+        self.dirty[key] = None
+
+    # After a restart
+
+    def adopt_all(self, now: float) -> None:
+        """Everything has been listed once: take over what the PodGroups' status remembers."""
+        for gang in self.gangs.values():
+            self.dirty[gang.key] = None
+            # Whom a standby has seen being bound it has not looked at since: who began a quorum is found out anew.
+            gang.inherited = set()
+            recovery.adopt(gang, self._cluster, policy=self._policy, now=now)
+            recovery.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
+        self.rivals.clear()
+
+    def facts(self) -> list[Event]:
+        """What was seen, as events for a successor, and which pods the server has called bound before the watch has."""
+        bound = [
+            PodBound(uid, binding.node)
+            for gang in self.gangs.values()
+            for uid, binding in gang.bindings.items()
+            if binding.state is BindState.BOUND
+        ]
+        return [
+            GroupsReplaced(tuple(gang.group for gang in self.gangs.values() if gang.group is not None)),
+            *self.foreign.facts(),
+            PodsReplaced(tuple(pod for pod in self._cluster.pods.values() if pod.name)),
+            *bound,
+        ]
+
+    def validate(self) -> list[str]:
+        """Bindings that the cluster counts elsewhere, in a sentence each; empty when all is well."""
+        return [
+            f"{key}: {uid} is bound to {binding.node} but counted on {self._cluster.node_of(uid)}"
+            for key, gang in self.gangs.items()
+            for uid, binding in gang.bindings.items()
+            if self._cluster.node_of(uid) != binding.node
+        ]
+
+    # The gangs themselves
+
+    def _gang(self, key: GroupKey) -> Gang:
+        gang = self.gangs.get(key)
+        if gang is None:
+            gang = self.gangs[key] = Gang(key)
+        return gang
+
+    def finished(self, gang: Gang) -> bool:
+        """Whether nothing speaks of the gang any more, or it was a plain pod that is bound."""
+        if gang.group is not None or gang.bindings:
+            return False
+        return not (gang.pods or gang.strangers) or (gang.plain and all(pod.node for pod in gang.pods.values()))
+
+    def drop(self, key: GroupKey) -> None:
+        """Forget a finished gang."""
+        gang = self.gangs.pop(key, None)
+        if gang is not None:
+            for uid in (*gang.pods, *gang.strangers):
+                self._key_of.pop(uid, None)
+
+
+def _declares(pod: Pod) -> bool:
+    """Whether the pod says its gang's terms, or whose object does."""
+    said = pod.declaration
+    return said is not None and bool(said.roles or said.min_member or said.objects)

@@ -1,0 +1,270 @@
+"""Places held for members that do not exist yet, of the shape that a role's template says (contract rules 11 and 12).
+
+Such a place is a binding whose pod has no name: it counts on its node like any other, is written to the PodGroup's
+status before anything is bound beside it, and waits. A member of the role takes the place as soon as it exists, before
+anybody is planned; one that does not fit into any of them is placed elsewhere, and gives one of them up for that. What
+nobody has taken when maxScheduleTime has passed, or when no member lives any more, is let go of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count, islice
+
+from msgspec.structs import replace
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import bindings, clock
+from gangsched.core.gang.agreement import Hindrance
+from gangsched.core.gang.census import Census, take_census
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.terms import Terms
+from gangsched.core.gang.wants import Need, kept_minima, missing_of, quorum_need, role_minima
+from gangsched.core.gang.writes import Binding
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.effects import EmitEvent
+from gangsched.core.objects.pod import Pod, member_order, role_of
+from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.status import Place
+from gangsched.core.planning.placement import classify
+from gangsched.core.planning.snapshot import Snapshot
+
+
+def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[Pod]:
+    """What stands for the members that are missing beside those `there`: one pod without a name for each.
+
+    None for roles without a template, and none for a gang that has given up waiting or would not repair.
+    """
+    run = gang.run
+    if not any(role.template for role in terms.spec.roles) or run.failed_for_good or run.vacated:
+        return []
+    if run.scheduled_at and (terms.spec.on_degraded is not OnDegraded.REPAIR or not gang.short_since):
+        return []
+    shapes = {role.name: role.template for role in terms.spec.roles if role.template is not None}
+    lacks = missing(need, there, terms.spec)
+    return [pod for role, number in lacks.items() for pod in _stand_ins(gang, role, shapes[role], number)]
+
+
+def again(gang: Gang, place: Place, number: int) -> list[Pod]:
+    """What stands for so many members to come of a place that was written down before a restart."""
+    spec = gang.group.spec if gang.group is not None else None
+    templates = {role.name: role.template for role in spec.roles} if spec is not None else {}
+    template = templates.get(place.role)
+    return [] if template is None else _stand_ins(gang, place.role, replace(template, requests=place.requests), number)
+
+
+def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> dict[str, int]:
+    """How many members of each role with a template are missing beside those `there`.
+
+    Where one role alone has a template, what minMember asks for beyond the roles' minima is its too.
+    """
+    have = Counter(map(role_of, there))
+    templates = {role.name: role for role in spec.roles if role.template is not None}
+    lacks = {name: max(0, need.roles.get(name, 0) - have[name]) for name in templates}
+    more = need.total - len(there) - sum(lacks.values())
+    if more > 0 and len(templates) == 1:
+        (role,) = templates.values()
+        most = more if role.max_member is None else role.max_member - have[role.name] - lacks[role.name]
+        lacks[role.name] += max(0, min(more, most))
+    return {name: number for name, number in lacks.items() if number}
+
+
+def settle(gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | None) -> list[EmitEvent]:
+    """Let members take the places of their role, and give up places that nobody is to take any more."""
+    vacant = gang.vacant()
+    if not vacant:
+        gang.mismatched.clear()
+        return []
+    gang.mismatched &= gang.pods.keys()
+    # Nobody can say what a contradiction asks for; what is held is kept, and runs out like any other.
+    asked_for = gang.contradicted or any(role.template for role in terms.spec.roles)
+    if gang.deserted() or not asked_for:
+        vacate(gang, cluster)
+        return []
+    effects = []
+    if hindrance is None and (gang.undo is None or gang.undo.retried):
+        effects = _take(gang, cluster, vacant)
+    if not gang.contradicted:
+        _give_up_surplus(gang, cluster, terms)
+    return effects
+
+
+def vacate(gang: Gang, cluster: Cluster) -> None:
+    """Give up every place of a member that does not exist."""
+    for binding in gang.vacant():
+        bindings.release(gang, cluster, binding.pod.uid)
+
+
+def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
+    """Whether the time of places that wait beside bound members is over; the gang then counts with what it has.
+
+    Under Retry it is degraded until the rest is bound after all, under Fail it has failed.
+    """
+    run = gang.run
+    if not gang.vacant():
+        run.held_since = 0.0
+        if run.scheduled_at:
+            run.clock_start = 0.0
+        return False
+    run.held_since = run.held_since or now
+    if not run.clock_start:
+        clock.start(run, now)
+    if not (run.scheduled_at or census.bound) or now < expires(gang, terms):
+        return False
+    wait_no_longer(gang, terms.spec, now)
+    return True
+
+
+def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
+    """Give up waiting for members to come beside those that are bound."""
+    run = gang.run
+    run.clock_start = 0.0
+    run.vacated = True
+    if run.scheduled_at:
+        run.timeouts += run.late
+        return
+    run.timeouts += 1
+    decided = gang.transaction
+    gang.transaction = None
+    gang.inherited = set()
+    if spec.timeout_policy is TimeoutPolicy.FAIL:
+        run.failed_for_good = True
+        return
+    run.late = True
+    run.scheduled_at = now
+    run.minimum = spec.minimum
+    run.role_minima = role_minima(spec)
+    if gang.contradicted and decided is not None:
+        run.minimum, run.role_minima = decided.minimum, decided.role_minima
+
+
+def expires(gang: Gang, terms: Terms) -> float:
+    """When places that nobody has taken are given up, in epoch seconds; never where none is waiting."""
+    if not (gang.run.clock_start and gang.vacant()):
+        return clock.NEVER
+    return gang.run.clock_start + terms.max_schedule_time_s
+
+
+def held_until(gang: Gang, terms: Terms) -> float:
+    """When a cap gives up such places (`core.gang.caps`), in epoch seconds; never where none is waiting.
+
+    Where they `expire` first, which may be put off until a binding is answered, that alone ends them.
+    """
+    return gang.run.held_since + terms.max_hold_s if gang.run.held_since and gang.vacant() else clock.NEVER
+
+
+def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
+    """Waiting members that do not fit into the places of their role, as many as there are such places."""
+    if not gang.mismatched:
+        return []
+    left = Counter(role_of(binding.pod) for binding in gang.vacant())
+    found = []
+    for pod in waiting:
+        if pod.uid in gang.mismatched and left[role_of(pod)] > 0:
+            left[role_of(pod)] -= 1
+            found.append(pod)
+    return found
+
+
+def given_up_for(gang: Gang, pod: Pod) -> Binding:
+    """The place that a member which is placed elsewhere gives up."""
+    return next(binding for binding in gang.vacant() if role_of(binding.pod) == role_of(pod))
+
+
+def _stand_ins(gang: Gang, role: str, shape: Shape, number: int) -> list[Pod]:
+    """So many pods without a name, with UIDs that no place of the gang has: the same ones until they have places."""
+    uids = (f"place/{gang.key}/{role}/{at}" for at in count())
+    said = Declaration(group=gang.key.name, role=role)
+    return [
+        Pod(uid, gang.key.namespace, "", shape, created=0.0, scheduler="", declaration=said)
+        for uid in islice((uid for uid in uids if uid not in gang.bindings), number)
+    ]
+
+
+def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitEvent]:
+    by_role: dict[str, list[Binding]] = {}
+    for binding in vacant:
+        by_role.setdefault(role_of(binding.pod), []).append(binding)
+    waiting = [pod for pod in gang.live() if not pod.node and pod.uid not in gang.bindings and gang.may_try(pod)]
+    effects: list[EmitEvent] = []
+    snapshot = Snapshot(cluster) if waiting else None
+    for pod in sorted(waiting, key=member_order):
+        places = by_role.get(role_of(pod), [])
+        if snapshot is None or not places:
+            continue
+        taken = _fitting(snapshot, pod, places)
+        if taken is not None:
+            places.remove(taken)
+            _hand_over(gang, cluster, taken, pod)
+        elif pod.uid not in gang.mismatched:
+            gang.mismatched.add(pod.uid)
+            gang.parked = False
+            effects.append(_mismatch(gang, pod))
+    return effects
+
+
+def _fitting(snapshot: Snapshot, pod: Pod, places: Sequence[Binding]) -> Binding | None:
+    """The first of the places whose node takes the pod instead; it is taken on the snapshot."""
+    member = classify(snapshot, [pod])[pod.uid]
+    tried = set()
+    for place in places:
+        row = snapshot.cluster.capacity.rows.get(place.node)
+        if row is None or place.node in tried:
+            continue
+        tried.add(place.node)
+        mark = snapshot.mark()
+        snapshot.give_back(row, classify(snapshot, [place.pod])[place.pod.uid])
+        if snapshot.fits(member, row):
+            snapshot.take(row, member, 1)
+            return place
+        snapshot.undo(mark)
+    return None
+
+
+def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
+    """The member has the place from now on; what was durable of the one is of the other."""
+    durable = place.pod.uid in gang.durable
+    bindings.release(gang, cluster, place.pod.uid)
+    cluster.assume(pod.uid, place.node)
+    gang.bindings[pod.uid] = Binding(pod, place.node)
+    gang.mismatched.discard(pod.uid)
+    gang.refused_members.pop(pod.uid, None)
+    if durable:
+        gang.durable |= {pod.uid}
+    if gang.transaction is not None:
+        gang.transaction.pods.add(pod.uid)
+
+
+def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
+    """Give up places beyond what is missing beside the members that have a place: the minimum may have been lowered."""
+    census = take_census(gang)
+    there = [binding.pod for binding in gang.flying() if not binding.vacant]
+    left = Counter(missing(_owed(gang, census, terms), there, terms.spec))
+    for binding in gang.vacant():
+        role = role_of(binding.pod)
+        left[role] -= 1
+        if left[role] < 0:
+            bindings.release(gang, cluster, binding.pod.uid)
+
+
+def _owed(gang: Gang, census: Census, terms: Terms) -> Need:
+    if not gang.run.scheduled_at:
+        return quorum_need(gang, census, terms)
+    return missing_of(*kept_minima(gang, terms.spec), census.bound_roles + census.done_roles)
+
+
+def _mismatch(gang: Gang, pod: Pod) -> EmitEvent:
+    return EmitEvent(
+        kind="Pod",
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        type="Warning",
+        reason=Reason.TEMPLATE_MISMATCH,
+        action="Scheduling",
+        note=f"The pod does not fit into any place that is held for the role {role_of(pod)} of group {gang.key.name}, "
+        "so it is placed elsewhere: make the role's template ask for what its pods ask for.",
+    )

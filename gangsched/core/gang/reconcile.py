@@ -1,0 +1,104 @@
+"""Brings one gang up to date with what was seen of it: the one way in which its life goes on.
+
+What the cluster has overtaken is let go of, the terms are read from everything that declares the gang, members take the
+places that are held for them, the life cycle goes on, and what the gang has to send now is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import bindings, caps, lifecycle, making, ownership, placeholders, rollback
+from gangsched.core.gang.declaration import WITHOUT_OBJECT, resolve
+from gangsched.core.gang.foreign import Foreign
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.effects import Effect
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """The gang as it stands now, what is to be sent for it, and what metrics count.
+
+    `timed_out` is how often its clock has run out just now, `waited_s` for how many seconds a gang was complete whose
+    quorum has just been bound, None if it has not.
+    """
+
+    assessment: Assessment
+    effects: list[Effect]
+    timed_out: int
+    waited_s: float | None
+
+
+def reconcile(
+    gang: Gang,
+    cluster: Cluster,
+    *,
+    policy: Policy,
+    priority_classes: Mapping[str, int],
+    foreign: Foreign,
+    now: float,
+) -> Reconciled:
+    """Bring the gang up to date, and say what it wants of a scheduling cycle."""
+    bindings.reconcile(gang, cluster)
+    terms, hindrance = resolve(
+        gang,
+        ownership.guard(gang, policy.owner_guard),
+        policy=policy,
+        priority_classes=priority_classes,
+        foreign=foreign,
+    )
+    gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
+    effects: list[Effect] = [*placeholders.settle(gang, cluster, terms, hindrance)]
+    caps.keep(gang, cluster, terms, now=now, policy=policy)
+    assessment = lifecycle.advance(gang, terms, hindrance, now=now, policy=policy)
+    timed_out = assessment.timed_out
+    undoing = gang.undo is not None and not gang.undo.retried
+    released = undoing and bindings.release_held(gang, cluster)
+    if assessment.hopeless or released:
+        if assessment.hopeless:
+            bindings.release_all(gang, cluster)
+            gang.parked = assessment.timed_out
+            # They were refused beside a quorum that is gone; its own room, now free, must not wake the gang.
+            gang.refused_members = {}
+        assessment = lifecycle.advance(gang, terms, hindrance, now=now, policy=policy)
+    if assessment.vacated:
+        placeholders.vacate(gang, cluster)
+        assessment = lifecycle.advance(gang, terms, hindrance, now=now, policy=policy)
+    waited = assessment.newly_scheduled and gang.complete_since
+    if _must_be_durable(gang, assessment):
+        gang.durable_asked_at = now
+    effects += making.ask(gang, terms, hindrance, now)
+    effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
+    effects += bindings.resend_due(gang, now)
+    return Reconciled(assessment, effects, int(timed_out), now - gang.complete_since if waited else None)
+
+
+def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
+    """Send no more of a quorum whose members disagree (rule 15), or that cannot become whole while none is bound.
+
+    It cannot once a member has lost its place and found no other, nor once its PodGroup is gone (rule 10).
+    """
+    if gang.contradicted:
+        return bindings.withdraw_all(gang)
+    gone = assessment.hindrance is not None and assessment.hindrance.reason in WITHOUT_OBJECT
+    lost = (gang.refusal is not None or gone) and not gang.run.scheduled_at and not assessment.census.bound
+    return bindings.withdraw_all(gang) if lost else []
+
+
+def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
+    """Places of a quorum that outlive the pass are written down before anything relies on them (design rule 4)."""
+    if gang.durable_asked_at:
+        return False
+    if gang.vacant() or making.wanted(gang, assessment.hindrance):
+        return True
+    return (
+        gang.group is not None
+        and not gang.run.scheduled_at
+        and any(each.state is BindState.HELD and each.tries for each in gang.bindings.values())
+    )

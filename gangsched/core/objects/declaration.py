@@ -1,0 +1,116 @@
+"""How a group is declared and placed, in the words of its PodGroup or of its pods."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from gangsched.core.objects.shape import Shape
+
+
+class GroupKey(NamedTuple):
+    """Names a group in the cluster; `pod_uid` is set for a plain pod, which is ordered and placed as a group of one."""
+
+    namespace: str
+    name: str
+    pod_uid: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+OWN_DIALECT = "gangsched"
+"""The dialect that nobody else speaks: a pod that uses it means gangsched."""
+
+
+class Preference(Struct, frozen=True, gc=False, cache_hash=True):
+    """A wish for nodes by one of their labels: by `order` of its values, or by `values`, the most preferred first.
+
+    `order` is Ascending or Descending, and empty where there are `values`.
+    """
+
+    key: str
+    order: str = ""
+    values: tuple[str, ...] = ()
+
+
+class Topology(Struct, frozen=True, gc=False, cache_hash=True):
+    """All members in one domain of this node label; not `required`: several domains where one has no room for all."""
+
+    key: str
+    required: bool = True
+
+
+class Placing(Struct, frozen=True, gc=False, cache_hash=True):
+    """How nodes are chosen among those that take a member: by a strategy's name, by wishes, within a domain."""
+
+    strategy: str = "Pack"
+    prefer: tuple[Preference, ...] = ()
+    topology: Topology | None = None
+
+
+PACKED = Placing()
+
+
+class Role(Struct, frozen=True, gc=False, cache_hash=True):
+    """A named part of a group with a minimum of its own.
+
+    `template` is the shape of members that do not exist yet, for which places are held; None: there are none to hold.
+    `like_declarer`: its selectors and tolerations are those of the pod that declares it. `prefer` are wishes for nodes
+    that come before the group's.
+    """
+
+    name: str
+    min_member: int = 0
+    max_member: int | None = None
+    template: Shape | None = None
+    like_declarer: bool = False
+    prefer: tuple[Preference, ...] = ()
+
+
+class Keys(Struct, frozen=True, gc=False, cache_hash=True):
+    """Where a dialect says what, in words for a person; empty for what it cannot say.
+
+    `kind` is the kind of object that says a group's terms where its pods do not.
+    """
+
+    group: str = "the label gangsched.io/pod-group"
+    minimum: str = "the annotation gangsched.io/min-member"
+    time: str = "the annotation gangsched.io/max-schedule-time"
+    role: str = "the label gangsched.io/role"
+    kind: str = "PodGroup"
+
+
+OWN_KEYS = Keys()
+
+
+class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
+    """What a pod itself says of its group, by labels and annotations, and in which dialect (`source`, `keys`).
+
+    `min_member` and `max_schedule_time_s` are None where the pod does not say. With `roles` the minimum is their sum,
+    and one more for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s` longer;
+    `default_time_s` is how long it lasts where nobody says, None for the operator's default.
+    `leading` is the role whose member's success is the group's, empty if all of the minimum must succeed. `placement`
+    is where members go unless a PodGroup says so. `in_turn`: groups of one instance group wait for each other's turn.
+    `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
+    where two dialects on the pod differ. `objects` names the dialects whose own objects of the group's name say its
+    terms; with `open_roles` a role that the group does not list is no mistake.
+    """
+
+    group: str
+    role: str = ""
+    min_member: int | None = None
+    max_schedule_time_s: float | None = None
+    error: str = ""
+    source: str = OWN_DIALECT
+    roles: tuple[Role, ...] = ()
+    jitter_s: float = 0.0
+    default_time_s: float | None = None
+    contradiction: str = ""
+    keys: Keys = OWN_KEYS
+    leading: str = ""
+    placement: Placing = PACKED
+    in_turn: bool = False
+    objects: tuple[str, ...] = ()
+    open_roles: bool = False

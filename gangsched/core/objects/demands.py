@@ -1,0 +1,52 @@
+"""What is asked of palantir's autoscaler: the values of its Demand objects, and what is seen of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from gangsched.core.objects.shape import Amounts
+
+
+class DemandKey(NamedTuple):
+    """Names a Demand object in the cluster."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class DemandUnit(Struct, frozen=True, gc=False):
+    """So many members that ask for the same `requests`; `pods` are the names of those that exist, sorted."""
+
+    count: int
+    requests: Amounts
+    pods: tuple[str, ...] = ()
+
+
+class PoolDemand(Struct, frozen=True, gc=False, kw_only=True):
+    """What one instance group must add, by equal requests: all in one zone if `single_zone`, in `zone` if not empty."""
+
+    instance_group: str
+    units: tuple[DemandUnit, ...]
+    single_zone: bool = False
+    zone: str = ""
+
+
+class DemandObject(Struct, frozen=True, gc=False):
+    """A Demand object, owned by the pod `owner`, with which it goes."""
+
+    key: DemandKey
+    owner: str
+    owner_uid: str
+    pool: PoolDemand
+
+
+class SeenDemand(Struct, frozen=True, gc=False):
+    """A Demand object of ours as it is found in the cluster."""
+
+    uid: str
+    demand: DemandObject

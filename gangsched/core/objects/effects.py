@@ -1,0 +1,133 @@
+"""What is to be done: the outputs of `Machine.handle`. All are imperatives; the shell carries them out.
+
+The result of a `BindPod` comes back as `PodBound` or `BindRefused`, that of a `PatchStatus` as `StatusWritten` or
+`StatusRefused`, that of an `EvictPod` as `PodEvicted` or `EvictionRefused`, that of a `LookUpOwner` as `OwnerSeen`,
+the failure of a `MakeGroup` as `GroupNotMade` (what was made is shown by the watch). The others report nothing back:
+they are repeated when a later event shows that they are still owed.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.demands import DemandKey, DemandObject
+from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.status import GroupStatus
+
+
+class BindPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Bind this very pod (by UID) to the node; members `above` their gang's minimum yield to those of quorums."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    above: bool = False
+
+
+class WithdrawBinding(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Do not send this binding if it still waits; it is then answered with `BindRefused` and `Refused.WITHDRAWN`.
+
+    One that has been sent is not touched and answers as it would have.
+    """
+
+    uid: str
+    node: str
+
+
+class EvictPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Evict this very pod (by UID) through the Eviction API, which heeds PodDisruptionBudgets."""
+
+    uid: str
+    namespace: str
+    name: str
+
+
+class LookUpOwner(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Find out whether members of this Job of batch/v1 may be evicted without it counting a failure."""
+
+    uid: str
+    namespace: str
+    name: str
+
+
+class PatchStatus(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Write a PodGroup's whole status; the newest wins, at most one is in flight for a group.
+
+    With `resource_version` set (a reservation) the write is conditional on it; otherwise it is not.
+    """
+
+    key: GroupKey
+    uid: str
+    status: GroupStatus
+    resource_version: str = ""
+
+
+class MakeGroup(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Create a PodGroup with this spec for a group that its pods declare, owned by the pod of this name and UID."""
+
+    key: GroupKey
+    spec: GroupSpec
+    owner: str
+    owner_uid: str
+
+
+class PatchPodCondition(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Set `PodScheduled=False` with this reason and message on a pod that is still this UID.
+
+    `since` is when the condition became False, in epoch seconds; 0.0 where it was False already.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    reason: str
+    message: str
+    since: float = 0.0
+
+
+class EmitEvent(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Create one Kubernetes Event on a PodGroup, Pod or Node, which has no namespace. `type` is Normal or Warning."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+class PutDemand(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Create this Demand object, or with `uid` change the very one of its name that has it."""
+
+    demand: DemandObject
+    uid: str = ""
+
+    @property
+    def key(self) -> DemandKey:
+        """Which object is written."""
+        return self.demand.key
+
+
+class DropDemand(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """Delete this very Demand object (by UID)."""
+
+    key: DemandKey
+    uid: str
+
+
+Effect = (
+    BindPod
+    | WithdrawBinding
+    | EvictPod
+    | LookUpOwner
+    | PatchStatus
+    | MakeGroup
+    | PatchPodCondition
+    | EmitEvent
+    | PutDemand
+    | DropDemand
+)

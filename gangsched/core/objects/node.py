@@ -1,0 +1,25 @@
+"""A node as the core sees it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.core.objects.shape import Amounts, Labels
+
+
+class Taint(Struct, frozen=True, gc=False, cache_hash=True):
+    """As in the Kubernetes API."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class Node(Struct, frozen=True, gc=False):
+    """A node: what it can give and whom it accepts. Readiness shows only through taints, as for kube-scheduler."""
+
+    name: str
+    allocatable: Amounts = ()
+    labels: Labels = ()
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False

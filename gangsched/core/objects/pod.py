@@ -1,0 +1,76 @@
+"""A pod as the core sees it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.shape import Labels, PodTerm, Shape
+
+
+def role_of(pod: Pod) -> str:
+    """The role that the pod names, empty without one."""
+    return pod.declaration.role if pod.declaration else ""
+
+
+def member_order(pod: Pod) -> tuple[float, str]:
+    """The order in which members are tried: created, name (contract rule 8; bound ones are not tried)."""
+    return (pod.created, pod.name)
+
+
+class PodPhase(StrEnum):
+    """`status.phase` of a pod."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class Owner(Struct, frozen=True, gc=False, cache_hash=True):
+    """The controller that made a pod and would make it again; `api_group` is empty for kinds of the core API."""
+
+    kind: str
+    name: str
+    uid: str
+    api_group: str = ""
+
+
+class Pod(Struct, frozen=True, gc=False):
+    """A pod as the scheduler sees it. `node` is empty while unbound; `declaration` None means a plain pod.
+
+    One without a name stands for a member that does not exist yet.
+
+    `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, empty without one:
+    what need not be written again. `rejected`: it failed because the kubelet would not admit it to its node. `bound_at`
+    is when it was bound, 0.0 if that is not known.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    shape: Shape
+    created: float
+    scheduler: str
+    phase: PodPhase = PodPhase.PENDING
+    node: str = ""
+    nominated_node: str = ""
+    terminating: bool = False
+    gated: bool = False
+    priority: int = 0
+    declaration: Declaration | None = None
+    labels: Labels = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    owner: Owner | None = None
+    told_reason: str = ""
+    told_message: str = ""
+    rejected: bool = False
+    bound_at: float = 0.0
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the pod has ended and holds nothing on its node any more."""
+        return self.phase is PodPhase.SUCCEEDED or self.phase is PodPhase.FAILED

@@ -1,0 +1,75 @@
+"""A PodGroup's spec and object, and what another system's object declares."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from gangsched.core.objects.declaration import GroupKey, Preference, Role, Topology
+from gangsched.core.objects.status import GroupStatus
+
+
+class TimeoutPolicy(StrEnum):
+    """What follows a time-out: back-off and another attempt, or the end."""
+
+    RETRY = "Retry"
+    FAIL = "Fail"
+
+
+class OnDegraded(StrEnum):
+    """What follows when a scheduled group falls below its minimum."""
+
+    REPAIR = "Repair"
+    RESTART = "Restart"
+    IGNORE = "Ignore"
+
+
+class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
+    """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores."""
+
+    min_member: int
+    max_member: int | None = None
+    max_schedule_time_s: float | None = None
+    timeout_policy: TimeoutPolicy = TimeoutPolicy.RETRY
+    priority: int | None = None
+    priority_class: str = ""
+    roles: tuple[Role, ...] = ()
+    strategy: str = "Pack"
+    prefer: tuple[Preference, ...] = ()
+    topology: Topology | None = None
+    on_degraded: OnDegraded = OnDegraded.REPAIR
+    not_built: tuple[str, ...] = ()
+
+    @property
+    def minimum(self) -> int:
+        """The least number of members that must be bound together: max(minMember, sum of the roles' minima)."""
+        return max(self.min_member, sum(role.min_member for role in self.roles))
+
+
+class Group(Struct, frozen=True, gc=False):
+    """A PodGroup object. `error` is a sentence for a person where its spec could not be read; `spec` is None then.
+
+    `made`: the operator has made it for a group that its pods declare; it says no more than they do.
+    """
+
+    key: GroupKey
+    uid: str
+    resource_version: str
+    generation: int
+    created: float
+    spec: GroupSpec | None
+    status: GroupStatus = GroupStatus()
+    error: str = ""
+    made: bool = False
+
+
+class ForeignGroup(Struct, frozen=True, gc=False):
+    """What another system's object declares, in its `dialect`, of the group of its name. `error` as for `Group`."""
+
+    dialect: str
+    key: GroupKey
+    uid: str
+    created: float
+    spec: GroupSpec | None
+    error: str = ""

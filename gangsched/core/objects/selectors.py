@@ -1,0 +1,102 @@
+"""Label selectors and node selector terms, as k8s.io/apimachinery and k8s.io/component-helpers match them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from gangsched.core.objects.shape import Labels, NodeTerm, Requirement
+
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+_INT64 = 2**63
+
+
+def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    """Whether all requirements hold; none at all match everything.
+
+    NotIn and DoesNotExist hold where the key is missing. A malformed requirement (unknown operator, wrong number of
+    values, a value that no label can have) makes the whole selector match nothing.
+    """
+    return all(well_formed(requirement) and holds(requirement, labels) for requirement in requirements)
+
+
+def node_matches(
+    *, node_selector: Labels, terms: tuple[NodeTerm, ...] | None, labels: Mapping[str, str], name: str
+) -> bool:
+    """Whether a node with these labels and this name is one that the pod may run on.
+
+    All pairs of `node_selector` must be there and, unless `terms` is None, at least one term must match; a term without
+    any expression matches nothing. A malformed term does not keep another from matching.
+    """
+    if any(labels.get(key) != value for key, value in node_selector):
+        return False
+    return terms is None or any(_term_matches(term, labels, name) for term in terms)
+
+
+def _term_matches(term: NodeTerm, labels: Mapping[str, str], name: str) -> bool:
+    if not term.expressions and not term.fields:
+        return False
+    return matches(term.expressions, labels) and all(field_holds(field, name) for field in term.fields)
+
+
+def field_holds(field: Requirement, name: str) -> bool:
+    """Whether a requirement on fields holds for the node of this name."""
+    if field.key != "metadata.name" or len(field.values) != 1:
+        return False
+    match field.operator:
+        case "In":
+            return name == field.values[0]
+        case "NotIn":
+            return name != field.values[0]
+        case _:
+            return False
+
+
+def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether a well-formed requirement holds for these labels."""
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return _compares(requirement.operator, value, requirement.values[0])
+
+
+def _compares(operator: str, text: str | None, bound_text: str) -> bool:
+    value = None if text is None else _int64(text)
+    bound = _int64(bound_text)
+    if value is None or bound is None:
+        return False
+    return value > bound if operator == "Gt" else value < bound
+
+
+def _int64(text: str) -> int | None:
+    """The integer that the text writes in decimal, None if it writes none or one beyond 64 bits."""
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        return None
+    value = int("".join(found.groups()))
+    return value if -_INT64 <= value < _INT64 else None
+
+
+@lru_cache(maxsize=1024)
+def well_formed(requirement: Requirement) -> bool:
+    """Whether the requirement can hold at all: a known operator, its number of values, values that labels can have."""
+    match requirement.operator:
+        case "In" | "NotIn":
+            counts = bool(requirement.values)
+        case "Exists" | "DoesNotExist":
+            counts = not requirement.values
+        case "Gt" | "Lt":
+            counts = len(requirement.values) == 1 and _int64(requirement.values[0]) is not None
+        case _:
+            counts = False
+    return counts and all(_LABEL_VALUE.fullmatch(value) for value in requirement.values)

@@ -1,0 +1,166 @@
+"""Places for members above the minimum: each for itself, in their order, but counted by class like a quorum's.
+
+Members of one class that follow each other are placed together wherever that gives each the place that it would have
+been given alone; where all of them find room, so are all members of a class. Who finds no room keeps none from a place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import numpy as np
+from msgspec.structs import replace as renewed
+
+from gangsched.core.objects.pod import Pod
+from gangsched.core.planning import budget as units
+from gangsched.core.planning import topology
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.filling import fill_singly
+from gangsched.core.planning.hunts import Hunts
+from gangsched.core.planning.placement import Ask, Unfinished, classify, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.search import Share
+from gangsched.core.planning.snapshot import Snapshot
+
+
+@dataclass(slots=True)
+class Found:
+    """Places, which the snapshot has taken, why others found none (by UID), and whom the budget left for later."""
+
+    places: list[tuple[Pod, str]] = field(default_factory=list)
+    refused: dict[str, Refusal] = field(default_factory=dict)
+    left: Sequence[Pod] = ()
+
+
+def place_each(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Found:
+    """Find a place for each of the members for itself; `need` and minima of the ask do not matter.
+
+    It stops when the snapshot's budget is used up, but not before it has placed or refused somebody.
+    """
+    return _Each(snapshot, ask, hunts).run()
+
+
+class _Each:
+    def __init__(self, snapshot: Snapshot, ask: Ask, hunts: Hunts) -> None:
+        self._snapshot = snapshot
+        self._ask = ask
+        self._hunts = hunts
+        self._found = Found()
+        self._closed: dict[MemberClass, Refusal] = {}
+
+    def run(self) -> Found:
+        snapshot, found = self._snapshot, self._found
+        most = max(1, snapshot.budget.left // units.MEMBER)
+        members, rest = self._ask.members[:most], self._ask.members[most:]
+        mark = snapshot.mark()
+        snapshot.begin(self._ask.own)
+        classes = classify(snapshot, members, self._ask.avoided, wishes=self._ask.wishes)
+        cost = len(set(classes.values())) * (units.CLASS + snapshot.size)
+        if self._ask.topology is None and cost < snapshot.budget.left and self._all(members, classes):
+            found.left = rest
+            return found
+        done = 0
+        for member, several in groupby(members, key=lambda pod: classes[pod.uid]):
+            run = list(several)
+            placed = self._run(member, run)
+            done += placed
+            if placed < len(run) or not snapshot.budget:
+                break
+        found.left = [*members[done:], *rest]
+        if not found.places:
+            snapshot.undo(mark)
+        return found
+
+    def _all(self, members: Sequence[Pod], classes: Mapping[str, MemberClass]) -> bool:
+        """Place all of them class by class, or none."""
+        mark = self._snapshot.mark()
+        shares: list[Share] = []
+        for member, count in Counter(classes[pod.uid] for pod in members).items():
+            left = count
+            while left and (some := self._some(member, left)):
+                shares += [(member, row, number) for _, row, number in some]
+                left -= sum(number for _, _, number in some)
+            if left:
+                self._snapshot.undo(mark)
+                return False
+        places: dict[MemberClass, list[str]] = {}
+        for member, row, number in shares:
+            places.setdefault(member, []).extend([self._snapshot.name(row)] * number)
+        for names in places.values():
+            names.reverse()
+        self._found.places = [(pod, places[classes[pod.uid]].pop()) for pod in members]
+        self._snapshot.budget.charge(units.MEMBER * len(members))
+        return True
+
+    def _run(self, member: MemberClass, pods: Sequence[Pod]) -> int:
+        """Place or refuse members of one class; for how many of the first that was done."""
+        done = 0
+        while done < len(pods) and member not in self._closed:
+            if done and not self._snapshot.budget:
+                return done
+            if self._ask.topology is not None and self._home() is None:
+                found = place(self._snapshot, self._alone(pods[done]), self._hunts)
+                if isinstance(found, Unfinished):
+                    return done
+                if isinstance(found, Refusal):
+                    self._closed[member] = found
+                    break
+                self._take(pods[done : done + 1], [node for _, node in found.assignments])
+                done += 1
+                continue
+            names = [
+                name
+                for _, row, number in self._some(member, len(pods) - done)
+                for name in [self._snapshot.name(row)] * number
+            ]
+            if not names:
+                self._refuse(member, pods[done])
+                break
+            self._take(pods[done : done + len(names)], names)
+            done += len(names)
+        if done < len(pods):
+            self._found.refused.update(dict.fromkeys([pod.uid for pod in pods[done:]], self._closed[member]))
+        return len(pods)
+
+    def _take(self, pods: Sequence[Pod], names: Sequence[str]) -> None:
+        self._found.places += zip(pods, names, strict=True)
+        self._snapshot.budget.charge(units.MEMBER * len(pods))
+
+    def _refuse(self, member: MemberClass, pod: Pod) -> None:
+        refused = place(self._snapshot, self._alone(pod), self._hunts)
+        if not isinstance(refused, Refusal):
+            raise TypeError(f"{pod.name} has a place though its class has none")
+        self._closed[member] = refused
+
+    def _alone(self, pod: Pod) -> Ask:
+        rows = np.flatnonzero(self._snapshot.own).tolist()
+        own = {self._snapshot.name(row): int(self._snapshot.own[row]) for row in rows}
+        return replace(self._ask, members=(pod,), need=1, role_needs={}, own=own)
+
+    def _some(self, member: MemberClass, count: int) -> list[Share]:
+        """Places for the next members of the class, as many as are certain at once; none if there is no room."""
+        wanted = self._ask.topology
+        home = self._home()
+        for avoided in dict.fromkeys((member.avoided, self._ask.refused, frozenset[str]())):
+            one = renewed(member, avoided=avoided)
+            if wanted is None or home is None:
+                shares = self._fill(one, count)
+            else:
+                value, lead = home
+                shares = self._fill(renewed(one, domain=(wanted.key, value)), count)
+                if not shares and not wanted.required:
+                    # So many may go elsewhere before most of them are in another domain, and the next ones follow.
+                    shares = self._fill(one, min(count, max(1, lead)))
+            if shares:
+                return shares
+        return []
+
+    def _fill(self, member: MemberClass, count: int) -> list[Share]:
+        return fill_singly(self._snapshot, member, count, strategy=self._ask.strategy, prefer=self._ask.prefer)
+
+    def _home(self) -> tuple[str, int] | None:
+        """The domain in which most members are, and by how many more than in any other; None if there is none."""
+        return topology.leading(self._snapshot, self._ask.topology) if self._ask.topology is not None else None

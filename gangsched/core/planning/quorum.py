@@ -1,0 +1,291 @@
+"""Which members make up a gang's quorum, and where each of them goes.
+
+Members of one class (equal shape, closed out by the same existing pods) are counted, not walked: how many of them a
+node takes is arithmetic on the capacity matrix, which is exact for a gang of one class. Several classes are a packing
+problem: they are tried scarcest first, then largest first, and small cases that still fail are searched exhaustively
+within a budget, so that what can fit does fit. Which members are tried follows their order; when that leads nowhere
+the smallest are tried, then, in small cases, every choice. Nothing but that order depends on the order of members.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from gangsched.core.objects.declaration import Preference
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.strategy import Strategy
+from gangsched.core.planning import search
+from gangsched.core.planning.choice import asks_too_much_in_all, choose
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.expansion import only_by_name
+from gangsched.core.planning.filling import Counts, Partial, Places, fill_class
+from gangsched.core.planning.search import Kind, Search, Selection, Share, Slots, Steps, selections
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import PACK
+
+TRIES = 8
+"""So many choices of members are tried in one order."""
+DIAGNOSED = search.STEPS // 4
+"""Steps for finding out how many of a quorum that was refused do fit."""
+_Way = tuple[Strategy, tuple[Preference, ...] | None]
+_PACKED: _Way = (PACK, None)
+
+
+class Quorum:
+    """One gang's quorum on one snapshot. `room` says how many of each class would fit alone; `classes` is by UID.
+
+    `steps` have ended where something was left unsearched.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        classes: Mapping[str, MemberClass],
+        *,
+        members: Sequence[Pod],
+        slots: Slots,
+        strategy: Strategy,
+        prefer: tuple[Preference, ...],
+    ) -> None:
+        self.slots = slots
+        self.steps = Steps(budget=snapshot.budget)
+        self.room = {member: int(snapshot.caps(member).sum()) for member in dict.fromkeys(classes.values())}
+        self._snapshot = snapshot
+        self._classes = classes
+        self._members = members
+        self._ways: list[_Way] = [(strategy, prefer)]
+        if strategy is not PACK or prefer or any(member.prefer for member in self.room):
+            # Neither a strategy nor a wish decides whether a gang fits: one that fits only when packed is packed.
+            self._ways.append(_PACKED)
+        self._kinds = Counter(map(self._kind, members))
+        self._size = {member: search.size(snapshot, member) for member in self.room}
+        self._largest = list(self.room)
+        if len(self._largest) > 1:
+            self._largest.sort(key=lambda member: (-self._size[member], repr(member.shape), sorted(member.forbidden)))
+
+    def find(self) -> Places | None:
+        """A place for each member of the quorum, taken on the snapshot; None, and nothing taken, if none is found.
+
+        None is certain unless the steps have ended.
+        """
+        if not self.slots.number:
+            return []
+        if self._hopeless():
+            return None
+        for at in range(len(self._ways)):
+            found = self._in_order(self._members, self._ways[at:])
+            if found is None and len(self._members) > self.slots.number:
+                found = self._in_order(self._by_size(), self._ways[at:])
+            if found is not None:
+                return found
+        return self._packed() or self._searched()
+
+    def smallest(self) -> Counter[MemberClass]:
+        """The quorum's classes if it is made of the smallest members."""
+        by_size = self._by_size()
+        chosen = choose(by_size, self.slots, set()) or by_size[: self.slots.number]
+        return self._count(chosen)
+
+    def take_most(self) -> Partial:
+        """Take places for as much of the quorum as fits."""
+        mark = self._snapshot.mark()
+        placed, shares = self._greedy()
+        steps = Steps(DIAGNOSED, budget=self._snapshot.budget)
+        for number in range(placed.total() + 1, self.slots.number if len(self.room) > 1 else 0):
+            self._snapshot.undo(mark)
+            found = self._search(number, steps)
+            self._take(shares if found is None else found[1])
+            if found is None:
+                break
+            placed, shares = Counter(found[0]), found[1]
+        return Partial(placed.total(), self._left_out(placed), self._missing(placed))
+
+    # Ways to find places
+
+    def _hopeless(self) -> bool:
+        """Whether the classes cannot have room enough even if each had the nodes to itself, or all had them at once."""
+        roles: Counter[str] = Counter()
+        usable: Counter[MemberClass] = Counter()
+        for (member, role), count in self._kinds.items():
+            roles[role] += min(count, self.room[member])
+            usable[member] += count
+        for member, count in usable.items():
+            usable[member] = min(count, self.room[member])
+        if usable.total() < self.slots.number or any(roles[role] < need for role, need in self.slots.roles.items()):
+            return True
+        return len(usable) > 1 and asks_too_much_in_all(self._snapshot, usable, self.slots.number)
+
+    def _in_order(self, members: Sequence[Pod], ways: Sequence[_Way]) -> Places | None:
+        """The first members that fill the slots and fit; who does not is passed over for later ones."""
+        passed: set[str] = set()
+        for _ in range(TRIES):
+            chosen = choose(members, self.slots, passed)
+            if chosen is None:
+                break
+            shares, short = self._fill(chosen, ways)
+            if not short:
+                return self._assign(chosen, shares)
+            dispensable = self._dispensable(chosen, short, passed)
+            if not dispensable:
+                break
+            passed |= dispensable
+        return None
+
+    def _packed(self) -> Places | None:
+        mark = self._snapshot.mark()
+        placed, shares = self._greedy()
+        if placed.total() == self.slots.number:
+            return self._assign(self._first_of(placed), shares)
+        self._snapshot.undo(mark)
+        return None
+
+    def _searched(self) -> Places | None:
+        found = self._search(self.slots.number, self.steps)
+        if found is None:
+            return None
+        selection, shares = found
+        self._take(shares)
+        return self._assign(self._first_of(selection), shares)
+
+    def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[list[Share], Counts]:
+        """Place all of them, or none: the shares, or which class was short by how many in the first order tried."""
+        counts = self._count(chosen)
+        short: Counts = {member: count - self.room[member] for member, count in counts.items()}
+        short = {member: missing for member, missing in short.items() if missing > 0}
+        if short:
+            return [], short
+        largest = [member for member in self._largest if member in counts]
+        scarcest = sorted(largest, key=lambda member: self.room[member] / counts[member])
+        orders = [scarcest] if largest == scarcest else [scarcest, largest]
+        for order, way in ((order, way) for way in ways for order in orders):
+            shares, missing = self._fill_in(order, counts, way)
+            if not missing:
+                return shares, {}
+            short = short or missing
+        return [], short
+
+    def _fill_in(self, order: Iterable[MemberClass], counts: Counts, way: _Way) -> tuple[list[Share], Counts]:
+        mark = self._snapshot.mark()
+        shares: list[Share] = []
+        for member in order:
+            placed = fill_class(self._snapshot, member, counts[member], strategy=way[0], prefer=way[1])
+            shares += placed
+            missing = counts[member] - sum(count for _, _, count in placed)
+            if missing:
+                self._snapshot.undo(mark)
+                return [], {member: missing}
+        return shares, {}
+
+    def _greedy(self) -> tuple[Counter[Kind], list[Share]]:
+        """As many as fit, the smallest first, packed and taken."""
+        owed = dict(self.slots.roles)
+        free = self.slots.free
+        placed: Counter[Kind] = Counter()
+        shares: list[Share] = []
+        rank = {member: at for at, member in enumerate(reversed(self._largest))}
+        for kind, count in sorted(self._kinds.items(), key=lambda item: (rank[item[0][0]], item[0][1])):
+            own = owed.get(kind[1], 0)
+            if not own + free:
+                continue
+            taken = fill_class(self._snapshot, kind[0], min(count, own + free))
+            shares += taken
+            placed[kind] = number = sum(count for _, _, count in taken)
+            owed[kind[1]] = max(0, own - number)
+            free -= max(0, number - own)
+        return placed, shares
+
+    def _search(self, number: int, steps: Steps) -> tuple[Selection, list[Share]] | None:
+        kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}
+        classes = [member for member in self._largest if self.room[member]]
+        if len(kinds) > search.MOST_KINDS:
+            steps.ended = True
+            return None
+        attempt = Search(self._snapshot, classes, steps)
+        # Even the first selection costs work, and one call on the stack for each kind.
+        for selection in () if steps.ended else selections(kinds, self.slots, number):
+            if steps.ended:
+                return None
+            shares = attempt.find(selection)
+            if shares is not None:
+                return selection, shares
+        return None
+
+    # Choosing members
+
+    def _kind(self, pod: Pod) -> Kind:
+        return self._classes[pod.uid], pod.declaration.role if pod.declaration else ""
+
+    def _count(self, members: Iterable[Pod]) -> Counter[MemberClass]:
+        return Counter(self._classes[pod.uid] for pod in members)
+
+    def _by_size(self) -> list[Pod]:
+        return sorted(self._members, key=lambda pod: self._size[self._classes[pod.uid]])
+
+    def _dispensable(self, chosen: Sequence[Pod], short: Counts, passed: set[str]) -> set[str]:
+        """The last members of the classes that are short, as many as are missing, whose roles can do without them."""
+        missing = dict(short)
+        there = Counter(self._kind(pod)[1] for pod in self._members if pod.uid not in passed)
+        dispensable = set()
+        for pod in reversed(chosen):
+            member, role = self._kind(pod)
+            if missing.get(member, 0) > 0 and there[role] > self.slots.roles.get(role, 0):
+                missing[member] -= 1
+                there[role] -= 1
+                dispensable.add(pod.uid)
+        return dispensable
+
+    def _first_of(self, selection: Selection) -> list[Pod]:
+        left = Counter(selection)
+        chosen = []
+        for pod in self._members:
+            kind = self._kind(pod)
+            if left[kind] > 0:
+                left[kind] -= 1
+                chosen.append(pod)
+        return chosen
+
+    def _left_out(self, placed: Selection) -> MemberClass:
+        """The class of the first member that could fill a slot and has no place."""
+        filled: Counter[str] = Counter()
+        for (_, role), count in placed.items():
+            filled[role] += count
+        needs = self.slots.roles
+        free = self.slots.free - sum(max(0, count - needs.get(role, 0)) for role, count in filled.items())
+        for kind, count in self._kinds.items():
+            if placed.get(kind, 0) < count and (free or filled[kind[1]] < needs.get(kind[1], 0)):
+                return kind[0]
+        return next(iter(self.room))
+
+    def _missing(self, placed: Counter[Kind]) -> Counter[MemberClass]:
+        """Who fills the slots that these leave open."""
+        owed = dict(self.slots.roles)
+        free = self.slots.free
+        for (_, role), count in placed.items():
+            own = owed.get(role, 0)
+            owed[role] = max(0, own - count)
+            free -= max(0, count - own)
+        missing: Counter[MemberClass] = Counter()
+        rank = {member: at for at, member in enumerate(reversed(self._largest))}
+        left = (self._kinds - placed).items()
+        for (member, role), count in sorted(left, key=lambda item: (only_by_name(item[0][0].shape), rank[item[0][0]])):
+            own = owed.get(role, 0)
+            number = min(count, own + free)
+            if number:
+                missing[member] += number
+            owed[role] = max(0, own - number)
+            free -= max(0, number - own)
+        return missing
+
+    def _take(self, shares: Iterable[Share]) -> None:
+        for member, row, number in shares:
+            self._snapshot.take(row, member, number)
+
+    def _assign(self, chosen: Sequence[Pod], shares: Iterable[Share]) -> Places:
+        """Hand out the places, class by class, in the order of the members."""
+        places: dict[MemberClass, list[str]] = {}
+        for member, row, count in shares:
+            places.setdefault(member, []).extend([self._snapshot.name(row)] * count)
+        for names in places.values():
+            names.reverse()
+        return [(pod, places[self._classes[pod.uid]].pop()) for pod in chosen]

@@ -1,0 +1,247 @@
+"""The exhaustive search for a packing of several classes of members, within a budget of steps.
+
+It is the last resort of `placement`: greedy orders find nearly everything; this finds the rest where the problem is
+small enough to be searched, and proves that nothing is left to find. Nodes that no class to come can tell apart are
+interchangeable, so only one order of filling them is tried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+import numpy as np
+
+from gangsched.core.constraints.ports import PortsInUse
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.snapshot import Snapshot
+
+STEPS = 20_000
+"""How much is tried for one question; a step is a look at one class on one row and takes a microsecond or two."""
+WIDEST = 400
+"""Largest number of nodes × classes that is searched."""
+MOST_KINDS = 64
+"""Largest number of kinds of members among which is chosen."""
+_KIND_STEPS = 4
+_TRIAL_STEPS = 4
+
+Share = tuple[MemberClass, int, int]
+"""(class, row, how many)"""
+Kind = tuple[MemberClass, str]
+"""Members that neither a node nor the group's roles can tell apart: class and role."""
+Selection = Mapping[Kind, int]
+
+
+@dataclass(slots=True)
+class Steps:
+    """Steps that are left for one question, charged to the budget of the whole call.
+
+    `ended`: a search broke off, so that what it did not find may exist all the same.
+    """
+
+    left: int = STEPS
+    ended: bool = False
+    budget: units.Budget = field(default_factory=units.Budget)
+
+    def spend(self, steps: int = 1) -> bool:
+        """Take so many steps; False if they are not left."""
+        if steps > self.left:
+            self.ended = True
+            return False
+        self.left -= steps
+        self.budget.charge(units.STEP * steps)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """What a quorum is made of: so many members of each role, and so many of any."""
+
+    roles: Mapping[str, int]
+    free: int
+
+    @property
+    def number(self) -> int:
+        """The quorum's size."""
+        return self.free + sum(self.roles.values())
+
+
+def size(snapshot: Snapshot, member: MemberClass) -> float:
+    """The largest share of any node's largest amount of a resource that one member takes: 1.0 fills a node."""
+    capacity = snapshot.cluster.capacity
+    shares = [0.0]
+    for resource, amount in member.shape.requests:
+        column = capacity.column(resource)
+        largest = 0 if column is None else int(capacity.allocatable[: snapshot.size, column].max(initial=0))
+        shares.append(amount / largest if largest else float("inf"))
+    return max(shares)
+
+
+def selections(kinds: Selection, slots: Slots, number: int) -> Iterator[Selection]:
+    """The ways to choose `number` members of which each can fill a slot of its own; most of the first kinds first."""
+    return _choices(list(kinds.items()), slots.roles, slots.free, number)
+
+
+def _choices(
+    kinds: Sequence[tuple[Kind, int]], owed: Mapping[str, int], free: int, number: int
+) -> Iterator[dict[Kind, int]]:
+    if number == 0:
+        yield {}
+    elif number <= _fillable(kinds, owed, free):
+        (kind, count), *rest = kinds
+        own = owed.get(kind[1], 0)
+        for chosen in range(min(count, number, own + free), -1, -1):
+            left = {**owed, kind[1]: max(0, own - chosen)}
+            for others in _choices(rest, left, free - max(0, chosen - own), number - chosen):
+                yield {kind: chosen, **others}
+
+
+def _fillable(kinds: Sequence[tuple[Kind, int]], owed: Mapping[str, int], free: int) -> int:
+    """How many slots these members can fill at most."""
+    by_role: Counter[str] = Counter()
+    for (_, role), count in kinds:
+        by_role[role] += count
+    in_roles = sum(min(count, owed.get(role, 0)) for role, count in by_role.items())
+    return in_roles + min(free, by_role.total() - in_roles)
+
+
+State = tuple[tuple[int, ...], int]
+"""What a row has left of each resource, and a bit mask of the classes that it is closed to."""
+Found = list[tuple[int, int, int]]
+"""(class, position of the row, how many)"""
+
+
+class Search:
+    """The question for one snapshot and its classes, each of which fits somewhere; `find` answers it for a selection.
+
+    Nothing is taken on the snapshot.
+    """
+
+    def __init__(self, snapshot: Snapshot, classes: Sequence[MemberClass], steps: Steps) -> None:
+        self._steps = steps
+        self._classes = classes
+        open_ = np.array([snapshot.caps(member) > 0 for member in classes])
+        rows = np.flatnonzero(open_.any(axis=0)).tolist()
+        if len(rows) * len(classes) > WIDEST:
+            rows = []
+            steps.ended = True
+        amounts = [snapshot.amounts(member.shape) for member in classes]
+        columns = sorted(set().union(*amounts))
+        states = {
+            row: (tuple(snapshot.free[row, columns].tolist()), sum(1 << int(i) for i in np.flatnonzero(~open_[:, row])))
+            for row in rows
+        }
+        self._rows = sorted(rows, key=lambda row: (states[row], snapshot.name(row)))
+        self._states = [states[row] for row in self._rows]
+        self._needs = [[(columns.index(column), need) for column, need in amount.items()] for amount in amounts]
+        self._clashes = _clashes(classes)
+        self._failed: set[tuple[int, ...]] = set()
+
+    def find(self, selection: Selection) -> list[Share] | None:
+        """Places for all members of the selection; None if there are none or the steps end."""
+        counts = Counter[MemberClass]()
+        for (member, _), count in selection.items():
+            counts[member] += count
+        key = tuple(counts[member] for member in self._classes)
+        if not self._steps.spend(_KIND_STEPS * len(selection)) or key in self._failed:
+            return None
+        attempt = _Attempt(budget=self._steps, needs=self._needs, clashes=self._clashes, counts=key)
+        found = attempt.places(0, self._states)
+        if found is None:
+            self._failed.add(key)
+            return None
+        return [(self._classes[which], self._rows[at], number) for which, at, number in found]
+
+
+def _clashes(classes: Sequence[MemberClass]) -> list[int]:
+    """For each class a bit mask of those that cannot stand beside it on one node, for their host ports."""
+    clashes = []
+    for member in classes:
+        used = PortsInUse()
+        used.add(member.shape.host_ports)
+        clashes.append(sum(1 << i for i, other in enumerate(classes) if used.conflicts(other.shape.host_ports)))
+    return clashes
+
+
+@dataclass(slots=True, kw_only=True)
+class _Attempt:
+    budget: Steps
+    needs: list[list[tuple[int, int]]]
+    clashes: list[int]
+    counts: Sequence[int]
+
+    def places(self, which: int, states: Sequence[State]) -> Found | None:
+        """Places for the classes from this one on."""
+        if which == len(self.counts):
+            return []
+        if not self.budget.spend(len(states) * (len(self.counts) - which) + 1):
+            return None
+        left = [(free, closed >> which) for free, closed in states]
+        if self._too_little(which + 1, states):
+            return None
+        room = [self._room(which, state) for state in states]
+        step = _Step(
+            which=which,
+            room=room,
+            behind=list(accumulate(reversed(room), initial=0))[::-1],
+            alike=[at > 0 and left[at] == left[at - 1] for at in range(len(left))],
+            states=list(states),
+        )
+        return self._fill(step, at=0, left=self.counts[which], last=0)
+
+    def _too_little(self, first: int, states: Sequence[State]) -> bool:
+        """Whether a class from this one on finds too little room even if it is alone."""
+        return any(
+            self.counts[later] > sum(self._room(later, state) for state in states)
+            for later in range(first, len(self.counts))
+            if self.counts[later]
+        )
+
+    def _fill(self, step: _Step, *, at: int, left: int, last: int) -> Found | None:
+        """Distribute those of the class that are left over the rows from `at` on; `last` went to the row before."""
+        if left == 0:
+            return self.places(step.which + 1, step.states)
+        if step.behind[at] < left:
+            return None
+        before = step.states[at]
+        most = min(left, step.room[at], last) if step.alike[at] else min(left, step.room[at])
+        for number in range(most, -1, -1):
+            if not self.budget.spend(_TRIAL_STEPS):
+                break
+            step.states[at] = self._after(step.which, before, number)
+            found = self._fill(step, at=at + 1, left=left - number, last=number)
+            if found is not None:
+                return [(step.which, at, number), *found] if number else found
+        return None
+
+    def _room(self, which: int, state: State) -> int:
+        free, closed = state
+        if closed >> which & 1:
+            return 0
+        room = min([free[column] // need for column, need in self.needs[which]])
+        return min(room, 1) if self.clashes[which] >> which & 1 else room
+
+    def _after(self, which: int, state: State, number: int) -> State:
+        if not number:
+            return state
+        left = list(state[0])
+        for column, need in self.needs[which]:
+            left[column] -= number * need
+        return tuple(left), state[1] | self.clashes[which]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Step:
+    """One class on its way through the rows.
+
+    Its `room` on each row, what room is `behind` each row in all, which rows are `alike` the one before, all `states`.
+    """
+
+    which: int
+    room: list[int]
+    behind: list[int]
+    alike: list[bool]
+    states: list[State]

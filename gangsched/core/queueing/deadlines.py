@@ -1,0 +1,58 @@
+"""When each gang must be looked at again though nothing happens: a heap whose outdated entries are skipped."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from gangsched.core.objects.declaration import GroupKey
+
+_SLACK = 64
+
+
+class Deadlines:
+    """One deadline for each key, in epoch seconds."""
+
+    def __init__(self) -> None:
+        self._at: dict[GroupKey, float] = {}
+        self._heap: list[tuple[float, GroupKey]] = []
+
+    def set(self, key: GroupKey, at: float) -> None:
+        """Set the key's deadline, replacing the former one; infinity means none."""
+        if self._at.get(key) == at:
+            return
+        if at == float("inf"):
+            self._at.pop(key, None)
+            return
+        self._at[key] = at
+        heappush(self._heap, (at, key))
+        if len(self._heap) > 2 * len(self._at) + _SLACK:
+            # Outdated entries far in the future would otherwise stay until they come up, for days.
+            self._heap = [(at, key) for key, at in self._at.items()]
+            heapify(self._heap)
+
+    def hasten(self, key: GroupKey, at: float) -> None:
+        """Set the key's deadline to this if it has none or a later one."""
+        if at < self._at.get(key, float("inf")):
+            self.set(key, at)
+
+    def drop(self, key: GroupKey) -> None:
+        """The key has no deadline any more."""
+        self._at.pop(key, None)
+
+    def next(self) -> float | None:
+        """The earliest deadline; None if there is none."""
+        self._skip_outdated()
+        return self._heap[0][0] if self._heap else None
+
+    def take_due(self, now: float) -> GroupKey | None:
+        """The first key of those whose deadline has come, which then has none; None if there is none."""
+        at = self.next()
+        if at is None or at > now:
+            return None
+        key = heappop(self._heap)[1]
+        del self._at[key]
+        return key
+
+    def _skip_outdated(self) -> None:
+        while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
+            heappop(self._heap)

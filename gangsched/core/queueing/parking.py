@@ -1,0 +1,292 @@
+"""Gangs that were refused, and what room would have to be freed before one of them is worth another look.
+
+Gangs that asked for the same with the same priority are in one bucket, in order: what keeps the first of them out keeps
+out all, so that only the first is tried, and the next one once it has found a place. (Nominated pods leave each
+priority another room.) For each class that a bucket lacks it is counted how many members could have found room since
+the last refusal: on rows in which something has become better since then (they are `fresh`, and counted anew as they
+fill) and, before that, on others. It is never less than what was really freed, so nobody is forgotten; a bucket is open
+while it is as much as was missing. All this is arithmetic for all buckets at once, so that thousands of gangs that
+nothing helps cost next to nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gangsched.core.cluster.capacity import LIMIT, PODS, Capacity
+from gangsched.core.cluster.relief import Relief
+from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.arrays import IntArray
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.shape import Shape
+from gangsched.core.planning.classes import MOST, MemberClass
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+
+Rank = tuple[bool, tuple[bool, int, float, str, str]]
+"""Whether only members above the minimum are wanted, and the place in the order (contract rule 6)."""
+Entry = tuple[Rank, GroupKey]
+FEW = 8
+"""So many fresh rows are counted one by one; of more it is only summed up what they have."""
+MOST_ASKED = 16
+"""A gang whose members were refused for more different requests than this is tried whenever anything is freed."""
+MOST_CLASSES = 64
+"""So is one that was refused for its quorum, if that has more different classes than this."""
+
+
+RENEWED = 32
+"""At most so many buckets are tried for which too little was freed, so that numbers that people are told stay right."""
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Gangs that asked for the same, in order, and the positions of the classes that they lack.
+
+    `several`: these are too many, and one that asks for nothing stands for them.
+    """
+
+    asked: Hashable
+    lacks: list[int]
+    members: list[MemberClass]
+    within_domain: bool
+    several: bool
+    waiting: list[Entry] = field(default_factory=list)
+
+
+class Parked:
+    """The buckets; arrays hold one element for each class that one of them lacks."""
+
+    def __init__(self) -> None:
+        self.buckets: dict[Hashable, Bucket] = {}
+        self._asked_by: dict[GroupKey, tuple[Rank, frozenset[Hashable]]] = {}
+        self._owner: list[Bucket | None] = []
+        self._vacant: list[int] = []
+        self._unknown: dict[str, set[int]] = {}
+        self._noted: list[Hashable] = []
+        self._fresh: dict[int, int] = {}
+        self._reliefs = 0
+        self._amounts: IntArray = np.zeros((16, 4), dtype=np.int64)
+        self._lack: IntArray = np.zeros(16, dtype=np.int64)
+        self._before: IntArray = np.zeros(16, dtype=np.int64)
+        self._now: IntArray = np.zeros(16, dtype=np.int64)
+        self._since: IntArray = np.zeros(16, dtype=np.int64)
+        self._owned: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
+        self._shut: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
+        self._forced: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
+
+    # Who waits
+
+    def file(self, gang: Gang, rank: Rank, capacity: Capacity) -> None:
+        """The gang is parked for what it was refused last."""
+        refusals = {id(each): each for each in (gang.refusal, *gang.refused_members.values()) if each is not None}
+        by_asked = {each.asked: each for each in refusals.values()}
+        if len(by_asked) > MOST_ASKED:
+            by_asked = {gang.key: next(iter(by_asked.values()))}
+        filed = (rank, frozenset(by_asked))
+        before = self._asked_by.get(gang.key)
+        if before == filed:
+            return
+        kept = [self._bucket(asked, refusal, capacity) for asked, refusal in by_asked.items()]
+        for bucket in kept:
+            if before is None or before[0] != rank or bucket.asked not in before[1]:
+                insort(bucket.waiting, (rank, gang.key))
+        if before is not None:
+            self._leave(gang.key, before[0], before[1] if before[0] != rank else before[1] - filed[1])
+        self._asked_by[gang.key] = filed
+
+    def drop(self, key: GroupKey) -> None:
+        """The gang is not parked any more."""
+        before = self._asked_by.pop(key, None)
+        if before is not None:
+            self._leave(key, *before)
+
+    def _leave(self, key: GroupKey, rank: Rank, several: Iterable[Hashable]) -> None:
+        for asked in several:
+            bucket = self.buckets[asked]
+            del bucket.waiting[bisect_left(bucket.waiting, (rank, key))]
+            self._forget_if_empty(asked)
+
+    def _forget_if_empty(self, asked: Hashable) -> None:
+        bucket = self.buckets.get(asked)
+        if bucket is not None and not bucket.waiting:
+            del self.buckets[asked]
+            asked_for = {resource for member in bucket.members for resource, _ in member.shape.requests}
+            for resource in asked_for & self._unknown.keys():
+                self._unknown[resource].difference_update(bucket.lacks)
+                if not self._unknown[resource]:
+                    del self._unknown[resource]
+            for at in bucket.lacks:
+                self._owner[at] = None
+                self._owned[at] = self._forced[at] = False
+                self._vacant.append(at)
+
+    # What is missing
+
+    def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
+        """So much was missing just now, on this snapshot: who asked for that waits until as much was freed again."""
+        bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
+        self._noted.append(refusal.asked)
+        exact = len(bucket.members) == 1 and not bucket.within_domain
+        self.settle(bucket, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
+
+    def settle(self, bucket: Bucket, *, lack: int = 1) -> None:
+        """The bucket waits until something is freed for so many members of a class that it lacks."""
+        for at in bucket.lacks:
+            self._lack[at] = lack
+            self._before[at] = 0
+            self._since[at] = self._reliefs
+            self._shut[at] = False
+            self._forced[at] = False
+
+    def relieve(self, relief: Relief, capacity: Capacity) -> None:
+        """Something has become better."""
+        self._reliefs += 1
+        if any(before <= self._reliefs - FEW for before in self._fresh.values()):
+            # They are not cleared while somebody has yet to be tried; many reliefs would cost too much to tell apart.
+            self._clear(capacity.free)
+        self._fresh |= dict.fromkeys(relief.rows, self._reliefs)
+        for resource in [resource for resource in self._unknown if capacity.column(resource) is not None]:
+            for at in sorted(self._unknown.pop(resource)):
+                self._encode(at, capacity)
+        for bucket in self.buckets.values() if relief.everywhere or relief.domains else ():
+            for at, member in zip(bucket.lacks, bucket.members, strict=True):
+                closed = bool(member.forbidden) or bucket.several
+                if (relief.everywhere and closed) or (relief.domains and (bucket.within_domain or bucket.several)):
+                    self._forced[at] = True
+        if relief:
+            self._shut[:] = False
+
+    @property
+    def moves(self) -> bool:
+        """Whether anything has become better that was not looked at to the end."""
+        return bool(self.buckets) and (bool(self._fresh) or bool(self._forced.any()))
+
+    def opened(self, snapshot: Snapshot) -> list[Bucket]:
+        """The buckets of which the first gang is worth a try now."""
+        for asked in self._noted:
+            self._forget_if_empty(asked)
+        self._noted.clear()
+        size = len(self._owner)
+        if not (self._fresh or self._forced[:size].any()):
+            return []
+        every = np.arange(size)
+        self._now[:size] = self._room(every, snapshot.free)
+        snapshot.budget.charge(size * min(len(self._fresh), FEW))
+        gained = self._before[:size] + self._now[:size]
+        may = self._owned[:size] & ~self._shut[:size]
+        found = np.flatnonzero(may & ((gained >= self._lack[:size]) | self._forced[:size])).tolist()
+        partly = np.flatnonzero(may & (gained >= 1) & (gained < self._lack[:size])).tolist()
+        if len(partly) <= RENEWED:
+            # They are refused again, and told what is missing now.
+            found += partly
+        if not found:
+            self._clear(snapshot.free)
+        buckets = {id(bucket): bucket for at in found if (bucket := self._owner[at]) is not None}
+        return list(buckets.values())
+
+    def promising(self, bucket: Bucket, snapshot: Snapshot) -> bool:
+        """Whether room is left that could help the bucket. If not it is shut until something is freed again."""
+        lacks = np.array(bucket.lacks, dtype=np.int64)
+        if self._forced[lacks].any():
+            return True
+        room = self._room(lacks, snapshot.free)
+        enough = (self._before[lacks] + room >= 1) & ~self._shut[lacks]
+        known = (self._before[lacks] >= self._lack[lacks]).any()
+        if enough.any() and not known and len(self._fresh) <= FEW:
+            enough[:] = any(snapshot.fits(member, row) for member in bucket.members for row in self._fresh)
+        if not enough.any():
+            self._shut[lacks] = True
+        return bool(enough.any())
+
+    def _clear(self, free: IntArray) -> None:
+        """No row is fresh any more: what they had room for is only summed up."""
+        size = len(self._owner)
+        self._before[:size] += self._room(np.arange(size), free)
+        self._fresh.clear()
+
+    def _room(self, lacks: IntArray, free: IntArray) -> IntArray:
+        """How many members of each of these classes the rows that are fresh since it was refused have room for."""
+        by_relief: dict[int, list[int]] = {}
+        for row, relief in self._fresh.items():
+            if row < len(free):
+                by_relief.setdefault(relief, []).append(row)
+        room: IntArray = np.zeros(len(lacks), dtype=np.int64)
+        for relief, rows in by_relief.items():
+            room += np.where(self._since[lacks] < relief, self._room_on(rows, lacks, free), 0)
+        return room
+
+    def _room_on(self, rows: list[int], lacks: IntArray, free: IntArray) -> IntArray:
+        """How many members of each of these classes these rows have room for, at most."""
+        width = min(self._amounts.shape[1], free.shape[1])
+        amounts = self._amounts[lacks]
+        asked = amounts[:, :width]
+        room: IntArray = np.zeros(len(lacks), dtype=np.int64)
+        there = free[rows][:, :width]
+        divisors = np.maximum(asked, 1)
+        if len(rows) <= FEW:
+            for each in there:
+                room += np.clip(np.where(asked > 0, each // divisors, MOST).min(axis=1), 0, MOST)
+        else:
+            # As floats: a sum over many nodes may be more than an int64 holds, and one more makes up for their errors.
+            sums = np.maximum(there, 0).astype(np.float64).sum(axis=0)
+            room = np.clip(np.where(asked > 0, sums / divisors + 1, MOST).min(axis=1), 0, MOST).astype(np.int64)
+            room[(there.max(axis=0) < asked).any(axis=1)] = 0
+        room[(amounts[:, width:] > 0).any(axis=1)] = 0
+        return room
+
+    # Inside
+
+    def _bucket(self, asked: Hashable, refusal: Refusal, capacity: Capacity) -> Bucket:
+        bucket = self.buckets.get(asked)
+        if bucket is None:
+            members = list(refusal.classes)
+            several = asked != refusal.asked or len(members) > MOST_CLASSES
+            if several:
+                members = [MemberClass(Shape())]
+            bucket = self.buckets[asked] = Bucket(asked, [], members, refusal.domain is not None, several)
+            for _ in members:
+                at = self._vacant.pop() if self._vacant else self._grown()
+                bucket.lacks.append(at)
+                self._owner[at] = bucket
+                self._lack[at] = 1
+                self._before[at] = self._now[at] = self._since[at] = 0
+                self._shut[at] = self._forced[at] = False
+                self._owned[at] = True
+                self._encode(at, capacity)
+        return bucket
+
+    def _encode(self, at: int, capacity: Capacity) -> None:
+        """Write down what a member of the class asks for, or that no node has it."""
+        bucket = self._owner[at]
+        if bucket is None:
+            return
+        shape = bucket.members[bucket.lacks.index(at)].shape
+        self._amounts[at] = 0
+        for resource, amount in (*shape.requests, (PODS, 1)):
+            column = capacity.column(resource)
+            if column is None:
+                self._unknown.setdefault(resource, set()).add(at)
+                self._amounts[at, 0] = LIMIT
+                return
+            if column >= self._amounts.shape[1]:
+                self._amounts = np.pad(self._amounts, ((0, 0), (0, column)))
+            self._amounts[at, column] = min(amount, LIMIT)
+
+    def _grown(self) -> int:
+        at = len(self._owner)
+        self._owner.append(None)
+        if at >= len(self._lack):
+            more = (0, at)
+            self._amounts = np.pad(self._amounts, (more, (0, 0)))
+            self._lack, self._before, self._now, self._since = (
+                np.pad(each, more) for each in (self._lack, self._before, self._now, self._since)
+            )
+            self._owned, self._shut, self._forced = (
+                np.pad(each, more) for each in (self._owned, self._shut, self._forced)
+            )
+        return at

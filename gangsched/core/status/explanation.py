@@ -1,0 +1,222 @@
+"""Sentences that tell a person why a gang waits, what is missing and who holds it.
+
+Names of the gang's own namespace may be told; others' are only counted (contract rule 16).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
+
+import numpy as np
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.domains import Domain
+from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.quantity import format_amount
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.status import Demand
+from gangsched.core.objects.wording import number_of
+from gangsched.core.planning.refusal import Obstacle, Refusal
+from gangsched.core.planning.snapshot import Mask
+
+LOOKS = 20_000
+"""So many pods are looked at in KEPT_S to find holders: sentences beyond say less, but nobody is kept waiting."""
+KEPT_S = 0.5
+"""For so long it is remembered who holds what."""
+NAMED = 3
+"""At most so many groups are named in one sentence."""
+
+
+def amounts(pairs: Sequence[tuple[str, int]]) -> str:
+    """Resource amounts as a person writes them: `cpu 2, nvidia.com/gpu 8`."""
+    return ", ".join(f"{resource} {format_amount(resource, amount)}" for resource, amount in pairs)
+
+
+def incomplete(assessment: Assessment) -> str:
+    """How many members are still to be created, and of which roles."""
+    there = len(assessment.census.live)
+    minimum = assessment.terms.spec.minimum
+    parts = []
+    if assessment.missing:
+        parts.append(f"{_members(assessment.missing)} needed")
+    roles = ", ".join(f"{number} of role {role}" for role, number in sorted(assessment.missing_roles.items()))
+    if roles:
+        parts.append(f"missing by role: {roles}")
+    if not parts:
+        parts.append("its members are more than maxMember leaves room for")
+    return f"{there} of {'1 member exists' if minimum == 1 else f'{minimum} members exist'}; {'; '.join(parts)}."
+
+
+def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
+    """Why the quorum does not fit, what is missing, per reason how many nodes, who holds it and who is ahead."""
+    if refusal.wanted == 1:
+        head = "No node has room"
+    elif refusal.fits:
+        head = f"Only {refusal.fits} of {refusal.wanted} members fit"
+    else:
+        head = f"None of {refusal.wanted} members fits"
+    them = "it" if refusal.wanted == 1 else "them"
+    closed = sum(obstacle.nodes for obstacle in refusal.obstacles if obstacle.reason in STATIC_REASONS)
+    if refusal.domain is not None:
+        head = _within(head, refusal.wanted, refusal.domain)
+    if not refusal.nodes:
+        head += ": there are no nodes"
+    elif closed == refusal.nodes:
+        head += f": no node accepts {them}"
+    elif refusal.never:
+        head += f", and the present nodes could not take {them} even if they were empty"
+    if not refusal.demand:
+        head += f"; a new node would not help: only nodes named beforehand take {them}"
+    if refusal.short and closed < refusal.nodes:
+        head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
+    elif refusal.fragmented:
+        head += f"; enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
+    nodes = ""
+    if refusal.obstacles:
+        nodes = f"Of {number_of(refusal.nodes, 'node')}: {'; '.join(map(_obstacle, refusal.obstacles))}"
+    return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
+
+
+def demanded(demand: Sequence[Demand]) -> str:
+    """What new nodes must bring, as a person writes it: `3 × {cpu 2, memory 4Gi} in domain a`."""
+    return ", ".join(
+        f"{each.count} × {{{amounts(each.requests)}}}{f' in domain {each.domain}' if each.domain else ''}"
+        for each in demand
+    )
+
+
+def _within(head: str, wanted: int, domain: Domain) -> str:
+    key, value = domain
+    if value is None:
+        return f"No node has the label {key}: label the nodes, or remove spec.placement.topology, which names it"
+    if wanted == 1:
+        return f"{head} in the domain {key}={value}"
+    return f"{head} into one domain of {key} ({value} was looked at: it has most room, or members already)"
+
+
+def ahead_of(key: GroupKey, before: Sequence[GroupKey], *, others: int = 0) -> str:
+    """Which waiting groups are tried before this one: those of its namespace by name, others and plain pods counted.
+
+    `others` are further ones that are only counted.
+    """
+    own = [str(other) for other in before if other.namespace == key.namespace and not other.pod_uid]
+    named = own[:NAMED]
+    number = len(before) + others
+    return f"Ahead of it: {_join(named, number - len(named))}" if number else ""
+
+
+@dataclass(slots=True)
+class _Held:
+    """How much of a resource each group holds, and how much terminating pods will give back."""
+
+    by: Counter[GroupKey] = field(default_factory=Counter)
+    leaving: int = 0
+    _largest: dict[str, list[tuple[GroupKey, int]]] = field(default_factory=dict)
+
+    def largest(self, namespace: str) -> list[tuple[GroupKey, int]]:
+        """The namespace's largest holders, one more than are named."""
+        if namespace not in self._largest:
+            own = [item for item in self.by.items() if item[0].namespace == namespace]
+            self._largest[namespace] = nsmallest(NAMED + 1, own, key=lambda item: (-item[1], item[0]))
+        return self._largest[namespace]
+
+
+class Holders:
+    """Who holds a resource on the nodes that accept a shape, remembered for a moment.
+
+    Many waiting groups ask the same question at once; `renew` forgets answers that are older.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[tuple[str, bytes], _Held] = {}
+        self._looks = LOOKS
+        self._since = float("-inf")
+
+    def renew(self, now: float) -> None:
+        """Forget what was found out too long ago."""
+        if now >= self._since + KEPT_S:
+            self._known.clear()
+            self._looks = LOOKS
+            self._since = now
+
+    def sentence(self, key: GroupKey, refusal: Refusal) -> str:
+        """Who holds what lacks most: at most three groups of the gang's namespace by name, the others by number.
+
+        Pods that are terminating hold it too, until they are gone; how much is coming free is said beside.
+        """
+        resource = next(
+            (resource for resource, _ in refusal.short),
+            next((obstacle.resource for obstacle in refusal.obstacles if obstacle.resource), ""),
+        )
+        if not resource:
+            return ""
+        held = self._held(resource, refusal)
+        own = [(holder, amount) for holder, amount in held.largest(key.namespace) if holder != key]
+        named = [f"{holder} ({amounts([(resource, amount)])})" for holder, amount in own[:NAMED]]
+        others = len(held.by) - (key in held.by) - len(named)
+        parts = [f"Held by {_join(named, others)}"] if named or others else []
+        if held.leaving:
+            parts.append(f"{amounts([(resource, held.leaving)])} of terminating pods is coming free")
+        return "; ".join(parts)
+
+    def _held(self, resource: str, refusal: Refusal) -> _Held:
+        accepting = accepting_rows(self._cluster, refusal)
+        known = self._known.get((resource, accepting.tobytes()))
+        if known is None:
+            known = self._known[resource, accepting.tobytes()] = _Held()
+            each: dict[Shape, int] = {}
+            names = self._cluster.capacity.names
+            for row in np.flatnonzero(accepting).tolist():
+                if self._looks <= 0:
+                    break
+                there = self._cluster.on_node.get(names[row], ())
+                self._looks -= len(there) + 1
+                for uid in there:
+                    pod = self._cluster.pods[uid]
+                    amount = each.get(pod.shape)
+                    if amount is None:
+                        amount = each[pod.shape] = dict(pod.shape.requests).get(resource, 0)
+                    if amount and pod.terminating:
+                        known.leaving += amount
+                    elif amount:
+                        group = pod.declaration.group if pod.declaration else pod.name
+                        known.by[GroupKey(pod.namespace, group)] += amount
+        return known
+
+
+def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
+    """The rows that accept the members which found no room, of the domain that was looked at if there is one."""
+    accepting: Mask = cluster.verdicts(refusal.failing.shape) == ACCEPTED
+    return accepting if refusal.domain is None else accepting & cluster.labels.inside(refusal.domain)
+
+
+def _obstacle(obstacle: Obstacle) -> str:
+    said = {
+        NodeReason.INSUFFICIENT: f"with too little {obstacle.resource}",
+        NodeReason.TOO_MANY_PODS: "with as many pods as allowed",
+        NodeReason.TAINT: "with a taint that is not tolerated",
+        NodeReason.AFFINITY: "not matched by nodeSelector or node affinity",
+        NodeReason.UNSCHEDULABLE: "cordoned",
+        NodeReason.HOST_PORT: "with the host port taken",
+        NodeReason.DOMAIN: "outside that domain",
+        NodeReason.ANTI_AFFINITY: "closed by the anti-affinity of a pod there",
+    }[obstacle.reason]
+    return f"{obstacle.nodes} {said}"
+
+
+def _join(named: Sequence[str], others: int) -> str:
+    if not named:
+        return "1 other group or pod" if others == 1 else f"{others} other groups or pods"
+    rest = "" if not others else " and 1 other" if others == 1 else f" and {others} others"
+    return ", ".join(named) + rest
+
+
+def _members(number: int) -> str:
+    return "1 more member is" if number == 1 else f"{number} more members are"

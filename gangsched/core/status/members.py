@@ -1,0 +1,79 @@
+"""What each waiting member is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gangsched.core.gang import ownership
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.wants import raised
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.status import explanation
+from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, reason_of, refused_reason
+from gangsched.core.status.degraded import degraded_message
+
+
+def member_verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
+    """Each waiting member that is kept from a node, with the reason for its own condition.
+
+    It is `Unschedulable` only where more capacity would help, because autoscalers act on it.
+    """
+    surplus = {pod.uid for pod in assessment.surplus}
+    general = _general_reason(gang, assessment)
+    for uid in sorted(gang.disowned & gang.pods.keys()):
+        yield gang.pods[uid], Reason.SEVERAL_OWNERS
+    for pod in assessment.census.waiting:
+        if pod.uid in surplus:
+            yield pod, Reason.SURPLUS
+        elif pod.uid in gang.refused_members:
+            yield pod, refused_reason(gang.refused_members[pod.uid])
+        elif pod.uid in gang.barred:
+            yield pod, Reason.BINDING_REFUSED
+        elif general is not None:
+            yield pod, general
+
+
+def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, *, group_message: str) -> str:
+    """The sentence for a member's reason, which begins with its group's name if that is known."""
+    message = group_message
+    if reason is Reason.SURPLUS:
+        message = _above_maximum(gang, pod)
+    elif reason is Reason.SEVERAL_OWNERS:
+        return ownership.described(gang)
+    elif pod.uid in gang.refused_members:
+        message = explanation.refused(gang.refused_members[pod.uid])
+    elif pod.uid in gang.barred:
+        message = f"The API server refused its binding, which is tried again later: {gang.barred[pod.uid].message}"
+    elif gang.run.scheduled_at and assessment.hindrance is not None:
+        message = assessment.hindrance.message
+    elif gang.run.scheduled_at and gang.refusal is not None:
+        message = explanation.refused(gang.refusal)
+    elif gang.run.scheduled_at:
+        message = degraded_message(gang, assessment)
+    return message if gang.plain or not gang.key.name else f"Group {gang.key.name}: {message}"
+
+
+def _above_maximum(gang: Gang, pod: Pod) -> str:
+    if gang.group is not None and not gang.group.made:
+        return "As many members as maxMember allows are there already: raise maxMember to have this pod scheduled."
+    leading = pod.declaration.leading if pod.declaration is not None else ""
+    who = f"its {leading}" if leading else "the group"
+    return f"As many members as {who} asks for are there already: this pod is bound once another one has ended."
+
+
+def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
+    """The reason of members that have none of their own; None where nothing need be said."""
+    reason = reason_of(gang, assessment)
+    if reason in (Reason.SCHEDULED, Reason.MEMBERS_MISSING):
+        if assessment.hindrance is not None:
+            return assessment.hindrance.reason
+        if gang.refusal is not None:
+            return refused_reason(gang.refusal)
+        return Reason.GANG_INCOMPLETE if raised(gang, assessment.terms.spec) else None
+    if reason in UNTOLD_REASONS or (reason is Reason.UNSCHEDULABLE and gang.refusal is None):
+        return None
+    if gang.refusal is not None and reason in NO_ROOM:
+        return refused_reason(gang.refusal)
+    return reason

@@ -1,0 +1,119 @@
+"""Which gangs are brought up to date in one call of the machine, and what that makes of who waits."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.membership import Members
+from gangsched.core.gang.reconcile import reconcile
+from gangsched.core.gang.surroundings import Surroundings
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import Effect
+from gangsched.core.objects.policy import Policy
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.budget import Budget
+from gangsched.core.queueing.admission import Entrance
+from gangsched.core.queueing.deadlines import Deadlines
+from gangsched.core.queueing.queue import Queue
+
+LARGE = 250
+LOOK_S_PER_POD = 20e-6
+"""A gang of more than LARGE pods that waits for nothing in the queue is brought up to date at most this often for each
+of its pods: that costs about a tenth of it, and events of its members that come in between are dealt with together."""
+
+
+class Upkeep:
+    """Reconciles gangs, keeps `assessments`, and files each gang where it waits.
+
+    `timeouts` only grows; `waits` are seconds from complete to bound of gangs scheduled since somebody took them.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Members,
+        assessments: dict[GroupKey, Assessment],
+        *,
+        surroundings: Surroundings,
+        queue: Queue,
+        entrance: Entrance,
+        deadlines: Deadlines,
+        policy: Policy,
+        look_s_per_pod: float,
+    ) -> None:
+        self.timeouts = 0
+        self.waits: list[float] = []
+        self._cluster = cluster
+        self._members = members
+        self._assessments = assessments
+        self._surroundings = surroundings
+        self._queue = queue
+        self._entrance = entrance
+        self._deadlines = deadlines
+        self._policy = policy
+        self._look_s_per_pod = look_s_per_pod
+
+    def some(self, waiting: int, effects: list[Effect], now: float, budget: Budget) -> dict[GroupKey, None]:
+        """Bring gangs up to date: with a quarter of the budget each those touched by this call's events, those that
+        have been `waiting` for that (or more of the former), the longest waiting first, and those that are due.
+        """
+        touched: dict[GroupKey, None] = {}
+        dirty = self._members.dirty
+        for key in list(islice(dirty, waiting, None)):
+            if budget.spent >= units.TURN // 4:
+                break
+            del dirty[key]
+            budget.charge(self.if_due(key, touched, effects, now))
+        while budget.spent < units.TURN // 2 and (touched_first := next(iter(dirty), None)) is not None:
+            del dirty[touched_first]
+            budget.charge(self.if_due(touched_first, touched, effects, now))
+        while budget.spent < units.TURN * 3 // 4 and (due := self._deadlines.take_due(now)) is not None:
+            budget.charge(self.if_due(due, touched, effects, now))
+        return touched
+
+    def if_due(self, key: GroupKey, touched: dict[GroupKey, None], effects: list[Effect], now: float) -> int:
+        """Bring the gang up to date, unless it is large and can wait. Returns the work as units."""
+        gang = self._members.gangs.get(key)
+        if gang is None:
+            touched[key] = None
+            return 0
+        if now < gang.look_at and not self._queue.wants_first(key):
+            self._deadlines.hasten(key, gang.look_at)
+            if key in self._queue:
+                self._queue.file(gang, self._assessments[key])
+            return units.POD
+        touched[key] = None
+        self._advance(gang, effects, now)
+        return units.GANG + units.POD * len(gang.pods)
+
+    def let_in(self) -> list[GroupKey]:
+        """Have those tried that may enter now."""
+        entered = self._entrance.let_in(self._members.gangs)
+        self._members.dirty.update(dict.fromkeys(self._entrance.take_giving_way()))
+        for key in entered:
+            self._queue.file(self._members.gangs[key], self._assessments[key])
+        return entered
+
+    def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
+        if len(gang.pods) > LARGE:
+            gang.look_at = now + len(gang.pods) * self._look_s_per_pod
+        done = reconcile(
+            gang,
+            self._cluster,
+            policy=self._policy,
+            priority_classes=self._surroundings.priority_classes,
+            foreign=self._members.foreign,
+            now=now,
+        )
+        self._assessments[gang.key] = done.assessment
+        effects += done.effects
+        self.timeouts += done.timed_out
+        if done.waited_s is not None:
+            self.waits.append(done.waited_s)
+        if self._entrance.admits(gang, done.assessment, now):
+            self._queue.file(gang, done.assessment)
+        else:
+            self._queue.drop(gang.key)
