@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from gangsched.core.gang.states import Phase
+from gangsched.core.machine import Machine
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
 from gangsched.core.objects.pod import PodPhase
-from tests.builders import group, node, pods
+from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.status import GroupStatus
+from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
 
@@ -153,3 +162,47 @@ def test_a_deleted_statefulset_frees_its_room_at_once():
     harness.delete("default/a-0")
     harness.settle()
     assert len(harness.bound("default/b-")) == 14
+
+
+def test_after_a_restart_more_than_ten_thousand_members_that_are_gone_still_count():
+    """12,000 members: 11,999 have succeeded and are deleted, gangsched restarts, the last one succeeds."""
+    status = GroupStatus(phase="Running", succeeded=11_999, minimum=12_000, scheduled_time=5.0)
+    last = pod("a-0", group="a", node="n1", phase="Running")
+    machine = Machine(Policy())
+    machine.handle(
+        [NodeSeen(node("n1")), GroupSeen(group("a", min_member=12_000, status=status)), PodSeen(last), Synced()], 10.0
+    )
+
+    machine.handle([PodSeen(replace(last, phase=PodPhase.SUCCEEDED))], 11.0)
+    machine.handle([TimePassed()], 30.0)
+
+    assert machine.gangs[GroupKey("default", "a")].phase is Phase.SUCCEEDED
+
+
+def test_members_that_exist_no_longer_are_forgotten_however_often_a_group_is_restarted():
+    harness = running(on_degraded=OnDegraded.RESTART)
+    gang = harness.machine.gangs[GroupKey("default", "a")]
+    for number in range(5):
+        harness.change("default/a-0", phase=PodPhase.FAILED)
+        harness.wait(30)
+        for each in list(harness.pods.values()):
+            harness.delete(f"default/{each.name}")
+        harness.wait(2)
+        assert gang.run.past <= gang.pods.keys(), f"after restart {number + 1}"
+        harness.add(*pods("a", 3))
+        harness.settle()
+        harness.run_pods()
+        harness.wait(2)
+
+
+def test_a_standby_forgets_members_that_were_bound_while_it_looked_on_and_are_gone():
+    machine = Machine(Policy())
+    member = pod("a-0", group="a")
+    bound = replace(member, node="n1")
+    machine.handle([NodeSeen(node("n1")), GroupSeen(group("a", min_member=2)), PodSeen(member), PodSeen(bound)], 10.0)
+    gang = machine.gangs[GroupKey("default", "a")]
+    assert gang.inherited == {member.uid}
+
+    machine.handle([PodGone(member.uid)], 11.0)
+
+    assert gang.inherited == set()

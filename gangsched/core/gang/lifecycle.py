@@ -174,7 +174,7 @@ def _end_run(gang: Gang) -> None:
     past = run.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
     if run.scheduled_at and not run.late:
         run.ended = True
-        run.ended_well = run.led or len(run.succeeded) >= run.minimum
+        run.ended_well = run.led or run.successes >= run.minimum
         run.past = past
     else:
         gang.run = Run(past=past)

@@ -136,6 +136,8 @@ class Members:
             if pod is not None:
                 lifecycle.note_ended(gang, pod)
             self._leave(uid, key)
+            gang.run.past.discard(uid)
+            gang.inherited.discard(uid)
         self._cluster.remove_pod(uid)
 
     def set_aside(self, uid: str) -> None:

@@ -27,8 +27,6 @@ from gangsched.core.planning.snapshot import Snapshot
 
 OUTAGE_S = 300.0
 """A group without a PodGroup of ours whose members were bound longer ago, and the repair deadline, is not begun."""
-MOST_GONE = 10_000
-"""So many members that no longer exist are counted on after a restart; a status may claim any number."""
 
 
 def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
@@ -289,7 +287,9 @@ def _count_those_gone(gang: Gang, status: GroupStatus) -> None:
     succeeded = sum(pod.phase is PodPhase.SUCCEEDED for pod in there)
     failed = sum(pod.phase is PodPhase.FAILED for pod in there)
     present = Counter(role_of(pod) for pod in there if pod.node and pod.phase is not PodPhase.FAILED)
-    missing = (role for role, number in gang.run.role_minima.items() for _ in range(number - present[role]))
-    gone = range(min(status.succeeded - succeeded, MOST_GONE))
-    gang.run.succeeded = {f"gone/{number}": next(missing, "") for number in gone}
-    gang.run.failed = {f"gone/{number}" for number in range(min(status.failed - failed, MOST_GONE))}
+    left = max(0, status.succeeded - succeeded)
+    for role, number in gang.run.role_minima.items():
+        gang.run.gone_well[role] = min(left, max(0, number - present[role]))
+        left -= gang.run.gone_well[role]
+    gang.run.gone_well[""] += left
+    gang.run.gone_badly = max(0, status.failed - failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.reasons import Reason
@@ -37,7 +38,8 @@ class Run:
 
     `minimum` and `role_minima` are those last satisfied; `timeouts` counts this run's time-outs and
     undone bindings, `level` is the back-off's exponent, which a change of the spec resets; `succeeded` has each
-    success' role by UID; `past` are pods that belong to earlier runs. `vacated`: the time of places that were
+    success' role by UID; `gone_well` (by role) and `gone_badly` count members that ended, and were deleted, before this
+    process began to decide; `past` are pods that belong to earlier runs. `vacated`: the time of places that were
     held for members to come is over, and none is held again before the gang is whole. `late`: so it was before the gang
     was ever whole, as far as is known; it counts as scheduled with what was bound. `led`: the member whose success is
     the gang's succeeded. `held_since` is when the first of the places was held that nobody has taken. `capped`: a cap
@@ -57,6 +59,8 @@ class Run:
     ended_well: bool = False
     succeeded: dict[str, str] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
+    gone_well: Counter[str] = field(default_factory=Counter)
+    gone_badly: int = 0
     past: set[str] = field(default_factory=set)
     vacated: bool = False
     late: bool = False
@@ -64,3 +68,13 @@ class Run:
     held_since: float = 0.0
     capped: Capped | None = None
     caps: int = 0
+
+    @property
+    def successes(self) -> int:
+        """How many members have succeeded."""
+        return len(self.succeeded) + self.gone_well.total()
+
+    @property
+    def failures(self) -> int:
+        """How many members have failed."""
+        return len(self.failed) + self.gone_badly

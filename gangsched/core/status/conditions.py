@@ -103,7 +103,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
     if reason is Reason.NAMESPACE_LIMIT:
         return gang.outside
     time_s = assessment.terms.max_schedule_time_s
-    succeeded = len(gang.run.succeeded)
+    succeeded = gang.run.successes
     said = {
         Reason.UNSCHEDULABLE: refusal or "Complete; waits to be tried.",
         Reason.NEVER_FITS: refusal,
