@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, term_matches
+from gangsched.core.constraints.anti_affinity import MOST_KEPT, AntiAffinityIndex, term_matches
 from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import pod
 from tests.strategies import label_maps, pod_terms
@@ -200,3 +200,12 @@ def test_the_index_answers_as_asking_every_pod_would(entries, namespace, labels,
         if asked.topology_key in node_labels
         and term_matches(asked, namespace=namespace, labels=labels, namespace_labels=namespace_labels)
     }
+
+
+def test_newcomers_of_ever_new_labels_are_judged_rightly_and_do_not_fill_the_memory():
+    index = AntiAffinityIndex()
+    index.add(term(selector=(Requirement("app", "In", ("n-7",)),)), {"zone": "z1"})
+    for number in range(2 * MOST_KEPT):
+        closed = index.forbidden(pod("x", labels={"app": f"n-{number}"}), {})
+        assert closed == ({("zone", "z1")} if number == 7 else frozenset())
+    assert len(index._forbidden) <= MOST_KEPT  # noqa: SLF001 - memory shows nowhere else

@@ -20,6 +20,8 @@ _Anchor = tuple[str, str | None]
 """A label that a newcomer must have for a term to mean it: key and value; no value: any; no key: none is needed."""
 
 _NONE: frozenset[Domain] = frozenset()
+MOST_KEPT = 4096
+"""For so many newcomers that terms can tell apart it is kept what is forbidden to them; then all is found anew."""
 
 
 class AntiAffinityIndex:
@@ -86,6 +88,8 @@ class AntiAffinityIndex:
         alike = (pod.namespace, tuple(pair for pair in pod.labels if pair[0] in self._keys))
         known = self._forbidden.get(alike)
         if known is None:
+            if len(self._forbidden) >= MOST_KEPT:
+                self._forbidden.clear()
             known = self._forbidden[alike] = self._judged(*alike, namespace_labels)
         return known
 
