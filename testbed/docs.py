@@ -1,4 +1,4 @@
-"""Writes what is generated: the references in docs/, the CRD, the chart's copy of it, and from the chart manifests/.
+"""Writes what is generated: pages of docs/, the CRD, what the chart has of both, and from the chart manifests/.
 
 `python -m testbed.docs` (make docs) writes; a test compares, so that none of them can lie.
 """
@@ -22,7 +22,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.gang import states
 from gangsched.core.objects import reasons
 from gangsched.runtime.metrics import describe
-from testbed import manifests, rooms
+from testbed import chart, manifests, rooms
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
@@ -34,6 +34,7 @@ def pages() -> dict[Path, str]:
     return {
         Path("crds/gangsched.io_podgroups.yaml"): crd_yaml(),
         Path("charts/gangsched/files/gangsched.io_podgroups.yaml"): crd_yaml(),
+        Path("charts/gangsched/values.schema.json"): chart.values_schema(),
         Path("docs/states.md"): _NOTE + _states(),
         Path("docs/reasons.md"): _NOTE + _reasons(),
         Path("docs/metrics.md"): _NOTE + _metrics(),
@@ -113,7 +114,8 @@ def _configuration() -> str:
         "# Configuration",
         "",
         "The file of `gangsched run --config`, in YAML. Options of the command line win over it; an unknown key is an",
-        "error.",
+        "error. The chart's value `config` takes the same keys without `listen`, `logFormat` and `dialects`; helm",
+        "refuses unknown ones there, and wrong values.",
         "",
         "| key | default | meaning |",
         "|---|---|---|",

@@ -44,7 +44,11 @@ Seconds = Annotated[int, Field(ge=1, le=LONGEST_S)]
 class Pfnet(Part):
     """Arguments of pfnet's gang plug-in, by the names that its README gives them."""
 
-    gang_annotation_prefix: Annotated[str, Field(max_length=253), AfterValidator(_prefix)] = Field(
+    gang_annotation_prefix: Annotated[
+        str,
+        Field(max_length=253, json_schema_extra={"pattern": f"^{_PREFIX.pattern}$"}),
+        AfterValidator(_prefix),
+    ] = Field(
         default="gang-scheduling.preferred.jp/gang",
         description="What the pods' annotations `-name`, `-size` and `-schedule-timeout-seconds` begin with. With "
         "another prefix than the pods have, they name no group and are scheduled one by one.",

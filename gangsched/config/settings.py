@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gangsched.config.dialects import NAMES, DialectName, Pfnet
@@ -20,7 +20,7 @@ from gangsched.config.limits import NamespaceLimits
 from gangsched.config.part import Part, part_of
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
-from gangsched.core.objects.duration import parse_duration
+from gangsched.core.objects.duration import PATTERN, parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom
 from gangsched.core.planning.strategies import STRATEGIES
 
@@ -53,7 +53,12 @@ def _unique(names: tuple[Name, ...]) -> tuple[Name, ...]:
     return names
 
 
-Duration = Annotated[str, BeforeValidator(_duration)]
+Duration = Annotated[
+    str,
+    BeforeValidator(_duration),
+    # At least 1 s is any digit but 0. That it is at most 168h no schema can say: the parts add up.
+    WithJsonSchema({"type": "string", "allOf": [{"pattern": PATTERN}, {"pattern": "[1-9]"}]}),
+]
 SchedulerName = Annotated[str, Field(min_length=1, max_length=253)]
 
 
@@ -131,7 +136,9 @@ class Settings(Part):
     """Everything that an installation can choose."""
 
     scheduler_names: Annotated[
-        tuple[SchedulerName, ...], Field(min_length=1, max_length=64, strict=False), AfterValidator(_unique)
+        tuple[SchedulerName, ...],
+        Field(min_length=1, max_length=64, strict=False, json_schema_extra={"uniqueItems": True}),
+        AfterValidator(_unique),
     ] = Field(
         default=("gangsched",),
         description="Values of a pod's spec.schedulerName that are accepted; only such pods are ever bound. A name "
@@ -142,7 +149,11 @@ class Settings(Part):
         description="Namespace whose pods and PodGroups are scheduled; empty for all. The pods of all namespaces "
         "count against their nodes in either case.",
     )
-    dialects: Annotated[tuple[DialectName, ...], Field(min_length=1, strict=False), AfterValidator(_unique)] = Field(
+    dialects: Annotated[
+        tuple[DialectName, ...],
+        Field(min_length=1, strict=False, json_schema_extra={"uniqueItems": True}),
+        AfterValidator(_unique),
+    ] = Field(
         default=NAMES,
         description="Whose labels, annotations and PodGroups say a pod's group; docs/dialects.md has them. Those of a "
         "dialect that is left out mean nothing, and its pods are scheduled one by one; that goes for `gangsched` too. "
@@ -198,7 +209,15 @@ class Settings(Part):
         "128 open files more than this: it raises its own limit as far as it may, and ends with status 2 where that is "
         "not enough.",
     )
-    gpu_strategy: Annotated[str, Field(min_length=1, max_length=253)] = Field(
+    gpu_strategy: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=253,
+            # Which plug-ins are installed only the operator knows; their names have a slash.
+            json_schema_extra={"pattern": f"^({'|'.join(STRATEGIES)})$|/"},
+        ),
+    ] = Field(
         default="BestFit",
         description="Placement strategy of pods without a group that request a GPU, that is a resource whose name ends "
         "in /gpu: BestFit leaves the fewest GPUs free on the node it takes, MostUsed takes the node on which most are "

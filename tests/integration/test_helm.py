@@ -87,21 +87,6 @@ def test_without_an_image_the_chart_fails_with_the_commands_that_make_one(cluste
 
 
 @pytest.mark.parametrize(
-    ("setting", "named"),
-    [
-        ("imagee.repository=x", "imagee"),
-        ("config.listen=:1", "/config/listen"),
-        ("config.dialects={kai}", "/config/dialects"),
-        ("dialects={slurm}", "/dialects/0"),
-        ("dialects={}", "/dialects"),
-    ],
-)
-def test_an_unknown_or_reserved_value_is_refused_by_name(cluster, setting, named):
-    with pytest.raises(ControlPlaneError, match=named):
-        cluster.helm("template", "gangsched", CHART, *IMAGE, "--set", setting)
-
-
-@pytest.mark.parametrize(
     ("chosen", "groups"),
     [
         ("gangsched,pfnet,kueue,yunikorn", set()),

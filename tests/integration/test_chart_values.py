@@ -1,0 +1,249 @@
+"""The real helm refuses the values that the operator or the API server would refuse, and takes all others."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gangsched.config.settings import InvalidConfig, Settings, load
+from testbed import binaries
+from testbed.docs import ROOT
+
+CHART = ROOT / "charts" / "gangsched"
+IMAGE = {"image": {"repository": "registry.invalid/gangsched"}}
+THE_CHARTS = {"listen", "log_format", "dialects"}
+Values = Mapping[str, Any]
+Helm = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def helm(tmp_path: Path) -> Helm:
+    """Runs helm on the chart (another, if one is given) with an image and these values; no cluster is asked."""
+    folder = binaries.find(["helm"])
+    assert folder is not None
+
+    def run(
+        *arguments: str, values: Values | None = None, command: str = "template", chart: Path = CHART
+    ) -> subprocess.CompletedProcess[str]:
+        file = tmp_path / "values.yaml"
+        file.write_text(yaml.safe_dump({**IMAGE, **(values or {})}))
+        return subprocess.run(
+            [
+                folder / "helm",
+                command,
+                *(["gangsched"] if command == "template" else []),
+                chart,
+                "-f",
+                file,
+                *arguments,
+            ],
+            env=os.environ | {"HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def operator_refuses(config: object, folder: Path) -> bool:
+    """Whether `gangsched run --config` ends on a file with this content."""
+    file = folder / "config.yaml"
+    file.write_text(yaml.safe_dump(config))
+    try:
+        load(file).policy()
+    except InvalidConfig:
+        return True
+    return False
+
+
+def configured(rendered: str) -> Any:
+    """The operator's configuration among the objects that helm has made."""
+    [text] = [each["data"]["config.yaml"] for each in yaml.safe_load_all(rendered) if each["kind"] == "ConfigMap"]
+    return yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("command", ["template", "lint"])
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("config.defaultMaxScheduleTim=10m", "at '/config': additional properties 'defaultMaxScheduleTim' not allowed"),
+        ("config.defaultMaxScheduleTime=10 min", "at '/config/defaultMaxScheduleTime': '10 min' does not match"),
+    ],
+)
+def test_a_misspelt_setting_and_a_misspelt_duration_are_refused_by_name(helm: Helm, command, setting, told):
+    done = helm("--set", setting, command=command)
+    assert done.returncode == 1
+    assert told in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"scheduler_names": ["a"]}, "at '/config': additional properties 'scheduler_names'"),
+        ({"backoff": {"min": "1s"}}, "at '/config/backoff': additional properties 'min'"),
+        ({"backoff": "10s"}, "at '/config/backoff': got string, want object"),
+        ({"backoff": {"initial": ""}}, "at '/config/backoff/initial': '' does not match"),
+        ({"backoff": {"initial": "0h0s"}}, "at '/config/backoff/initial': '0h0s' does not match"),
+        ({"backoff": {"max": "1d"}}, "at '/config/backoff/max': '1d' does not match"),
+        ({"maxHoldTime": 60}, "at '/config/maxHoldTime': got number, want string"),
+        ({"repairDeadline": "30s1m"}, "at '/config/repairDeadline': '30s1m' does not match"),
+        ({"repairDeadline": None}, "at '/config/repairDeadline': got null, want string"),
+        ({"leaderElection": {"leaseDuration": "1.5m"}}, "at '/config/leaderElection/leaseDuration': '1.5m' does not"),
+        ({"leaderElection": {"resourceName": ""}}, "at '/config/leaderElection/resourceName': minLength"),
+        ({"leaderElection": {"resourceNamespace": "n" * 64}}, "at '/config/leaderElection/resourceNamespace': maxL"),
+        ({"leaderElection": {"namespace": "a"}}, "at '/config/leaderElection': additional properties 'namespace'"),
+        ({"maxPriority": "1"}, "at '/config/maxPriority': got string, want integer"),
+        ({"maxPriority": 1.5}, "at '/config/maxPriority': got number, want integer"),
+        ({"maxPriority": True}, "at '/config/maxPriority': got boolean, want integer"),
+        ({"maxPriority": 1_000_000_001}, "at '/config/maxPriority': maximum"),
+        ({"maxPriority": -(2**31) - 1}, "at '/config/maxPriority': minimum"),
+        ({"bindConcurrency": 0}, "at '/config/bindConcurrency': minimum"),
+        ({"bindConcurrency": 1025}, "at '/config/bindConcurrency': maximum"),
+        ({"namespaceLimits": {"heldPercent": 101}}, "at '/config/namespaceLimits/heldPercent': maximum"),
+        ({"schedulerNames": []}, "at '/config/schedulerNames': minItems"),
+        ({"schedulerNames": "gangsched"}, "at '/config/schedulerNames': got string, want array"),
+        ({"schedulerNames": [1]}, "at '/config/schedulerNames/0': got number, want string"),
+        ({"schedulerNames": [""]}, "at '/config/schedulerNames/0': minLength"),
+        ({"schedulerNames": ["a", "a"]}, "at '/config/schedulerNames': items at 0 and 1 are equal"),
+        ({"namespace": 1}, "at '/config/namespace': got number, want string"),
+        ({"priorityFrom": "Group"}, "at '/config/priorityFrom': value must be one of 'PodGroup', 'Members'"),
+        ({"ownerGuard": "off"}, "at '/config/ownerGuard': value must be one of"),
+        ({"gpuStrategy": "Best"}, "at '/config/gpuStrategy': 'Best' does not match"),
+        ({"pfnet": {"gangScheduleTimeoutSecondLimit": 9}}, "at '/config/pfnet': additional properties 'gangSched"),
+        ({"pfnet": {"gangAnnotationPrefix": "a b"}}, "at '/config/pfnet/gangAnnotationPrefix': 'a b' does not match"),
+        ({"pfnet": {"gangAnnotationPrefix": ""}}, "at '/config/pfnet/gangAnnotationPrefix': '' does not match"),
+        ({"spark": {"binpack": "tight"}}, "at '/config/spark/binpack': value must be one of"),
+        (
+            {"spark": {"driverPrioritizedNodeLabel": {"labelName": "tier"}}},
+            "at '/config/spark/driverPrioritizedNodeLabel': missing property 'labelValuesDescendingPriority'",
+        ),
+        ({"fifo": {"sparkDrivers": "no"}}, "at '/config/fifo/sparkDrivers': got string, want boolean"),
+        (
+            {"fifo": {"enforceAfterPodAgeSecondsByInstanceGroup": {"batch": -1}}},
+            "at '/config/fifo/enforceAfterPodAgeSecondsByInstanceGroup/batch': minimum",
+        ),
+    ],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
+)
+def test_what_the_operator_refuses_helm_refuses_by_name(helm: Helm, tmp_path, config, told):
+    done = helm(values={"config": config})
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert operator_refuses(config, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"backoff": {"initial": "2m", "max": "1m"}},
+        {"leaderElection": {"leaseDuration": "14s"}},
+        {"maxHoldTime": "168h1s"},
+        {"pfnet": {"gangScheduleTimeoutSecondsLimit": 20}},
+        {"gpuStrategy": "example.com/not-installed"},
+    ],
+    ids=json.dumps,
+)
+def test_what_depends_on_several_values_a_sum_or_a_plug_in_is_left_to_the_operator(helm: Helm, tmp_path, config):
+    assert helm(values={"config": config}).returncode == 0
+    assert operator_refuses(config, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"imagee": {}}, "at '': additional properties 'imagee'"),
+        ({"image": {"repo": "x"}}, "at '/image': additional properties 'repo'"),
+        ({"image": {"tag": 1.1}}, "at '/image/tag': got number, want string"),
+        ({"image": {"pullPolicy": "always"}}, "at '/image/pullPolicy': value must be one of"),
+        ({"image": None}, "at '': missing property 'image'"),
+        ({"imagePullSecrets": ["login"]}, "at '/imagePullSecrets/0': got string, want object"),
+        ({"replicas": "2"}, "at '/replicas': got string, want integer"),
+        ({"replicas": -1}, "at '/replicas': minimum"),
+        ({"dialects": ["slurm"]}, "at '/dialects/0': value must be one of 'gangsched', 'palantir'"),
+        ({"dialects": []}, "at '/dialects': minItems"),
+        ({"dialects": ["kai", "kai"]}, "at '/dialects': items at 0 and 1 are equal"),
+        ({"dialects": None}, "at '': missing property 'dialects'"),
+        ({"config": None}, "at '': missing property 'config'"),
+        ({"config": {"listen": ":1"}}, "at '/config': additional properties 'listen'"),
+        ({"config": {"logFormat": "text"}}, "at '/config': additional properties 'logFormat'"),
+        ({"config": {"dialects": ["kai"]}}, "at '/config': additional properties 'dialects'"),
+        ({"priorityAndFairness": "no"}, "at '/priorityAndFairness': got string, want boolean"),
+        ({"resources": {"request": {"cpu": "1"}}}, "at '/resources': additional properties 'request'"),
+        ({"resources": {"limits": {"cpu": None}}}, "at '/resources/limits/cpu': got null, want"),
+        ({"podAnnotations": {"a": 1}}, "at '/podAnnotations/a': got number, want string"),
+        ({"nodeSelector": {"a": True}}, "at '/nodeSelector/a': got boolean, want string"),
+        ({"tolerations": [{"keys": "a"}]}, "at '/tolerations/0': additional properties 'keys'"),
+        ({"affinity": {"node": {}}}, "at '/affinity': additional properties 'node'"),
+    ],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
+)
+def test_a_wrong_value_of_the_chart_itself_is_refused_by_name(helm: Helm, values, told):
+    done = helm(values=values)
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+def test_every_setting_of_the_operator_is_taken_with_its_default_and_arrives(helm: Helm):
+    settings = Settings().model_dump(mode="json", by_alias=True, exclude=THE_CHARTS)
+    done = helm(values={"config": settings})
+    assert done.returncode == 0, done.stderr
+    assert configured(done.stdout) == settings | {"dialects": configured(helm().stdout)["dialects"]}
+
+
+def test_the_settings_that_the_page_for_palantirs_users_shows_are_taken_and_arrive(helm: Helm):
+    page = (ROOT / "docs" / "migrate" / "palantir.md").read_text(encoding="utf-8")
+    [settings] = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if block.startswith("spark:")]
+    done = helm(values={"config": yaml.safe_load(settings)})
+    assert done.returncode == 0, done.stderr
+    assert configured(done.stdout).items() >= yaml.safe_load(settings).items()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"image": {"repository": "x", "tag": "1.0@sha256:0", "pullPolicy": "Always"}},
+        {"imagePullSecrets": [{"name": "registry-login"}]},
+        {"replicas": 1},
+        {"replicas": None},
+        {"priorityAndFairness": False},
+        {"resources": {"requests": {"cpu": 1, "memory": "1Gi", "example.com/gpu": "1"}, "limits": None}},
+        {"resources": None},
+        {"priorityClassName": ""},
+        {"podAnnotations": {"example.com/scrape": "true"}},
+        {"nodeSelector": {"node-role.kubernetes.io/control-plane": ""}},
+        {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]},
+        {"affinity": {"nodeAffinity": {}, "podAffinity": {}, "podAntiAffinity": {}}},
+        {"config": {"maxPriority": -(2**31), "gpuStrategy": "BestFit", "bindConcurrency": 3.0}},
+        {"config": {"maxHoldTime": "168h", "repairDeadline": "0h1m30s", "backoff": {"max": "604800s"}}},
+        {"config": {"pfnet": {"gangAnnotationPrefix": "gang"}, "schedulerNames": ["a", "b"]}},
+    ],
+    ids=json.dumps,
+)
+def test_a_right_value_is_taken_and_the_operator_starts_with_it(helm: Helm, tmp_path, values):
+    done = helm(values=values)
+    assert done.returncode == 0, done.stderr
+    assert not operator_refuses(configured(done.stdout), tmp_path)
+
+
+def test_as_a_part_of_another_chart_it_takes_the_global_values_that_helm_adds(helm: Helm, tmp_path):
+    whole = tmp_path / "whole"
+    shutil.copytree(CHART, whole / "charts" / "gangsched")
+    (whole / "Chart.yaml").write_text(yaml.safe_dump({"apiVersion": "v2", "name": "whole", "version": "1.0.0"}))
+
+    def made(config: Values) -> subprocess.CompletedProcess[str]:
+        return helm(values={"global": {"team": "a"}, "gangsched": {**IMAGE, "config": config}}, chart=whole)
+
+    taken, refused = made({"repairDeadline": "20s"}), made({"repairDeadlin": "20s"})
+    assert configured(taken.stdout)["repairDeadline"] == "20s"
+    assert "at '/config': additional properties 'repairDeadlin' not allowed" in refused.stderr
