@@ -45,11 +45,12 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write all pages, and what is made from the chart."""
-    for path, text in {**pages(), **manifests.pages()}.items():
-        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_text(text, encoding="utf-8")
-        print(path)
+    """Write all pages, and then what helm makes from the chart with them: it judges by the schema that is written."""
+    for made in (pages, manifests.pages):
+        for path, text in made().items():
+            (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+            (ROOT / path).write_text(text, encoding="utf-8")
+            print(path)
 
 
 def _states() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -15,10 +16,11 @@ import pytest
 import yaml
 
 from gangsched.config.settings import InvalidConfig, Settings, load
-from testbed import binaries
+from testbed import binaries, docs, manifests
 from testbed.docs import ROOT
 
 CHART = ROOT / "charts" / "gangsched"
+SCHEMA = Path("charts/gangsched/values.schema.json")
 IMAGE = {"image": {"repository": "registry.invalid/gangsched"}}
 THE_CHARTS = {"listen", "log_format", "dialects"}
 Values = Mapping[str, Any]
@@ -247,3 +249,17 @@ def test_as_a_part_of_another_chart_it_takes_the_global_values_that_helm_adds(he
     taken, refused = made({"repairDeadline": "20s"}), made({"repairDeadlin": "20s"})
     assert configured(taken.stdout)["repairDeadline"] == "20s"
     assert "at '/config': additional properties 'repairDeadlin' not allowed" in refused.stderr
+
+
+def test_what_is_generated_is_written_though_the_schema_that_stands_there_refuses_the_chart(tmp_path, monkeypatch):
+    """A new dialect in the settings and in values.yaml, and then `make docs`: helm judges by the schema beside it."""
+    shutil.copytree(CHART, tmp_path / "charts" / "gangsched")
+    current = (tmp_path / SCHEMA).read_text()
+    stale = copy.deepcopy(json.loads(current))
+    stale["properties"]["dialects"]["items"]["enum"].remove("native")
+    (tmp_path / SCHEMA).write_text(json.dumps(stale))
+    monkeypatch.setattr(docs, "ROOT", tmp_path)
+    monkeypatch.setattr(manifests, "CHART", tmp_path / "charts" / "gangsched")
+    docs.main()
+    assert (tmp_path / SCHEMA).read_text() == current
+    assert (tmp_path / "manifests" / "deployment.yaml").read_text() == (ROOT / "manifests/deployment.yaml").read_text()
