@@ -142,29 +142,28 @@ class PodGroupStatus(StatusPart):
 
 
 def status_to_object(status: GroupStatus) -> dict[str, Any]:
-    """Return the body of a merge patch that replaces all of the status; a null removes what is no longer so.
+    """Return the object's part `status`, all of it; what is not so is left out.
 
     Times are rounded to the microsecond; a condition's to the second below, as every Kubernetes API has it.
     """
-    return {
-        "status": {
-            "phase": status.phase or None,
-            "conditions": [_condition_to_object(condition) for condition in status.conditions],
-            "members": status.members,
-            "bound": status.bound,
-            "running": status.running,
-            "succeeded": status.succeeded,
-            "failed": status.failed,
-            "minimum": status.minimum,
-            "reservation": None if status.reservation is None else _reservation_to_object(status.reservation),
-            "scheduleStartTime": _time_to_object(status.schedule_start_time),
-            "schedulePausedTime": _time_to_object(status.schedule_paused_time),
-            "scheduledTime": _time_to_object(status.scheduled_time),
-            "attempts": min(status.attempts, MAX_COUNT),
-            "source": status.source or None,
-            "demand": [_demand_to_object(each) for each in status.demand] or None,
-        }
+    fields = {
+        "phase": status.phase or None,
+        "conditions": [_condition_to_object(condition) for condition in status.conditions],
+        "members": status.members,
+        "bound": status.bound,
+        "running": status.running,
+        "succeeded": status.succeeded,
+        "failed": status.failed,
+        "minimum": status.minimum,
+        "reservation": None if status.reservation is None else _reservation_to_object(status.reservation),
+        "scheduleStartTime": _time_to_object(status.schedule_start_time),
+        "schedulePausedTime": _time_to_object(status.schedule_paused_time),
+        "scheduledTime": _time_to_object(status.scheduled_time),
+        "attempts": min(status.attempts, MAX_COUNT),
+        "source": status.source or None,
+        "demand": [_demand_to_object(each) for each in status.demand] or None,
     }
+    return {"status": {name: value for name, value in fields.items() if value is not None}}
 
 
 def status_from_object(status: Mapping[str, object]) -> GroupStatus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -32,7 +32,12 @@ def pod_path(namespace: str, name: str) -> str:
 
 
 async def write(
-    session: ApiSession, method: str, path: str, body: Mapping[str, object], *, content_type: str = JSON
+    session: ApiSession,
+    method: str,
+    path: str,
+    body: Mapping[str, object] | Sequence[Mapping[str, object]],
+    *,
+    content_type: str = JSON,
 ) -> Response:
     """Send one write that takes effect soon or never: within 5 s of this call, unless the credentials are slow to come.
 

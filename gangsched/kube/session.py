@@ -24,6 +24,7 @@ from gangsched.kube.wire import Status
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 _CONNECT_TIMEOUT_S = 10.0

@@ -6,7 +6,7 @@ None of them raises for anything that the server or the network does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
@@ -39,13 +39,15 @@ from gangsched.kube.objects import pod_path, quoted, write
 from gangsched.kube.owners import Unanswered, look_up_owner
 from gangsched.kube.recorder import event_object, namespace_of, shortened
 from gangsched.kube.resources import API_VERSION
-from gangsched.kube.session import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiSession, Response
+from gangsched.kube.session import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiSession, Response
 from gangsched.kube.wire import Versioned
 
 _VERSIONED = msgspec.json.Decoder(Versioned)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 _MESSAGE_BYTES = 4096
 """Room for any sentence of ours; one that quotes somebody else's text must not burden every member of a group."""
+_TEST_FAILED = "the server rejected our request due to an error in our request"
+"""How an API server words that a test in a JSON patch failed; a status that it refuses is "invalid" or "forbidden"."""
 
 
 class Outcome(StrEnum):
@@ -134,26 +136,28 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> GroupSeen | Grou
 
 
 async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
-    """Write the PodGroup's whole status, on condition of the resourceVersion if the effect names one.
+    """Write the PodGroup's whole status, on condition of its UID, and of the resourceVersion if the effect names one.
 
-    `GONE` also if the PodGroup that took the write is another one of the same name: in a merge patch of a custom
-    resource's status the server passes over a UID (tried on 1.36), so that only its answer shows this.
+    It is a JSON patch, because the server passes over a UID in a merge patch of a custom resource's status (tried on
+    1.36): its test of the UID and its writing are one. `GONE` also if another PodGroup has the name.
     """
-    body = status_to_object(effect.status)
+    tests: list[Mapping[str, object]] = [{"op": "test", "path": "/metadata/uid", "value": effect.uid}]
     if effect.resource_version:
-        body["metadata"] = {"resourceVersion": effect.resource_version}
+        # Not a test, whose failure looks like that of the UID's.
+        tests.append({"op": "replace", "path": "/metadata/resourceVersion", "value": effect.resource_version})
+    patch = [*tests, {"op": "add", "path": "/status", "value": status_to_object(effect.status)["status"]}]
     path = f"/apis/{API_VERSION}/namespaces/{quoted(effect.key.namespace)}/{PLURAL}/{quoted(effect.key.name)}/status"
-    sent = await _send(session, "PATCH", path, body, content_type=MERGE_PATCH)
+    sent = await _send(session, "PATCH", path, patch, content_type=JSON_PATCH)
     if isinstance(sent, Response):
         try:
-            meta = _VERSIONED.decode(sent.body).metadata
+            version = _VERSIONED.decode(sent.body).metadata.resource_version
         except UNREADABLE as error:
             return Answer(Outcome.UNAVAILABLE, message=f"the answer cannot be read: {error}")
-        if meta.uid != effect.uid:
-            return Answer(Outcome.GONE, message="another PodGroup has its name now")
-        return Answer(Outcome.WRITTEN, resource_version=meta.resource_version or "")
+        return Answer(Outcome.WRITTEN, resource_version=version or "")
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT and effect.resource_version:
         return Answer(Outcome.STALE, message=str(sent))
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.UNPROCESSABLE_ENTITY and sent.message == _TEST_FAILED:
+        return Answer(Outcome.GONE, message="another PodGroup has its name now")
     return _failed(sent)
 
 
@@ -214,7 +218,12 @@ async def drop_demand(session: ApiSession, effect: DropDemand) -> Answer:
 
 
 async def _send(
-    session: ApiSession, method: str, path: str, body: Mapping[str, object], *, content_type: str = JSON
+    session: ApiSession,
+    method: str,
+    path: str,
+    body: Mapping[str, object] | Sequence[Mapping[str, object]],
+    *,
+    content_type: str = JSON,
 ) -> Response | KubeError:
     try:
         answer = await write(session, method, path, body, content_type=content_type)

@@ -136,15 +136,6 @@ def test_a_full_status_comes_back_as_it_was_written(control_plane, path):
     assert group_from_object(control_plane.api.get(f"{path}/a")).status == STATUS
 
 
-def test_an_empty_status_replaces_a_full_one_in_a_merge_patch(control_plane, path):
-    control_plane.api.post(path, MINIMAL)
-    control_plane.api.merge(f"{path}/a/status", status_to_object(STATUS))
-    control_plane.api.merge(f"{path}/a/status", status_to_object(GroupStatus()))
-    left = control_plane.api.get(f"{path}/a")
-    assert group_from_object(left).status == GroupStatus()
-    assert not {"phase", "reservation", "scheduleStartTime", "scheduledTime", "source"} & left["status"].keys()
-
-
 def test_a_reservation_for_ten_thousand_pods_is_accepted(control_plane, path):
     pods = tuple(f"a-long-name-of-a-stateful-set-{i}" for i in range(10_000))
     places = tuple(

@@ -96,16 +96,18 @@ async def test_a_group_that_is_not_made_says_why(code: int) -> None:
     assert found.message.endswith("because")
 
 
-async def test_a_status_is_written_as_a_merge_patch_of_the_whole() -> None:
+async def test_a_whole_status_is_written_on_condition_of_the_uid() -> None:
     api = FakeApi()
     api.answer("PATCH", STATUS_PATH, body({"metadata": {"uid": "g1", "resourceVersion": "77"}}))
     async with serving(api) as session:
         assert await patch_status(session, STATUS) == Answer(Outcome.WRITTEN, resource_version="77")
     [asked] = api.asked
-    assert asked.headers["Content-Type"] == "application/merge-patch+json"
-    assert "metadata" not in asked.body
-    assert asked.body["status"]["phase"] == "Queued"
-    assert asked.body["status"]["reservation"] is None
+    assert asked.headers["Content-Type"] == "application/json-patch+json"
+    test, add = asked.body
+    assert test == {"op": "test", "path": "/metadata/uid", "value": "g1"}
+    assert (add["op"], add["path"]) == ("add", "/status")
+    assert add["value"]["phase"] == "Queued"
+    assert "reservation" not in add["value"]
 
 
 async def test_a_reservation_is_written_on_condition_of_its_version() -> None:
@@ -114,12 +116,13 @@ async def test_a_reservation_is_written_on_condition_of_its_version() -> None:
     conditional = PatchStatus(key=STATUS.key, uid="g1", status=STATUS.status, resource_version="77")
     async with serving(api) as session:
         await patch_status(session, conditional)
-    assert api.asked[0].body["metadata"] == {"resourceVersion": "77"}
+    assert api.asked[0].body[1] == {"op": "replace", "path": "/metadata/resourceVersion", "value": "77"}
 
 
-async def test_a_status_that_a_namesake_took_is_told_as_gone() -> None:
+async def test_a_status_that_was_meant_for_a_namesake_is_told_as_gone() -> None:
     api = FakeApi()
-    api.answer("PATCH", STATUS_PATH, body({"metadata": {"uid": "g2", "resourceVersion": "78"}}))
+    answer = status(422, "the server rejected our request due to an error in our request", reason="Invalid")
+    api.answer("PATCH", STATUS_PATH, answer)
     async with serving(api) as session:
         assert (await patch_status(session, STATUS)).outcome is Outcome.GONE
 

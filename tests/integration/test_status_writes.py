@@ -1,0 +1,78 @@
+"""Writes of a PodGroup's status on the real API server: what the words of its answers are taken for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import PatchStatus
+from gangsched.core.objects.status import GroupStatus
+from gangsched.kube.session import connect
+from gangsched.kube.writes import Answer, Outcome, patch_status
+from tests.integration.cluster import Cluster
+
+
+def patched(cluster: Cluster, uid: str, *, phase: str = "Queued", resource_version: str = "") -> Answer:
+    """What the operator's own write of the status of the PodGroup a is answered."""
+    effect = PatchStatus(GroupKey(cluster.namespace, "a"), uid, GroupStatus(phase=phase), resource_version)
+
+    async def asked() -> Answer:
+        session = await connect(kubeconfig=str(cluster.control_plane.kubeconfig))
+        try:
+            return await patch_status(session, effect)
+        finally:
+            await session.close()
+
+    return asyncio.run(asked())
+
+
+@pytest.fixture
+def group(cluster: Cluster) -> dict[str, str]:
+    """The metadata of a PodGroup a, which has no status yet."""
+    cluster.add_group("a", min_member=1)
+    return metadata(cluster)
+
+
+def metadata(cluster: Cluster) -> dict[str, str]:
+    [found] = cluster.api.get(f"/apis/gangsched.io/v1alpha1/namespaces/{cluster.namespace}/podgroups")["items"]
+    meta: dict[str, str] = found["metadata"]
+    return meta
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_a_podgroup_that_was_made_again_does_not_get_the_old_ones_status(cluster, group, conditional):
+    """The PodGroup is deleted and made again while a write of its status is on its way."""
+    cluster.delete_group("a")
+    cluster.add_group("a", min_member=1)
+    answer = patched(cluster, group["uid"], resource_version=group["resourceVersion"] if conditional else "")
+    assert answer.outcome is Outcome.GONE, answer
+    assert cluster.status("a") == {}
+
+
+def test_a_status_is_replaced_as_a_whole_and_the_version_that_it_gave_is_known(cluster, group):
+    cluster.api.merge(
+        f"/apis/gangsched.io/v1alpha1/namespaces/{cluster.namespace}/podgroups/a/status",
+        {"status": {"phase": "Reserved", "reservation": {"expires": "2026-01-01T00:00:00Z", "placements": []}}},
+    )
+    written = patched(cluster, group["uid"])
+    assert written == Answer(Outcome.WRITTEN, resource_version=metadata(cluster)["resourceVersion"])
+    assert cluster.phase("a") == "Queued"
+    assert "reservation" not in cluster.status("a")
+    again = patched(cluster, group["uid"], phase="Binding", resource_version=written.resource_version)
+    assert again.outcome is Outcome.WRITTEN, again
+    assert cluster.phase("a") == "Binding"
+
+
+def test_a_status_on_condition_of_a_version_that_is_past_is_stale(cluster, group):
+    cluster.change_spec("a", minMember=2)
+    answer = patched(cluster, group["uid"], resource_version=group["resourceVersion"])
+    assert answer.outcome is Outcome.STALE, answer
+    assert cluster.status("a") == {}
+
+
+def test_a_status_that_the_schema_forbids_is_refused_and_one_of_no_podgroup_is_gone(cluster, group):
+    assert patched(cluster, group["uid"], phase="Odd").outcome is Outcome.REFUSED
+    cluster.delete_group("a")
+    assert patched(cluster, group["uid"]).outcome is Outcome.GONE
