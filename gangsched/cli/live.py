@@ -34,6 +34,8 @@ from gangsched.kube.session import ApiSession
 
 Value = TypeVar("Value")
 
+_LISTS = 3
+"""How often a list is begun whose pages expire before all are read: where that goes on, the server keeps too little."""
 _PAGE = msgspec.json.Decoder(wire.Page)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
@@ -96,6 +98,17 @@ async def _read_group(session: ApiSession, key: GroupKey) -> Group | None:
 
 
 async def _list(session: ApiSession, resource: Resource[Value]) -> Event:
+    """All objects of the kind, from one list: pages of one that expired (410) are not put together with newer ones."""
+    for _ in range(_LISTS - 1):
+        try:
+            return await _list_once(session, resource)
+        except ApiError as error:
+            if error.status != HTTPStatus.GONE:
+                raise
+    return await _list_once(session, resource)
+
+
+async def _list_once(session: ApiSession, resource: Resource[Value]) -> Event:
     values: list[Value] = []
     params = {"limit": str(PAGE)}
     while True:

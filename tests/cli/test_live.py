@@ -1,4 +1,4 @@
-"""What `gangsched explain` reads of other systems' groups, and says of those that it cannot."""
+"""How `gangsched explain` reads lists, and what it says of other systems' groups that it cannot read."""
 
 from __future__ import annotations
 
@@ -6,15 +6,41 @@ import pytest
 
 from gangsched.cli.live import read
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import ForeignGroupsReplaced
+from gangsched.core.objects.events import ForeignGroupsReplaced, NamespacesReplaced
 from gangsched.kube.dialects.table import DEFAULT
-from tests.kube.fake_api import FakeApi, body, page, serving, status
+from gangsched.kube.errors import ApiError
+from tests.kube.fake_api import Answer, FakeApi, body, page, serving, status
 
 KAI = "/apis/scheduling.run.ai/v2alpha2"
 SERVED = body({"resources": [{"name": "podgroups"}]})
 MISSING = status(404, "not found", reason="NotFound")
 DENIED = status(403, "you may not", reason="Forbidden")
 GROUP = {"metadata": {"name": "g", "namespace": "n", "uid": "u"}, "spec": {"minMember": 2}}
+
+
+LISTS = (
+    *("/api/v1/namespaces", "/apis/scheduling.k8s.io/v1/priorityclasses", "/api/v1/nodes", "/api/v1/pods"),
+    "/apis/gangsched.io/v1alpha1/podgroups",
+)
+EXPIRED = status(410, "The provided continue parameter is too old", reason="Expired")
+
+
+def cluster(*, kai: Answer = MISSING, apart: str = "") -> FakeApi:
+    """An API server with empty lists, except of the path `apart`; `kai` is its discovery of that system's PodGroups."""
+    api = FakeApi()
+    api.answer("GET", "/apis/gangsched.io/v1alpha1/namespaces/n/podgroups/g", MISSING)
+    for path in LISTS:
+        if path != apart:
+            api.answer("GET", path, page([], 1))
+    for kind in DEFAULT.kinds.values():
+        for version in kind.versions:
+            path = f"/apis/{kind.group}/{version}"
+            api.answer("GET", path, kai if path == KAI else MISSING)
+    return api
+
+
+def namespace(name: str) -> dict[str, object]:
+    return {"metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": {}}}
 
 
 @pytest.mark.parametrize(
@@ -34,17 +60,7 @@ GROUP = {"metadata": {"name": "g", "namespace": "n", "uid": "u"}, "spec": {"minM
     ],
 )
 async def test_what_cannot_be_listed_is_said_and_spoils_nothing_else(discovery, listing, found, said):
-    api = FakeApi()
-    api.answer("GET", "/apis/gangsched.io/v1alpha1/namespaces/n/podgroups/g", MISSING)
-    for path in (
-        *("/api/v1/namespaces", "/apis/scheduling.k8s.io/v1/priorityclasses", "/api/v1/nodes", "/api/v1/pods"),
-        "/apis/gangsched.io/v1alpha1/podgroups",
-    ):
-        api.answer("GET", path, page([], 1))
-    for kind in DEFAULT.kinds.values():
-        for version in kind.versions:
-            path = f"/apis/{kind.group}/{version}"
-            api.answer("GET", path, discovery if path == KAI else MISSING)
+    api = cluster(kai=discovery)
     if listing is not None:
         api.answer("GET", f"{KAI}/podgroups", listing)
     async with serving(api) as session:
@@ -53,3 +69,25 @@ async def test_what_cannot_be_listed_is_said_and_spoils_nothing_else(discovery, 
     groups = next((each.groups for each in kai), None)
     assert (None if groups is None else [group.key.name for group in groups]) == found
     assert [why[: len(said)] for why in reading.hidden] == ([said] if said else [])
+
+
+async def test_a_list_whose_pages_expire_is_read_anew_and_no_mixture_of_two():
+    """A continue token that is older than what the server keeps is answered by 410: on a large cluster."""
+    api = cluster(apart="/api/v1/namespaces")
+    api.answer("GET", "/api/v1/namespaces", page([namespace("old"), namespace("both")], 1, more="one"), EXPIRED)
+    api.answer("GET", "/api/v1/namespaces", page([namespace("both")], 9, more="two"), page([namespace("new")], 9))
+    async with serving(api) as session:
+        reading = await read(session, GroupKey("n", "g"))
+    [listed] = [event for event in reading.events if isinstance(event, NamespacesReplaced)]
+    assert [name for name, _ in listed.namespaces] == ["both", "new"]
+    asked = [asked.query.get("continue") for asked in api.asked if asked.path == "/api/v1/namespaces"]
+    assert asked == [None, "one", None, "two"]
+
+
+async def test_a_list_whose_pages_expire_every_time_is_given_up():
+    api = cluster(apart="/api/v1/namespaces")
+    api.answer("GET", "/api/v1/namespaces", *[page([namespace("a")], 1, more="one"), EXPIRED] * 5)
+    async with serving(api) as session:
+        with pytest.raises(ApiError, match="410 Expired"):
+            await read(session, GroupKey("n", "g"))
+    assert len([asked for asked in api.asked if asked.path == "/api/v1/namespaces"]) == 6
