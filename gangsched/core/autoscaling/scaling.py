@@ -80,7 +80,8 @@ class Scaling:
             case DemandsReplaced(demands):
                 self._all = self._all or not self._served
                 self._served = True
-                for key in self._seen.keys() - {found.demand.key for found in demands}:
+                listed = {found.demand.key for found in demands}
+                for key in [key for key in self._seen if key not in listed]:
                     self._gone(key)
                 for found in demands:
                     self._keep(found)

@@ -63,7 +63,7 @@ class Parked:
 
     def __init__(self) -> None:
         self.buckets: dict[Hashable, Bucket] = {}
-        self._asked_by: dict[GroupKey, tuple[Rank, frozenset[Hashable]]] = {}
+        self._asked_by: dict[GroupKey, tuple[Rank, tuple[Hashable, ...]]] = {}
         self._owner: list[Bucket | None] = []
         self._vacant: list[int] = []
         self._unknown: dict[str, set[int]] = {}
@@ -87,7 +87,8 @@ class Parked:
         by_asked = {each.asked: each for each in refusals.values()}
         if len(by_asked) > MOST_ASKED:
             by_asked = {gang.key: next(iter(by_asked.values()))}
-        filed = (rank, frozenset(by_asked))
+        # In order: by it positions are given up, and used again by the next buckets.
+        filed = (rank, tuple(by_asked))
         before = self._asked_by.get(gang.key)
         if before == filed:
             return
@@ -96,7 +97,8 @@ class Parked:
             if before is None or before[0] != rank or bucket.asked not in before[1]:
                 insort(bucket.waiting, (rank, gang.key))
         if before is not None:
-            self._leave(gang.key, before[0], before[1] if before[0] != rank else before[1] - filed[1])
+            left = [asked for asked in before[1] if before[0] != rank or asked not in by_asked]
+            self._leave(gang.key, before[0], left)
         self._asked_by[gang.key] = filed
 
     def drop(self, key: GroupKey) -> None:
