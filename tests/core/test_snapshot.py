@@ -108,6 +108,31 @@ def test_host_ports_of_pods_and_of_members_placed_here_close_a_node(cluster_of):
     assert snapshot.closed_by_ports(member()) == []
 
 
+def test_the_host_ports_of_a_pod_that_leaves_are_free_for_who_takes_its_place_until_that_is_undone(cluster_of):
+    local, other = HostPort(80, ip="127.0.0.1"), HostPort(80, ip="10.0.0.1")
+    cluster = cluster_of(
+        node("n1"),
+        pod("a", node="n1", host_ports=[local, 90]),
+        pod("b", node="n1", host_ports=[other]),
+    )
+    snapshot = Snapshot(cluster)
+    before = snapshot.mark()
+    snapshot.give_back(0, member(host_ports=[local, 90]))
+    assert [caps(snapshot, member(host_ports=ports)) for ports in ([local], [90], [other], [80])] == [
+        [1],
+        [1],
+        [0],
+        [0],
+    ]
+    assert snapshot.fits(member(host_ports=[local]), 0)
+    snapshot.take(0, member(host_ports=[90]), 1)
+    assert [caps(snapshot, member(host_ports=ports)) for ports in ([local], [90])] == [[1], [0]]
+    snapshot.undo(before)
+    assert [caps(snapshot, member(host_ports=ports)) for ports in ([local], [90])] == [[0], [0]]
+    snapshot.give_back(0, member(host_ports=[local, 90]))
+    assert caps(snapshot, member(host_ports=[90])) == [1]
+
+
 def test_required_anti_affinity_of_a_pod_closes_nodes_to_a_newcomer_without_constraints(cluster_of):
     cluster = cluster_of(
         node("n1", labels={"zone": "a"}),

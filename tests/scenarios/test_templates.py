@@ -98,6 +98,19 @@ def test_of_two_apps_larger_together_than_the_cluster_exactly_one_is_begun():
     assert "Held by default/a (cpu 9)" in harness.condition("default/b").message
 
 
+def test_an_executor_takes_a_place_whose_host_port_it_needs_itself():
+    """One port on each node: places hold it, and whoever comes for a place asks for it again."""
+    harness = Harness()
+    roles = (Role("driver", 1), Role("executor", 2, template=shape(2, host_ports=[7078])))
+    harness.add(node("n1", cpu=3), node("n2", cpu=2), group("a", min_member=3, roles=roles), driver())
+    harness.settle()
+    assert places(harness) == {"n1": 1, "n2": 1}
+    harness.add(*executors(2, host_ports=[7078], created=harness.now))
+    harness.settle()
+    assert {harness.pod(name).node for name in harness.bound("default/exec-")} == {"n1", "n2"}
+    assert harness.events("TemplateMismatch") == []
+
+
 def test_executors_take_their_places_although_others_wait_for_the_room():
     harness = holding()
     harness.add(*plain(20, priority=1000))

@@ -49,6 +49,16 @@ class PortsInUse:
             if not ips:
                 del self._taken[port.protocol, port.port]
 
+    def without(self, leaving: PortsInUse) -> PortsInUse:
+        """What is taken by the pods that stay when others leave; ports that none of them takes are passed over."""
+        left = PortsInUse()
+        for port, ips in self._taken.items():
+            gone = leaving._taken.get(port, {})
+            kept = {ip: number - gone.get(ip, 0) for ip, number in ips.items() if number > gone.get(ip, 0)}
+            if kept:
+                left._taken[port] = kept
+        return left
+
     def look(self) -> Hashable:
         """Which ports are taken: equal for equal ones, however many pods take them."""
         return frozenset((port, ip) for port, ips in self._taken.items() for ip in ips)

@@ -1,8 +1,11 @@
-"""Host ports that pods of the cluster, and members placed on a snapshot, have in use."""
+"""Host ports that pods of the cluster, and members placed on a snapshot, have in use.
+
+A pod of the cluster whose place is given up leaves its ports to whoever takes the place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +13,7 @@ import numpy.typing as npt
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints.ports import PortsInUse
 from gangsched.core.objects.shape import HostPort
+from gangsched.core.planning.classes import Taken
 
 _NONE = PortsInUse()
 
@@ -22,6 +26,8 @@ class PortsTaken:
         self._emptied = emptied
         self._size = len(cluster.capacity.names)
         self._mine: dict[int, PortsInUse] = {}
+        self._before: dict[int, PortsInUse] = {}
+        self._left: dict[int, PortsInUse] = {}
         self._by_others: dict[tuple[HostPort, ...], npt.NDArray[np.bool_]] = {}
 
     def closed(self, ports: tuple[HostPort, ...]) -> npt.NDArray[np.bool_]:
@@ -35,15 +41,26 @@ class PortsTaken:
                 known[[row for row in rows if taken[row].conflicts(ports)]] = True
             self._by_others[ports] = known
         closed = known.copy()
+        for row in self._left:
+            closed[row] = self._of_others(row).conflicts(ports)
         closed[[row for row, mine in self._mine.items() if mine.conflicts(ports)]] = True
         return closed
 
-    def change(self, rows: Sequence[int], ports: tuple[HostPort, ...], sign: int) -> None:
-        """A pod takes the ports on each of these rows (`sign` -1), or gives them back (1)."""
-        for row in rows:
-            mine = self._mine.setdefault(row, PortsInUse())
-            (mine.add if sign < 0 else mine.remove)(ports)
+    def change(self, taken: Taken, sign: int) -> None:
+        """The members take their ports (`sign` -1), or that is undone (1); where their count is -1, a pod leaves."""
+        for row, count in zip(taken.rows.tolist(), taken.counts.tolist(), strict=True):
+            if count < 0 and row not in self._before:
+                # The cluster goes on: the pod may be forgotten there, and another one be counted in its place.
+                self._before[row] = self._of_others(row).without(_NONE)
+            ports = (self._left if count < 0 else self._mine).setdefault(row, PortsInUse())
+            (ports.add if sign < 0 else ports.remove)(taken.member.shape.host_ports)
 
     def look(self, row: int) -> Hashable:
         """What is taken on the row: equal while it is the same."""
-        return self._cluster.ports.get(row, _NONE).look(), self._mine.get(row, _NONE).look()
+        return self._of_others(row).look(), self._mine.get(row, _NONE).look()
+
+    def _of_others(self, row: int) -> PortsInUse:
+        """What pods of the cluster take on the row, without those that have left."""
+        if row in self._left:
+            return self._before[row].without(self._left[row])
+        return self._cluster.ports.get(row, _NONE)

@@ -296,4 +296,4 @@ class Snapshot:
         if of_gang:
             self.own[taken.rows] -= sign * taken.counts
         if shape.host_ports:
-            self._ports.change(taken.rows.tolist(), shape.host_ports, sign)
+            self._ports.change(taken, sign)
