@@ -7,6 +7,7 @@ import time
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.api.status import status_from_object, status_to_object
 from gangsched.core.cluster.cache import Cluster
@@ -14,10 +15,10 @@ from gangsched.core.constraints import filters
 from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration, Role
-from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.effects import BindPod, PatchStatus
 from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
 from gangsched.core.objects.node import Node, Taint
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import NodeReason
@@ -329,3 +330,20 @@ def plainly(asked: Shape, each: Node) -> NodeReason | None:
         node_selector=asked.node_selector, terms=asked.node_affinity, labels=dict(each.labels), name=each.name
     )
     return None if matched else NodeReason.AFFINITY
+
+
+def test_members_that_end_after_a_status_has_claimed_the_largest_number_leave_it_readable():
+    status = GroupStatus(phase="Running", succeeded=MOST, failed=MOST, minimum=2, scheduled_time=5.0)
+    members = [pod(f"a-{number}", group="a", node="n1", phase="Running") for number in range(3)]
+    machine = Machine(Policy())
+    machine.handle([*seen(node("n1"), group("a", min_member=2, status=status), *members), Synced()], 10.0)
+    ended = [
+        replace(members[0], phase=PodPhase.FAILED),
+        replace(members[1], phase=PodPhase.SUCCEEDED),
+    ]
+    effects = machine.handle([PodSeen(each) for each in ended], 11.0)
+    effects += machine.handle([TimePassed()], 20.0)
+
+    (written, *_) = [effect.status for effect in effects if isinstance(effect, PatchStatus)]
+    read = status_from_object(status_to_object(written)["status"])
+    assert (read.phase, read.succeeded, read.failed) == ("Running", MOST, MOST)

@@ -44,7 +44,7 @@ def end_restart(gang: Gang) -> None:
     if gang.undo is None or gang.undo.restart is None:
         return
     if not targets(gang):
-        old = gang.undo.restart | {pod.uid for pod in gang.pods.values() if pod.terminal}
+        old = (gang.undo.restart & gang.pods.keys()) | {pod.uid for pod in gang.pods.values() if pod.terminal}
         gang.run = Run(past=gang.run.past | old)
         gang.undo = None
         gang.short_since = 0.0
