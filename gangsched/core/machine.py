@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gangsched.core.autoscaling.scaling import Scaling
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cycle import Pass
-from gangsched.core.gang import bindings, making, rollback
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.foreign_objects import ForeignObjects
 from gangsched.core.gang.gang import Gang
@@ -77,6 +77,7 @@ class Machine:
         self._answers = Answers(self.cluster, self._members, self._avoidance, policy)
         self._surroundings = Surroundings(self.cluster, self._members, self.assessments)
         self._deadlines = Deadlines()
+        self._tellings = Deadlines()
         self._upkeep = Upkeep(
             self.cluster,
             self._members,
@@ -85,6 +86,7 @@ class Machine:
             queue=self._queue,
             entrance=self._entrance,
             deadlines=self._deadlines,
+            tellings=self._tellings,
             policy=policy,
             look_s_per_pod=look_s_per_pod,
         )
@@ -118,19 +120,17 @@ class Machine:
         budget = Budget(units.TURN)
         effects: list[Effect] = [*self._avoidance.take_events()]
         effects += recheck_worsened(self.cluster, self._members)
-        touched = self._upkeep.some(waiting, effects, now, budget)
+        touched, to_be_told = self._upkeep.some(waiting, effects, now, budget)
         self._upkeep.let_in()
         self._queue.wake(self.cluster)
         self._queue.wake_whose_turn_it_is(self.gangs, self.assessments, now)
-        for key in self._caps.take_eased(self.gangs):
-            self.gangs[key].parked = False
-            if key in self._queue:
-                self._queue.file(self.gangs[key], self.assessments[key])
+        self._upkeep.try_again(self._caps.take_eased(self.gangs))
         for key in self._try_some(effects, now, budget):
             self._upkeep.if_due(key, touched, effects, now)
         entered = self._upkeep.let_in()
-        for key in touched:
+        for key in dict.fromkeys((*touched, *to_be_told)):
             effects += self._tell(key, now)
+        self._upkeep.set_deadlines(touched)
         for key in entered:
             # Others have left in this pass: they are tried in the next one, at once.
             self._deadlines.hasten(key, now)
@@ -148,7 +148,9 @@ class Machine:
         """
         if not self._resting:
             return self._called
-        due = min(self._deadlines.next() or float("inf"), self._avoidance.next_end())
+        due = min(
+            *(each.next() or float("inf") for each in (self._deadlines, self._tellings)), self._avoidance.next_end()
+        )
         return due if due < float("inf") else None
 
     def stats(self) -> Stats:
@@ -271,10 +273,7 @@ class Machine:
         if self._members.finished(gang):
             self._forget(key)
         else:
-            due = min(
-                assessment.due, gang.tell_at, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang)
-            )
-            self._deadlines.set(key, due)
+            self._tellings.set(key, gang.tell_at)
         return effects
 
     def _forget_finished(self) -> None:
@@ -293,6 +292,7 @@ class Machine:
         self._entrance.drop(key)
         self._caps.drop(key)
         self._deadlines.drop(key)
+        self._tellings.drop(key)
 
     def _ahead(self, gang: Gang) -> str:
         own, number = self._queue.ahead(gang.key, most=explanation.NAMED)

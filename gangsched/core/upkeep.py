@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import bindings, making, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
@@ -41,6 +43,7 @@ class Upkeep:
         queue: Queue,
         entrance: Entrance,
         deadlines: Deadlines,
+        tellings: Deadlines,
         policy: Policy,
         look_s_per_pod: float,
     ) -> None:
@@ -53,12 +56,17 @@ class Upkeep:
         self._queue = queue
         self._entrance = entrance
         self._deadlines = deadlines
+        self._tellings = tellings
         self._policy = policy
         self._look_s_per_pod = look_s_per_pod
 
-    def some(self, waiting: int, effects: list[Effect], now: float, budget: Budget) -> dict[GroupKey, None]:
+    def some(
+        self, waiting: int, effects: list[Effect], now: float, budget: Budget
+    ) -> tuple[dict[GroupKey, None], list[GroupKey]]:
         """Bring gangs up to date: with a quarter of the budget each those touched by this call's events, those that
         have been `waiting` for that (or more of the former), the longest waiting first, and those that are due.
+
+        Returns them, and with an eighth of the budget those of which only something is due to be told.
         """
         touched: dict[GroupKey, None] = {}
         dirty = self._members.dirty
@@ -72,7 +80,11 @@ class Upkeep:
             budget.charge(self.if_due(touched_first, touched, effects, now))
         while budget.spent < units.TURN * 3 // 4 and (due := self._deadlines.take_due(now)) is not None:
             budget.charge(self.if_due(due, touched, effects, now))
-        return touched
+        to_be_told: list[GroupKey] = []
+        while budget.spent < units.TURN * 7 // 8 and (untold := self._tellings.take_due(now)) is not None:
+            to_be_told.append(untold)
+            budget.charge(units.GANG // 2)
+        return touched, to_be_told
 
     def if_due(self, key: GroupKey, touched: dict[GroupKey, None], effects: list[Effect], now: float) -> int:
         """Bring the gang up to date, unless it is large and can wait. Returns the work as units."""
@@ -89,10 +101,28 @@ class Upkeep:
         self._advance(gang, effects, now)
         return units.GANG + units.POD * len(gang.pods)
 
+    def set_deadlines(self, keys: Iterable[GroupKey]) -> None:
+        """Note when each of these gangs must be looked at again, now that they have been and were told of."""
+        for key in keys:
+            gang = self._members.gangs.get(key)
+            if gang is not None:
+                due = self._assessments[key].due
+                due = min(due, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
+                self._deadlines.set(key, due)
+
+    def try_again(self, keys: Iterable[GroupKey]) -> None:
+        """Have the next pass try these gangs, though they were refused in the same cluster."""
+        for key in keys:
+            gang = self._members.gangs[key]
+            gang.parked = False
+            if key in self._queue:
+                self._queue.file(gang, self._assessments[key])
+
     def let_in(self) -> list[GroupKey]:
         """Have those tried that may enter now."""
-        entered = self._entrance.let_in(self._members.gangs)
-        self._members.dirty.update(dict.fromkeys(self._entrance.take_giving_way()))
+        entered, kept_out = self._entrance.let_in(self._members.gangs)
+        # The clock of a group that may not be tried yet stands still.
+        self._members.dirty.update(dict.fromkeys((*self._entrance.take_giving_way(), *kept_out)))
         for key in entered:
             self._queue.file(self._members.gangs[key], self._assessments[key])
         return entered

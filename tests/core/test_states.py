@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import fields
 from itertools import product
 
 import pytest
+from msgspec.structs import fields
 
 from gangsched.core.gang import states
 from gangsched.core.gang.states import TABLE, Facts, NoRest, Phase, Step, leave_failed, settle

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gangsched.core.gang.gang import _BOUND, Gang
 from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Census:
+class Census(Struct, frozen=True, kw_only=True):
     """A gang's members counted: `bound` on a node, `waiting` for one in the order of trying, the rest on their way."""
 
     live: Sequence[Pod]

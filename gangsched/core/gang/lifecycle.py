@@ -8,7 +8,9 @@ phase. The rules are those of the contract; their numbers stand beside them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from gangsched.core.gang import placeholders, rollback
 from gangsched.core.gang.agreement import Hindrance
@@ -29,8 +31,7 @@ UNKNOWN_MINIMUM = WITHOUT_OBJECT | {Reason.INVALID_DECLARATION, Reason.CONTRADIC
 """Hindrances under which nobody can say how many members are enough."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assessment:
+class Assessment(Struct, frozen=True, kw_only=True):
     """The gang as it stands now. `missing` members (by role in `missing_roles`) are still to be created or bound.
 
     `hopeless`: places are held that cannot become a quorum, and nothing of the gang is bound or on its way; `vacated`:

@@ -15,9 +15,10 @@ If you change a phase or a row: the contract's list of phases, `api`'s enum, the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class Phase(StrEnum):
@@ -45,8 +46,7 @@ class Phase(StrEnum):
     """The run ended otherwise, or timed out under timeoutPolicy Fail."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Struct, frozen=True, kw_only=True):
     """What is true of a group now; the columns of the life cycle's table."""
 
     complete: bool

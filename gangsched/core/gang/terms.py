@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gangsched.core.gang.agreement import (
     Hindrance,
@@ -23,8 +24,7 @@ MOST_PLACES = 10_000
 """For so many members places are held: the status has room for no more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Terms(Struct, frozen=True, kw_only=True):
     """The gang's declaration as it applies: `created` orders by age, `source` says how it was declared.
 
     `strategy` is the one that the spec names, Pack where it is not known. Each time-out lasts up to `jitter_s` longer;

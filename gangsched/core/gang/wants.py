@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gangsched.core.gang.census import Census
 from gangsched.core.gang.gang import Gang
@@ -15,8 +16,7 @@ from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.planning.placement import Ask
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
+class Want(Struct, frozen=True, kw_only=True):
     """What a gang wants of a pass: `quorum` all or nothing, `repairs` and `extras` one by one.
 
     `repair` gives quorum and repairs the first place in the order (contract rules 6 and 12). Quorum and repairs may
@@ -34,8 +34,7 @@ class Want:
         return self.quorum is not None or bool(self.repairs) or bool(self.moves) or bool(self.extras)
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """How many more must be bound, in all and by role."""
 
     total: int

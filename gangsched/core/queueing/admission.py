@@ -85,8 +85,8 @@ class Entrance:
         self._outside.get(key.namespace, {}).pop(key, None)
         self._newcomers.pop(key, None)
 
-    def let_in(self, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
-        """Let in as many as have room, in order, and tell the newcomers that are not. Returns who has entered."""
+    def let_in(self, gangs: Mapping[GroupKey, Gang]) -> tuple[list[GroupKey], list[GroupKey]]:
+        """Let in as many as have room, in order. Returns who has entered, and who now stands outside and did not."""
         entered = []
         for namespace in [name for name, waiting in self._outside.items() if waiting]:
             inside = self._inside[namespace]
@@ -102,10 +102,11 @@ class Entrance:
         for key in entered:
             self._newcomers.pop(key, None)
             gangs[key].outside = ""
-        for key in self._newcomers:
+        kept_out = [key for key in self._newcomers if not gangs[key].outside]
+        for key in kept_out:
             gangs[key].outside = self._note(key.namespace)
         self._newcomers.clear()
-        return entered
+        return entered, kept_out
 
     def take_giving_way(self) -> list[GroupKey]:
         """Who is inside, backs off, and is to be looked at again because somebody else has come."""
