@@ -21,6 +21,7 @@ from gangsched.config.part import Part, part_of
 from gangsched.config.settings import Settings
 from gangsched.core.gang import states
 from gangsched.core.objects import reasons
+from gangsched.core.objects.record import Phase
 from gangsched.runtime.metrics import describe
 from testbed import chart, manifests, rooms
 
@@ -55,7 +56,7 @@ def main() -> None:
 
 def _states() -> str:
     lines = ["# The life cycle of a group", "", "`status.phase` of a PodGroup:", ""]
-    lines += [f"- **{phase}**: {text}" for phase, text in _members(states.Phase)]
+    lines += [f"- **{phase}**: {text}" for phase, text in _members(Phase)]
     lines += ["", "What must be true for a step (the facts are derived from the cluster after every event):", ""]
     lines += [f"- **{name}**: {text}" for name, text in _documented(states.Facts)]
     lines += ["", "```mermaid", "stateDiagram-v2", "    [*] --> Pending"]
@@ -71,7 +72,7 @@ def _states() -> str:
     return "\n".join([*lines, "```", ""])
 
 
-def _together(starts: Sequence[states.Phase]) -> Iterator[str]:
+def _together(starts: Sequence[Phase]) -> Iterator[str]:
     """The phases of a step's start, those of a whole group under the group's name."""
     left = list(starts)
     for name, phases in _GROUPED.items():

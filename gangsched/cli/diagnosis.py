@@ -12,7 +12,6 @@ from gangsched.cli.findings import Findings
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.states import Phase
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
@@ -21,6 +20,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import NodeReason, Reason
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
@@ -175,7 +175,7 @@ class _Examination:
     def _completing(self) -> Iterator[str]:
         """What would make an incomplete group complete."""
         gang, assessment = self._gang, self._assessment
-        if assessment.facts.complete or gang.run.scheduled_at or assessment.hindrance is not None:
+        if assessment.facts.complete or gang.record.scheduled_at or assessment.hindrance is not None:
             return
         if assessment.missing:
             yield f"{number_of(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"

@@ -61,7 +61,7 @@ class Findings:
         return Finding(
             key=key,
             order=order_key(gang, assessment),
-            phase=gang.phase.value,
+            phase=gang.record.phase.value,
             reason=reason.value,
             message=message_of(gang, assessment, reason, refusal=self._refusal(gang)),
             minimum=assessment.minimum,

@@ -19,8 +19,7 @@ from gangsched.core.gang.bindings import going_first
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.run import Transaction
-from gangsched.core.gang.wants import Want, further, role_minima, wishes
+from gangsched.core.gang.wants import Want, further, minima, wishes
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import Pod
@@ -145,13 +144,13 @@ class Pass:
         if self._place_quorum(gang, ask):
             self._placed.add(gang.key)
             return True
-        if gang.run.capped is not None and any(pod.node for pod in gang.live()):
+        if gang.record.capped is not None and any(pod.node for pod in gang.live()):
             self._singles(gang, [pod for pod in ask.members if pod.name])
         return False
 
     def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
-        if gang.run.capped is not None and self._stopped(gang, ask.members):
+        if gang.record.capped is not None and self._stopped(gang, ask.members):
             # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
             return False
         refused = self._avoidance.by_gang(gang.key)
@@ -177,13 +176,15 @@ class Pass:
             self._snapshot.undo(mark)
             return False
         gang.refusal = None
-        gang.undone = ""
+        gang.note(undone="")
         if gang.undo is not None:
             gang.undo.retried = True
             gang.partial_since = 0.0
-        if not gang.run.scheduled_at:
+        if not gang.record.scheduled_at:
             spec = self._assessments[gang.key].terms.spec
-            gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
+            if gang.record.quorum is None:
+                gang.note(quorum=minima(spec))
+                gang.chosen = set()
         if not ask.own:
             # Beside members that are bound or on their way nobody waits for another.
             gang.vanguard = going_first(gang, ask.avoided, found.assignments)
@@ -261,8 +262,7 @@ class Pass:
             self._snapshot.undo(mark)
 
     def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
-        if gang.transaction is not None:
-            gang.transaction.pods.update(pod.uid for pod, _ in found)
+        gang.chosen.update(pod.uid for pod, _ in found)
         begun = bindings.begin(gang, self._cluster, found)
         self._decided.effects += [renewed(effect, above=True) for effect in begun] if above else begun
 

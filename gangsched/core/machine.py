@@ -155,7 +155,7 @@ class Machine:
 
     def stats(self) -> Stats:
         """What metrics show of the present state."""
-        phases = Counter(gang.phase.value for gang in self.gangs.values() if not gang.plain)
+        phases = Counter(gang.record.phase.value for gang in self.gangs.values() if not gang.plain)
         return Stats(
             pods=len(self.cluster.pods) - sum(len(gang.vacant()) for gang in self.gangs.values()),
             nodes=len(self.cluster.nodes),

@@ -18,6 +18,7 @@ from gangsched.core.objects.effects import (
 )
 from gangsched.core.objects.events import GroupSeen
 from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import BindRefused, EvictionRefused, GroupNotMade, Refused, Spared
 from gangsched.core.objects.status import GroupStatus
 from gangsched.kube.credentials import Connection
@@ -31,7 +32,7 @@ STATUS_PATH = "/apis/gangsched.io/v1alpha1/namespaces/team/podgroups/g/status"
 GROUPS_PATH = "/apis/gangsched.io/v1alpha1/namespaces/team/podgroups"
 EVENTS_PATH = "/apis/events.k8s.io/v1/namespaces/team/events"
 BIND = BindPod(uid="u1", namespace="team", name="a-0", node="n1")
-STATUS = PatchStatus(key=GroupKey("team", "g"), uid="g1", status=GroupStatus(phase="Queued", members=3))
+STATUS = PatchStatus(key=GroupKey("team", "g"), uid="g1", status=GroupStatus(Record(phase=Phase.QUEUED), members=3))
 MAKE = MakeGroup(GroupKey("team", "g"), GroupSpec(min_member=5, roles=(Role("driver", 1),)), "driver", "d1")
 CONDITION = PatchPodCondition(uid="u1", namespace="team", name="a-0", reason="GangIncomplete", message="1 more")
 EVENT = EmitEvent(

@@ -107,7 +107,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     if binding.withdrawn or event.why is Refused.WITHDRAWN:
         release(gang, cluster, event.uid)
         return False
-    if event.why in FOR_GOOD and gang.run.scheduled_at:
+    if event.why in FOR_GOOD and gang.record.scheduled_at:
         before = gang.barred.get(event.uid)
         times = before.times + 1 if before is not None else 1
         wait_s = doubled(FIRST_BAR_S, times, longest=LONGEST_BAR_S)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gangsched.core.gang.run import Run, Transaction
-from gangsched.core.gang.states import Phase
+from msgspec.structs import replace
+
 from gangsched.core.gang.writes import Barred, Binding, BindState, Told, Undo
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.record import NO_RECORD, Record
 from gangsched.core.planning.refusal import Refusal
 
 ENDED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
@@ -28,11 +29,12 @@ _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
 class Gang:
     """A group of pods that are bound together: declared by a PodGroup, by annotations, or one plain pod.
 
+    `record` is what is remembered of it. `past` are members (by UID) of earlier runs, `counted` those of this one whose
+    end is in the record. `chosen` are members (by UID) that were given places as parts of the quorum under way.
     `inherited` are members (by UID) bound by a former leader, by a rival or after we had given them up, so that a
     quorum may have been begun with them. `leaving` are members whose eviction was accepted.
     `emptied`: since the gang was last brought up to date, its last live member went and then another came.
     `partial_since` is when a part of the quorum was first bound and the rest not (contract rule 1), 0.0 if none is.
-    `undone` is what happened to the last quorum that was undone, until another one is decided.
     `look_at`: before this it is not brought up to date again, being large.
     `claims` are the owners that claim it, if they are several, each with the number of its members; `disowned` are
     waiting members (by UID) that it does without because their owner is not the first (`core.gang.ownership`).
@@ -51,14 +53,14 @@ class Gang:
     group: Group | None = None
     pods: dict[str, Pod] = field(default_factory=dict)
     strangers: dict[str, Pod] = field(default_factory=dict)
-    phase: Phase = Phase.PENDING
-    run: Run = field(default_factory=Run)
+    record: Record = NO_RECORD
+    past: frozenset[str] = frozenset()
+    counted: set[str] = field(default_factory=set)
     bindings: dict[str, Binding] = field(default_factory=dict)
-    transaction: Transaction | None = None
+    chosen: set[str] = field(default_factory=set)
     inherited: set[str] = field(default_factory=set)
     partial_since: float = 0.0
     undo: Undo | None = None
-    undone: str = ""
     leaving: set[str] = field(default_factory=set)
     emptied: bool = False
     claims: Mapping[str, int] = field(default_factory=dict)
@@ -91,6 +93,17 @@ class Gang:
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)
 
+    def note(self, **changes: object) -> None:
+        """Remember these fields of the record from now on."""
+        if any(getattr(self.record, name) != value for name, value in changes.items()):
+            self.record = replace(self.record, **changes)
+
+    def begin_run(self, past: frozenset[str]) -> None:
+        """Remember nothing of the last run but its members and what was undone in it."""
+        self.record = Record(phase=self.record.phase, undone=self.record.undone)
+        self.past = past
+        self.counted = set()
+
     @property
     def plain(self) -> bool:
         """Whether this is a pod without a group, placed as a group of one."""
@@ -101,7 +114,7 @@ class Gang:
 
         Nor are those whose owner may not have the group's name.
         """
-        gone = self.run.past | self.leaving | self.disowned if self.leaving or self.disowned else self.run.past
+        gone = self.past | self.leaving | self.disowned if self.leaving or self.disowned else self.past
         return [
             pod
             for pod in self.pods.values()
@@ -110,7 +123,7 @@ class Gang:
 
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is among `live`."""
-        gone = pod.uid in self.run.past or pod.uid in self.leaving or pod.uid in self.disowned
+        gone = pod.uid in self.past or pod.uid in self.leaving or pod.uid in self.disowned
         return not (pod.terminating or pod.gated or pod.phase in ENDED or gone)
 
     def may_try(self, pod: Pod) -> bool:
@@ -123,7 +136,7 @@ class Gang:
 
     def begun(self) -> set[str]:
         """The members, by UID, with which a quorum was begun."""
-        return self.inherited | self.transaction.pods if self.transaction is not None else self.inherited
+        return self.inherited | self.chosen if self.record.quorum is not None else self.inherited
 
     def flies(self) -> bool:
         """Whether there are bindings that are not confirmed by the server yet."""
@@ -144,6 +157,11 @@ def forget_what_was_told(gang: Gang) -> None:
 
 
 def forget_run(gang: Gang) -> None:
-    """End the gang's run without an outcome. Its back-off is over with it, and nothing else would wake the gang."""
-    gang.run = Run(past=gang.run.past)
+    """End the gang's run without an outcome, but not a quorum that is under way.
+
+    Its back-off is over with it, and nothing else would wake the gang.
+    """
+    record = gang.record
+    gang.record = Record(phase=record.phase, quorum=record.quorum, quorum_done=record.quorum_done, undone=record.undone)
+    gang.counted = set()
     gang.parked = False

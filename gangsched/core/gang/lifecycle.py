@@ -19,13 +19,24 @@ from gangsched.core.gang.clock import back_off, keep_clock
 from gangsched.core.gang.declaration import WITHOUT_OBJECT
 from gangsched.core.gang.facts import facts_of, is_complete, is_hopeless, next_due, roles_to_come
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.run import Run
 from gangsched.core.gang.states import Facts, settle
 from gangsched.core.gang.terms import Terms
-from gangsched.core.gang.wants import Want, first, later_need, quorum_need, role_minima, want_of, within_maximum
+from gangsched.core.gang.wants import (
+    Want,
+    first,
+    later_need,
+    lowered,
+    minima,
+    quorum_need,
+    role_minima,
+    want_of,
+    within_maximum,
+)
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
+from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Minima, Outcome, counted
 
 UNKNOWN_MINIMUM = WITHOUT_OBJECT | {Reason.INVALID_DECLARATION, Reason.CONTRADICTION}
 """Hindrances under which nobody can say how many members are enough."""
@@ -58,11 +69,11 @@ class Assessment(Struct, frozen=True, kw_only=True):
 def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float, policy: Policy) -> Assessment:
     """Bring the gang up to date and say what it wants."""
     rollback.end_restart(gang)
-    _go_on(gang)
+    _go_on(gang, now)
     if gang.emptied:
         gang.emptied = False
         _end_run(gang)
-        _go_on(gang)
+        _go_on(gang, now)
     census = take_census(gang)
     newly_scheduled = _note_scheduled(gang, census, terms, hindrance, now)
     if not census.live:
@@ -71,7 +82,7 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     vacated = placeholders.run_out(gang, census, terms, now=now)
     _note_shortness(gang, census, terms, now)
     known = _known(hindrance)
-    scheduled = bool(gang.run.scheduled_at)
+    scheduled = bool(gang.record.scheduled_at)
     need = later_need(gang, census, terms) if scheduled else quorum_need(gang, census, terms, known=known)
     rollback.drop_restart(gang, terms, known=known)
     rollback.note_partial(gang, census, need, known=known, now=now)
@@ -98,12 +109,17 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     _unpark_if_changed(gang, census, terms, hindrance)
     counts = not gang.outside and (not to_come or bool(gang.vacant()))
     timed_out = keep_clock(gang, census, terms, complete=complete, counts=counts, now=now, policy=policy)
-    if hindrance is None and not to_come and (gang.vacant() or scheduled or not census.bound):
-        gang.run.capped = None
-    if gang.run.capped is not None and gang.run.capped.until:
+    if (
+        gang.record.capped is not None
+        and hindrance is None
+        and not to_come
+        and (gang.vacant() or scheduled or not census.bound)
+    ):
+        gang.note(capped=None)
+    if gang.record.capped is not None and gang.record.capped.until:
         to_come = []
     facts = facts_of(gang, census, complete=complete, now=now, policy=policy)
-    gang.phase = settle(gang.phase, facts)
+    gang.note(phase=settle(gang.record.phase, facts))
     return Assessment(
         census=census,
         terms=terms,
@@ -112,7 +128,7 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
         want=want_of(gang, census, terms, need, [*eligible, *to_come], moves=placeholders.moving(gang, eligible))
         if complete and rollback.may_plan(gang, now)
         else Want(),
-        minimum=gang.run.minimum if gang.run.scheduled_at else terms.spec.minimum,
+        minimum=gang.record.minimum if gang.record.scheduled_at else terms.spec.minimum,
         missing=max(0, terms.spec.minimum - len(census.live)),
         missing_roles=roles_to_come(terms, census),
         surplus=surplus,
@@ -134,15 +150,15 @@ def _finishes(gang: Gang, hindrance: Hindrance | None) -> bool:
     return gone and bool(gang.partial_since)
 
 
-def _go_on(gang: Gang) -> None:
+def _go_on(gang: Gang, now: float) -> None:
     """Begin a run with the first live member and note who has ended since (rule 3)."""
-    run = gang.run
     if not gang.deserted():
-        if run.ended:
-            run = gang.run = Run(past=run.past & gang.pods.keys())
+        if gang.record.ended:
+            gang.begin_run(past=gang.past & gang.pods.keys())
             gang.told.event = ""
-        run.began = True
-    if not run.began or run.ended:
+        if not gang.record.run_start:
+            gang.note(run_start=min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now)
+    if not gang.record.run_start or gang.record.ended:
         return
     well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
     for pod in [pod for pod in gang.pods.values() if pod.phase is well or pod.phase is badly]:
@@ -151,15 +167,19 @@ def _go_on(gang: Gang) -> None:
 
 def note_ended(gang: Gang, pod: Pod) -> None:
     """Note that a member has ended, if it belongs to the run under way; once it is gone nothing else would tell."""
-    run = gang.run
-    if not run.began or run.ended or pod.uid in run.past:
+    record = gang.record
+    if not record.run_start or record.ended or pod.uid in gang.past or pod.uid in gang.counted:
         return
     if pod.phase is PodPhase.SUCCEEDED:
-        run.succeeded[pod.uid] = role_of(pod)
+        gang.counted.add(pod.uid)
+        role = role_of(pod)
         leading = pod.declaration.leading if pod.declaration is not None else ""
-        run.led = run.led or (bool(leading) and leading == role_of(pod))
-    elif pod.phase is PodPhase.FAILED and pod.uid not in run.failed:
-        run.failed.add(pod.uid)
+        gang.note(succeeded=counted(record.succeeded, role), led=record.led or (bool(leading) and leading == role))
+        if record.quorum is not None and pod.uid in gang.chosen:
+            gang.note(quorum_done=counted(record.quorum_done, role))
+    elif pod.phase is PodPhase.FAILED:
+        gang.counted.add(pod.uid)
+        gang.note(failed=record.failed + 1)
 
 
 def _end_run(gang: Gang) -> None:
@@ -168,79 +188,93 @@ def _end_run(gang: Gang) -> None:
     Pods with scheduling gates were no members of it, and are of the next one once they have none. Nor were those whose
     owner may not have the group's name: their turn is still to come.
     """
-    run = gang.run
-    if not run.began or run.ended:
+    record = gang.record
+    if not record.run_start or record.ended:
         return
     outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.disowned
-    past = run.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
-    if run.scheduled_at and not run.late:
-        run.ended = True
-        run.ended_well = run.led or run.successes >= run.minimum
-        run.past = past
+    past = gang.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
+    if record.scheduled_at and not record.late:
+        well = record.led or record.successes >= record.minimum
+        gang.note(outcome=Outcome.SUCCEEDED if well else Outcome.FAILED, quorum=None, quorum_done=())
+        gang.past = past
     else:
-        gang.run = Run(past=past)
+        gang.begin_run(past)
         gang.told.event = ""
-        if gang.undone:
-            # It was we who evicted them: those made again go on where they were, and wait out the back-off.
-            gang.run.backoff_until, gang.run.timeouts, gang.run.level = run.backoff_until, run.timeouts, run.level
-    gang.transaction = gang.undo = None
+        if record.undone:
+            # gangsched evicted them: those made again go on where they were, and wait out the back-off.
+            gang.note(retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
+    gang.undo = None
     gang.refusal = gang.held_up_by = None
 
 
 def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, now: float) -> bool:
     """Note that the quorum is bound, under the minimum in force when it was decided (rules 1 and 9)."""
-    run = gang.run
-    if not run.began or run.ended:
+    record = gang.record
+    if not record.run_start or record.ended:
         return False
     if not _known(hindrance):
-        begun = gang.transaction is not None and bool(census.bound)
+        begun = record.quorum is not None and bool(census.bound)
         if not gang.flies() and not (begun and quorum_need(gang, census, terms, known=False)):
-            gang.transaction = None
+            _drop_quorum(gang)
         return False
-    spec = terms.spec
-    minima = role_minima(spec)
-    if run.scheduled_at:
-        there = census.bound_roles + census.done_roles
-        roles_bound = all(there[role] >= number for role, number in minima.items())
-        if spec.minimum <= run.minimum or (there.total() >= spec.minimum and roles_bound):
-            run.minimum = spec.minimum
-        if roles_bound:
-            run.role_minima = minima
-        whole = run.late and roles_bound and there.total() >= run.minimum
-        run.late = run.late and not whole
-        run.scheduled_at = now if whole else run.scheduled_at
-        return whole
+    if record.scheduled_at:
+        return _note_satisfied(gang, census, terms.spec, now)
     if quorum_need(gang, census, terms):
         if not gang.flies() and not census.bound:
-            gang.transaction = None
+            _drop_quorum(gang)
         return False
-    decided = gang.transaction
-    run.scheduled_at = now
-    run.minimum = min(spec.minimum, decided.minimum) if decided else spec.minimum
-    run.role_minima = (
-        {role: min(number, decided.role_minima.get(role, 0)) for role, number in minima.items()} if decided else minima
+    gang.note(
+        scheduled_at=now,
+        satisfied=lowered(record.quorum, terms.spec) if record.quorum is not None else minima(terms.spec),
+        clock_start=0.0,
+        retry_at=0.0,
+        outcome=Outcome.NONE,
+        quorum=None,
+        quorum_done=(),
+        undone="",
     )
-    run.clock_start = run.backoff_until = 0.0
-    run.failed_for_good = False
     gang.vanguard = ()
-    gang.transaction = gang.undo = None
+    gang.undo = None
     gang.refusal = gang.held_up_by = None
-    gang.complaint = gang.undone = ""
+    gang.complaint = ""
     return True
+
+
+def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> bool:
+    """Note what of a scheduled gang's spec is satisfied. Returns whether one that was late has just become whole."""
+    record = gang.record
+    asked = minima(spec)
+    there = census.bound_roles + census.done_roles
+    roles_bound = all(there[role] >= number for role, number in asked.roles)
+    total = record.minimum
+    if asked.total <= total or (there.total() >= asked.total and roles_bound):
+        total = asked.total
+    whole = record.late and roles_bound and there.total() >= total
+    gang.note(
+        satisfied=Minima(total, asked.roles if roles_bound else record.satisfied.roles),
+        late=record.late and not whole,
+        scheduled_at=now if whole else record.scheduled_at,
+    )
+    return whole
+
+
+def _drop_quorum(gang: Gang) -> None:
+    """No quorum is under way any more."""
+    gang.note(quorum=None, quorum_done=())
 
 
 def _note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None:
     """Note since when a scheduled group has less than it was scheduled with, in all or of a role."""
-    run = gang.run
+    record = gang.record
     short = False
-    if run.scheduled_at and not run.ended:
+    if record.scheduled_at and not record.ended:
         there = census.bound_roles + census.done_roles
         asked = role_minima(terms.spec)
-        short = there.total() < run.minimum or any(
-            there[role] < min(minimum, asked.get(role, 0)) for role, minimum in run.role_minima.items()
+        short = there.total() < record.minimum or any(
+            there[role] < min(minimum, asked.get(role, 0)) for role, minimum in record.satisfied.roles
         )
     gang.short_since = (gang.short_since or now) if short else 0.0
-    run.vacated = run.vacated and short
+    gang.note(vacated=record.vacated and short)
 
 
 def _not_barred(gang: Gang, members: list[Pod], now: float) -> list[Pod]:

@@ -32,7 +32,7 @@ def wanted(gang: Gang, hindrance: Hindrance | None) -> bool:
         return False
     if gang.vacant():
         return True
-    if gang.unmade or gang.run.scheduled_at or OBJECT_NAME.fullmatch(gang.key.name) is None:
+    if gang.unmade or gang.record.scheduled_at or OBJECT_NAME.fullmatch(gang.key.name) is None:
         return False
     held = any(binding.state is BindState.HELD for binding in gang.bindings.values())
     return held and any(pod.node for pod in gang.live())

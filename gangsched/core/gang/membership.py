@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, clock, lifecycle, placeholders, recovery
+from gangsched.core.gang import bindings, clock, lifecycle, placeholders, recovery, unrecorded
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
 from gangsched.core.gang.writes import Binding, BindState
@@ -97,7 +97,7 @@ class Members:
         self._key_of[pod.uid] = key
         ours, others = (gang.pods, gang.strangers) if self._ours(pod) else (gang.strangers, gang.pods)
         if ours is gang.pods and pod.uid not in ours and not (pod.terminating or pod.gated or pod.terminal):
-            gang.emptied = gang.emptied or (gang.run.began and not gang.run.ended and gang.deserted())
+            gang.emptied = gang.emptied or (bool(gang.record.run_start) and not gang.record.ended and gang.deserted())
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
         if on_its_way is not None:
@@ -136,7 +136,8 @@ class Members:
             if pod is not None:
                 lifecycle.note_ended(gang, pod)
             self._leave(uid, key)
-            gang.run.past.discard(uid)
+            gang.past -= {uid}
+            gang.counted.discard(uid)
             gang.inherited.discard(uid)
         self._cluster.remove_pod(uid)
 
@@ -216,12 +217,12 @@ class Members:
             return
         gang.look_at = 0.0
         # What declares the gang does so without a PodGroup that was made of it.
-        goes_on = gang.group.made and bool(gang.run.scheduled_at) and any(map(_declares, gang.live()))
+        goes_on = gang.group.made and bool(gang.record.scheduled_at) and any(map(_declares, gang.live()))
         gang.group = None
         if gang.vacant():
             # What was begun beside them cannot become whole without them: whoever is bound stays (rule 10).
             placeholders.vacate(gang, self._cluster)
-            gang.transaction = None
+            gang.note(quorum=None, quorum_done=())
             gang.inherited = set()
         if not goes_on:
             forget_run(gang)
@@ -241,7 +242,7 @@ class Members:
             # Whom a standby has seen being bound it has not looked at since: who began a quorum is found out anew.
             gang.inherited = set()
             recovery.adopt(gang, self._cluster, policy=self._policy, now=now)
-            recovery.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
+            unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
         self.rivals.clear()
 
     def facts(self) -> list[Event]:

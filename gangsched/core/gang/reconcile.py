@@ -87,7 +87,7 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
     if gang.contradicted:
         return bindings.withdraw_all(gang)
     gone = assessment.hindrance is not None and assessment.hindrance.reason in WITHOUT_OBJECT
-    lost = (gang.refusal is not None or gone) and not gang.run.scheduled_at and not assessment.census.bound
+    lost = (gang.refusal is not None or gone) and not gang.record.scheduled_at and not assessment.census.bound
     return bindings.withdraw_all(gang) if lost else []
 
 
@@ -99,6 +99,6 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
         return True
     return (
         gang.group is not None
-        and not gang.run.scheduled_at
+        and not gang.record.scheduled_at
         and any(each.state is BindState.HELD and each.tries for each in gang.bindings.values())
     )

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from gangsched.core.gang import bindings, clock
 from gangsched.core.gang.census import Census
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.run import Run
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.wants import Need, missing_after
 from gangsched.core.gang.writes import BindState, Eviction, Undo
@@ -45,7 +44,7 @@ def end_restart(gang: Gang) -> None:
         return
     if not targets(gang):
         old = (gang.undo.restart & gang.pods.keys()) | {pod.uid for pod in gang.pods.values() if pod.terminal}
-        gang.run = Run(past=gang.run.past | old)
+        gang.begin_run(past=gang.past | old)
         gang.undo = None
         gang.short_since = 0.0
         gang.told.event = ""
@@ -56,15 +55,15 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
 
     While nobody can say how many are enough (`known` is False), what was inherited is kept in mind.
     """
-    run = gang.run
-    open_ = run.began and not run.ended and not run.scheduled_at
+    record = gang.record
+    open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
     gang.inherited = gang.inherited & gang.pods.keys() if open_ else set()
     gang.leaving &= gang.pods.keys()
     begun = gang.begun()
     vacant = gang.vacant()
     lacks = missing_after(need, Counter(role_of(binding.pod) for binding in vacant)) if vacant else need
     # Who is bound beside places that a cap has released is left there, as at their expiry.
-    partial = open_ and bool(lacks) and run.capped is None and any(pod.uid in begun for pod in census.bound)
+    partial = open_ and bool(lacks) and record.capped is None and any(pod.uid in begun for pod in census.bound)
     if known and not need:
         gang.inherited = set()
     gang.partial_since = (gang.partial_since or now) if partial else 0.0
@@ -77,7 +76,7 @@ def resume(gang: Gang, status: GroupStatus, now: float) -> None:
     doing = (Reason.RESTARTING, Reason.EVICTION_REFUSED)
     told = any(each.type == "Degraded" and each.status and each.reason in doing for each in status.conditions)
     spec = gang.group.spec if gang.group is not None else None
-    if told and gang.run.scheduled_at and spec is not None and spec.on_degraded is OnDegraded.RESTART:
+    if told and gang.record.scheduled_at and spec is not None and spec.on_degraded is OnDegraded.RESTART:
         old = frozenset(pod.uid for pod in gang.live() if pod.node)
         gang.undo = Undo(now, RESTART_NOTE, old, review_at=now + REVIEW_S)
 
@@ -86,7 +85,7 @@ def drop_restart(gang: Gang, terms: Terms, *, known: bool) -> None:
     """Call off a restart that nobody asks for any more: by the spec, or because it is whole and nobody has left."""
     if gang.undo is None or gang.undo.restart is None:
         return
-    asked = known and gang.run.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
+    asked = known and gang.record.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
     begun = any(uid in gang.leaving or uid not in gang.pods for uid in gang.undo.restart)
     if (known and not asked) or not (gang.short_since or begun):
         gang.undo = None
@@ -99,16 +98,17 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
     if gang.partial_since and now >= due_at(gang, policy):
         held = bindings.complaint(gang)
         why = f" ({held})" if held else ""
-        gang.undone = (
+        undone = (
             f"{_were(len(census.bound))} bound and {need.number} more could not be within "
             f"{now - gang.partial_since:.0f}s{why}"
         )
-        _begin(gang, note=gang.undone, now=now)
+        gang.note(undone=undone)
+        _begin(gang, note=undone, now=now)
         clock.back_off(gang, now=now, policy=policy)
         gang.parked = True
     elif (
         gang.short_since
-        and not gang.run.late
+        and not gang.record.late
         and terms.spec.on_degraded is OnDegraded.RESTART
         and now >= gang.short_since + policy.degraded_after_s
     ):
@@ -142,7 +142,7 @@ def may_plan(gang: Gang, now: float) -> bool:
     after an undo the back-off is waited out, whatever happens, so that it is not repeated all the time.
     """
     undo = gang.undo
-    if gang.undone and now < gang.run.backoff_until:
+    if gang.record.undone and now < gang.record.retry_at:
         return False
     if undo is None or undo.retried:
         return True

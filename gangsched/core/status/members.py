@@ -46,11 +46,11 @@ def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason,
         message = explanation.refused(gang.refused_members[pod.uid])
     elif pod.uid in gang.barred:
         message = f"The API server refused its binding, which is tried again later: {gang.barred[pod.uid].message}"
-    elif gang.run.scheduled_at and assessment.hindrance is not None:
+    elif gang.record.scheduled_at and assessment.hindrance is not None:
         message = assessment.hindrance.message
-    elif gang.run.scheduled_at and gang.refusal is not None:
+    elif gang.record.scheduled_at and gang.refusal is not None:
         message = explanation.refused(gang.refusal)
-    elif gang.run.scheduled_at:
+    elif gang.record.scheduled_at:
         message = degraded_message(gang, assessment)
     return message if gang.plain or not gang.key.name else f"Group {gang.key.name}: {message}"
 

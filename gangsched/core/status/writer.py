@@ -15,13 +15,13 @@ from gangsched.core.gang import bindings, ownership, placeholders, rollback
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.states import Phase
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
 from gangsched.core.status import explanation
@@ -61,8 +61,8 @@ class Teller:
         old = told.status or GroupStatus()
         new = self._build(gang, assessment, reason)
         changed = _settled(old) != _settled(new)
-        decided = gang.phase in AT_ONCE and old.phase != gang.phase
-        newly_scheduled = bool(gang.run.scheduled_at) and not gang.run.late and not old.scheduled_time
+        decided = gang.record.phase in AT_ONCE and old.phase != gang.record.phase
+        newly_scheduled = bool(gang.record.scheduled_at) and not gang.record.late and not old.scheduled_time
         if told.awaited is not None:
             due = float("inf")
         elif (bindings.unsecured(gang) and gang.group is not None) or decided or newly_scheduled:
@@ -142,30 +142,24 @@ class Teller:
 
     def _build(self, gang: Gang, assessment: Assessment, reason: Reason) -> GroupStatus:
         """The status without messages and times of transition: what decides whether something changed."""
-        run = gang.run
+        record = gang.record
         census = assessment.census
-        scheduled = bool(run.scheduled_at)
-        good = scheduled and not run.late and not (run.ended and not run.ended_well)
+        scheduled = bool(record.scheduled_at)
+        good = scheduled and not record.late and record.outcome is not Outcome.FAILED
         conditions = [Condition("Scheduled", good, reason, "", 0.0)]
         why = degraded_reason(gang, assessment)
         if why is not None:
-            conditions.append(Condition("Degraded", gang.phase is Phase.DEGRADED, why, "", 0.0))
-        paused = run.capped if run.capped is not None and run.capped.paused_at else None
-        trying = bool(run.clock_start) or bool(gang.bindings) or paused is not None
+            conditions.append(Condition("Degraded", gang.record.phase is Phase.DEGRADED, why, "", 0.0))
+        paused = record.capped is not None and bool(record.capped.paused_at)
+        trying = bool(record.clock_start) or bool(gang.bindings) or paused
         return GroupStatus(
-            phase=gang.phase,
+            record=record,
             conditions=tuple(conditions),
             members=len(census.live),
             bound=len(census.bound),
             running=census.running,
-            succeeded=run.successes,
-            failed=run.failures,
-            minimum=run.minimum,
             reservation=_reservation(gang, assessment.terms, self._policy) if gang.durable_asked_at else None,
-            schedule_start_time=run.clock_start if paused is None else paused.paused_at - paused.ran_s,
-            schedule_paused_time=0.0 if paused is None else paused.paused_at,
-            scheduled_time=0.0 if run.late else run.scheduled_at,
-            attempts=run.timeouts + (1 if trying or scheduled else 0),
+            attempts=record.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
             demand=demand_of(gang, reason),
         )
@@ -175,7 +169,7 @@ class Teller:
     def _event(self, gang: Gang, assessment: Assessment, reason: Reason, message: str) -> list[Effect]:
         told = gang.told
         hindrance = assessment.hindrance
-        if gang.run.scheduled_at and hindrance is not None and assessment.census.waiting:
+        if gang.record.scheduled_at and hindrance is not None and assessment.census.waiting:
             if hindrance.reason == told.hindered or is_heard(assessment, hindrance.reason):
                 return []
             told.hindered = hindrance.reason
@@ -257,9 +251,9 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         gang.refusal,
         assessment.hindrance,
         bindings.complaint(gang),
-        gang.undone,
+        gang.record.undone,
         spared,
-        gang.run.capped.note if gang.run.capped is not None else gang.outside,
+        gang.record.capped.note if gang.record.capped is not None else gang.outside,
         assessment.terms.lowered,
         refused.why if refused else None,
     )
