@@ -119,7 +119,7 @@ class _Examination:
             return self._unreadable_to_the_operator(unread.told_message)
         if any(binding.state is BindState.SENT for binding in gang.bindings.values()):
             return self._fits_now()
-        refusal = gang.refusal
+        refusal = gang.attempt.refusal
         shortfall = None if refusal is None else self._shortfall(refusal)
         phase, reason = finding.phase, finding.reason
         if phase == Phase.QUEUED and gang.group is not None and gang.group.status.phase == Phase.TIMED_OUT:

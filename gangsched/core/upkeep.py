@@ -114,7 +114,7 @@ class Upkeep:
         """Have the next pass try these gangs, though they were refused in the same cluster."""
         for key in keys:
             gang = self._members.gangs[key]
-            gang.parked = False
+            gang.attempt.try_again()
             if key in self._queue:
                 self._queue.file(gang, self._assessments[key])
 
@@ -129,7 +129,7 @@ class Upkeep:
 
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         if len(gang.pods) > LARGE:
-            gang.look_at = now + len(gang.pods) * self._look_s_per_pod
+            gang.look_at_once(not_before=now + len(gang.pods) * self._look_s_per_pod)
         done = reconcile(
             gang,
             self._cluster,

@@ -200,7 +200,7 @@ def test_members_that_exist_no_longer_are_forgotten_however_often_a_group_is_res
         harness.wait(30)
         harness.delete("default/a-2")
         harness.wait(2)
-        assert gang.past <= gang.pods.keys(), f"after restart {number + 1}"
+        assert gang.roster.past <= gang.pods.keys(), f"after restart {number + 1}"
         harness.add(*pods("a", 3))
         harness.settle()
         harness.run_pods()
@@ -213,8 +213,8 @@ def test_a_standby_forgets_members_that_were_bound_while_it_looked_on_and_are_go
     bound = replace(member, node="n1")
     machine.handle([NodeSeen(node("n1")), GroupSeen(group("a", min_member=2)), PodSeen(member), PodSeen(bound)], 10.0)
     gang = machine.gangs[GroupKey("default", "a")]
-    assert gang.inherited == {member.uid}
+    assert gang.roster.inherited == {member.uid}
 
     machine.handle([PodGone(member.uid)], 11.0)
 
-    assert gang.inherited == set()
+    assert gang.roster.inherited == set()

@@ -148,7 +148,7 @@ def test_a_relabelled_bound_member_of_a_large_group_is_nobodys_quorum():
     machine.handle([PodSeen(bound)], now + 0.0002)
     machine.handle([PodSeen(replace(bound, declaration=Declaration("b")))], now + 0.0003)
     machine.handle([TimePassed()], now + 1)
-    assert machine.gangs[key("b")].inherited == set()
+    assert machine.gangs[key("b")].roster.inherited == set()
 
 
 def test_a_new_list_of_pods_looks_at_every_group_so_that_what_was_lost_is_told_again():

@@ -46,7 +46,7 @@ def test_what_could_not_be_completed_is_evicted_before_the_repair_deadline():
     harness.settle()
     assert harness.bound() == []
     assert harness.gang("default/a").bindings == {}
-    assert harness.gang("default/a").leaving == set(), "evicted members that have gone must not be kept in mind"
+    assert harness.gang("default/a").roster.leaving == set(), "evicted members that have gone must not be kept in mind"
 
 
 def test_one_member_that_was_bound_in_vain_is_told_in_the_singular():

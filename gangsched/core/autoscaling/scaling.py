@@ -134,7 +134,7 @@ class Scaling:
 
     def _want(self, gang: Gang, assessment: Assessment) -> _Wanted | None:
         """What the gang wants now; none unless it was refused and it is room that it waits for."""
-        refusal = gang.refusal
+        refusal = gang.attempt.refusal
         owner = min(assessment.census.live, key=member_order, default=None)
         if refusal is None or owner is None or gang.plain or gang.reason not in NO_ROOM:
             return None

@@ -67,30 +67,29 @@ def _to_send_again(gang: Gang) -> list[Binding]:
     return [
         binding
         for uid, binding in (gang.bindings if ahead is None else {ahead.pod.uid: ahead}).items()
-        if binding.state is held and not binding.vacant and (uid in gang.durable or not gang.durable_asked_at)
+        if binding.state is held and not binding.vacant and gang.durability.covers(uid)
     ]
 
 
 def _ahead(gang: Gang) -> Binding | None:
     """The binding that all others wait for."""
-    there = (gang.bindings[uid] for uid in gang.vanguard if uid in gang.bindings)
+    there = (gang.bindings[uid] for uid in gang.attempt.vanguard if uid in gang.bindings)
     return next((binding for binding in there if binding.state is not BindState.BOUND), None)
 
 
 def unsecured(gang: Gang) -> bool:
     """Whether the gang has places that must be durable and are not yet."""
-    return bool(gang.durable_asked_at) and any(binding.pod.uid not in gang.durable for binding in gang.flying())
+    return bool(gang.durability.asked_at) and not all(gang.durability.covers(each.pod.uid) for each in gang.flying())
 
 
 def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
     """The server has confirmed a binding. One that was to be withdrawn takes room that others were left to rely on."""
-    gang.replanned = 0
+    gang.attempt.begin_count()
     binding = gang.bindings.get(uid)
     if binding is not None and binding.node == node:
         if binding.withdrawn:
             cluster.worsened.add(node)
-        binding.state = BindState.BOUND
-        binding.complaint = ""
+        binding.confirmed()
 
 
 def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, tries: Tries) -> bool:
@@ -115,9 +114,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
         release(gang, cluster, event.uid)
         return False
     wait_s = doubled(FIRST_RETRY_S, binding.tries, longest=LONGEST_RETRY_S)
-    binding.state = BindState.HELD
-    binding.retry_at = now + max(wait_s, event.retry_after_s)
-    binding.complaint = event.message
+    binding.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
     if event.why not in FOR_GOOD:
         return False
     stands = any(other.state is not BindState.HELD for other in gang.bindings.values())
@@ -126,7 +123,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and _partly_bound(gang):
         gang.doubted.add(event.uid)
     if tries.here == TRIES_ON_A_NODE:
-        gang.complaint = event.message
+        gang.attempt.heard(event.message)
         release(gang, cluster, event.uid)
     return False
 
@@ -138,11 +135,11 @@ def _partly_bound(gang: Gang) -> bool:
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
     """Give up one member's place; the gang, even if it is parked for its further members, is to be planned again."""
-    gang.durable -= {uid}
+    gang.durability.release(uid)
     binding = gang.bindings.pop(uid, None)
     if binding is None:
         return
-    gang.parked = False
+    gang.attempt.try_again()
     if binding.vacant:
         cluster.remove_pod(uid)
     elif uid in cluster.pods:
@@ -153,7 +150,7 @@ def release_all(gang: Gang, cluster: Cluster) -> None:
     """Give up every place of the gang."""
     for uid in list(gang.bindings):
         release(gang, cluster, uid)
-    gang.durable_asked_at = 0.0
+    gang.durability.needless()
 
 
 def release_held(gang: Gang, cluster: Cluster) -> bool:
@@ -181,14 +178,14 @@ def withdraw_all(gang: Gang) -> list[Effect]:
 
 def complaint(gang: Gang) -> str:
     """What the API server said of a binding that it refused; empty if it refused none."""
-    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.complaint)
+    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.attempt.complaint)
 
 
 def _withdraw(several: Iterable[Binding]) -> list[Effect]:
     effects: list[Effect] = []
     for binding in several:
         if binding.state is BindState.SENT and not binding.withdrawn:
-            binding.withdrawn = True
+            binding.withdraw()
             effects.append(WithdrawBinding(binding.pod.uid, binding.node))
     return effects
 
@@ -214,16 +211,13 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
         ):
             release(gang, cluster, uid)
         else:
-            binding.pod = pod
+            binding.renew(pod)
     if not gang.flies():
-        gang.durable = frozenset()
-        gang.durable_asked_at = 0.0
-        gang.unmade = False
+        gang.durability.end()
 
 
 def _send(binding: Binding) -> BindPod:
-    binding.state = BindState.SENT
-    binding.tries += 1
+    binding.sent()
     return BindPod(binding.pod.uid, binding.pod.namespace, binding.pod.name, binding.node)
 
 

@@ -43,7 +43,7 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
     capped = gang.record.capped
     if capped is not None and 0 < capped.until <= now:
         gang.note(capped=replace(capped, until=0.0))
-        gang.parked = False
+        gang.attempt.try_again()
     ended = placeholders.held_until(gang, terms)
     if ended <= now and ended < placeholders.expires(gang, terms):
         placeholders.vacate(gang, cluster)
@@ -61,7 +61,7 @@ def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
     wait_s = doubled(policy.backoff_initial_s, times, longest=policy.backoff_max_s)
     gang.note(caps=times, capped=Capped(Reason.HOLD_LIMIT, _held_long(policy.max_hold_s), until=since + wait_s))
     clock.pause(gang, since)
-    gang.parked = False
+    gang.attempt.try_again()
 
 
 def _held_long(max_hold_s: float) -> str:
@@ -188,5 +188,4 @@ def stop(gang: Gang, note: str) -> None:
     """The namespace may not hold the gang's places; the note says why."""
     capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
     gang.note(capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
-    gang.refusal = None
-    gang.parked = True
+    gang.attempt.stopped()

@@ -35,15 +35,15 @@ def keep_clock(
             retry_at=record.retry_at if record.undone and now < record.retry_at else 0.0,
         )
         gang.complete_since = 0.0
-        gang.complaint = ""
-        gang.refusal = gang.held_up_by = None
+        gang.attempt.heard("")
+        gang.attempt.forget_refusal()
         return False
     gang.complete_since = gang.complete_since or now
     if record.retry_at:
         if now < record.retry_at:
             return False
         gang.note(retry_at=0.0)
-        gang.parked = False
+        gang.attempt.try_again()
     if gang.plain or census.bound:
         return False
     if not counts:
@@ -109,8 +109,8 @@ def begin_anew(gang: Gang) -> None:
         capped=None if record.capped is None else replace(record.capped, until=0.0),
         undone="",
     )
-    gang.complaint = ""
-    gang.parked = False
+    gang.attempt.heard("")
+    gang.attempt.try_again()
 
 
 def _jitter(gang: Gang, seed: int) -> float:

@@ -70,8 +70,7 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
     """Bring the gang up to date and say what it wants."""
     rollback.end_restart(gang)
     _go_on(gang, now)
-    if gang.emptied:
-        gang.emptied = False
+    if gang.roster.take_emptied():
         _end_run(gang)
         _go_on(gang, now)
     census = take_census(gang)
@@ -93,9 +92,7 @@ def advance(gang: Gang, terms: Terms, hindrance: Hindrance | None, *, now: float
         # Whoever can do without them does.
         gang.doubted &= gang.pods.keys()
         eligible.sort(key=lambda pod: pod.uid in gang.doubted)
-    if gang.exhausted:
-        gang.exhausted = False
-        gang.replanned = 0
+    if gang.attempt.take_exhausted():
         back_off(gang, now=now, policy=policy)
     if _finishes(gang, hindrance):
         eligible = first(eligible, need)
@@ -154,8 +151,7 @@ def _go_on(gang: Gang, now: float) -> None:
     """Begin a run with the first live member and note who has ended since (rule 3)."""
     if not gang.deserted():
         if gang.record.ended:
-            gang.begin_run(past=gang.past & gang.pods.keys())
-            gang.told.event = ""
+            gang.begin_run(gang.roster.past & gang.pods.keys())
         if not gang.record.run_start:
             gang.note(run_start=min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now)
     if not gang.record.run_start or gang.record.ended:
@@ -168,17 +164,17 @@ def _go_on(gang: Gang, now: float) -> None:
 def note_ended(gang: Gang, pod: Pod) -> None:
     """Note that a member has ended, if it belongs to the run under way; once it is gone nothing else would tell."""
     record = gang.record
-    if not record.run_start or record.ended or pod.uid in gang.past or pod.uid in gang.counted:
+    if not record.run_start or record.ended or pod.uid in gang.roster.past or pod.uid in gang.roster.counted:
         return
     if pod.phase is PodPhase.SUCCEEDED:
-        gang.counted.add(pod.uid)
+        gang.roster.count(pod.uid)
         role = role_of(pod)
         leading = pod.declaration.leading if pod.declaration is not None else ""
         gang.note(succeeded=counted(record.succeeded, role), led=record.led or (bool(leading) and leading == role))
-        if record.quorum is not None and pod.uid in gang.chosen:
+        if record.quorum is not None and pod.uid in gang.roster.chosen:
             gang.note(quorum_done=counted(record.quorum_done, role))
     elif pod.phase is PodPhase.FAILED:
-        gang.counted.add(pod.uid)
+        gang.roster.count(pod.uid)
         gang.note(failed=record.failed + 1)
 
 
@@ -192,19 +188,18 @@ def _end_run(gang: Gang) -> None:
     if not record.run_start or record.ended:
         return
     outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.disowned
-    past = gang.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
+    past = gang.roster.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
     if record.scheduled_at and not record.late:
         well = record.led or record.successes >= record.minimum
         gang.note(outcome=Outcome.SUCCEEDED if well else Outcome.FAILED, quorum=None, quorum_done=())
-        gang.past = past
+        gang.roster.end_run(past)
     else:
         gang.begin_run(past)
-        gang.told.event = ""
         if record.undone:
             # gangsched evicted them: those made again go on where they were, and wait out the back-off.
             gang.note(retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
-    gang.undo = None
-    gang.refusal = gang.held_up_by = None
+    rollback.end(gang)
+    gang.attempt.forget_refusal()
 
 
 def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, now: float) -> bool:
@@ -233,10 +228,8 @@ def _note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindran
         quorum_done=(),
         undone="",
     )
-    gang.vanguard = ()
-    gang.undo = None
-    gang.refusal = gang.held_up_by = None
-    gang.complaint = ""
+    rollback.end(gang)
+    gang.attempt.succeeded()
     return True
 
 
@@ -273,7 +266,7 @@ def _note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> Non
         short = there.total() < record.minimum or any(
             there[role] < min(minimum, asked.get(role, 0)) for role, minimum in record.satisfied.roles
         )
-    gang.short_since = (gang.short_since or now) if short else 0.0
+    gang.note_shortness((gang.short_since or now) if short else 0.0)
     gang.note(vacated=record.vacated and short)
 
 
@@ -286,7 +279,7 @@ def _not_barred(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
     for uid, barred in gang.barred.items():
         if 0 < barred.until <= now:
             gang.barred[uid] = replace(barred, until=0.0)
-            gang.parked = False
+            gang.attempt.try_again()
     return list(filter(gang.may_try, members))
 
 
@@ -296,5 +289,4 @@ def _unpark_if_changed(gang: Gang, census: Census, terms: Terms, hindrance: Hind
     ask = (members, terms.spec, terms.priority, hindrance, dict(census.bound_roles), dict(census.done_roles))
     if ask != gang.ask:
         gang.ask = ask
-        gang.parked = False
-        gang.refused_members = {}
+        gang.attempt.try_all_again()

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, clock, lifecycle, placeholders, recovery, unrecorded
+from gangsched.core.gang import bindings, clock, lifecycle, placeholders, recovery, rollback, unrecorded
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
 from gangsched.core.gang.writes import Binding, BindState
@@ -96,13 +96,14 @@ class Members:
         gang = self._gang(key)
         self._key_of[pod.uid] = key
         ours, others = (gang.pods, gang.strangers) if self._ours(pod) else (gang.strangers, gang.pods)
-        if ours is gang.pods and pod.uid not in ours and not (pod.terminating or pod.gated or pod.terminal):
-            gang.emptied = gang.emptied or (bool(gang.record.run_start) and not gang.record.ended and gang.deserted())
+        comes = ours is gang.pods and pod.uid not in ours and not (pod.terminating or pod.gated or pod.terminal)
+        if comes and gang.record.run_start and not gang.record.ended and gang.deserted():
+            gang.roster.note_emptied()
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
         if on_its_way is not None:
             gang.bindings[pod.uid] = on_its_way
-            gang.inherited.add(pod.uid)
+            gang.roster.inherit(pod.uid)
         if pod.node and old is not None and not old.node and ours is gang.pods:
             self._note_bound(pod, gang)
         self.dirty[key] = None
@@ -124,7 +125,7 @@ class Members:
         if pod.uid in gang.bindings:
             bindings.note_bound(gang, self._cluster, pod.uid, pod.node)
         else:
-            gang.inherited.add(pod.uid)
+            gang.roster.inherit(pod.uid)
 
     def pod_gone(self, uid: str) -> None:
         """A pod exists no longer. Its end may have been seen just before, and its gang not been looked at since."""
@@ -136,9 +137,7 @@ class Members:
             if pod is not None:
                 lifecycle.note_ended(gang, pod)
             self._leave(uid, key)
-            gang.past -= {uid}
-            gang.counted.discard(uid)
-            gang.inherited.discard(uid)
+            gang.roster.forget(uid)
         self._cluster.remove_pod(uid)
 
     def set_aside(self, uid: str) -> None:
@@ -197,8 +196,8 @@ class Members:
             self.group_gone(group.key)
             old = None
         gang.group = group
-        gang.look_at = 0.0
-        gang.resource_version = group.resource_version
+        gang.look_at_once()
+        gang.now_at(group.resource_version)
         if old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old:
             # What comes back of our own status writes, the most of all, changes nothing.
             return
@@ -215,7 +214,7 @@ class Members:
         gang = self.gangs.get(key)
         if gang is None or gang.group is None:
             return
-        gang.look_at = 0.0
+        gang.look_at_once()
         # What declares the gang does so without a PodGroup that was made of it.
         goes_on = gang.group.made and bool(gang.record.scheduled_at) and any(map(_declares, gang.live()))
         gang.group = None
@@ -223,13 +222,12 @@ class Members:
             # What was begun beside them cannot become whole without them: whoever is bound stays (rule 10).
             placeholders.vacate(gang, self._cluster)
             gang.note(quorum=None, quorum_done=())
-            gang.inherited = set()
+            gang.roster.inherit_only()
         if not goes_on:
             forget_run(gang)
         if gang.undo is not None and gang.undo.restart is not None:
-            gang.undo = None
-        gang.durable = frozenset()
-        gang.durable_asked_at = 0.0
+            rollback.end(gang)
+        gang.durability.drop()
         forget_what_was_told(gang)
         self.dirty[key] = None
 
@@ -240,7 +238,7 @@ class Members:
         for gang in self.gangs.values():
             self.dirty[gang.key] = None
             # Whom a standby has seen being bound it has not looked at since: who began a quorum is found out anew.
-            gang.inherited = set()
+            gang.roster.inherit_only()
             recovery.adopt(gang, self._cluster, policy=self._policy, now=now)
             unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
         self.rivals.clear()

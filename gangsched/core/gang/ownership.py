@@ -37,7 +37,7 @@ def guard(gang: Gang, what: OwnerGuard) -> list[Pod]:
     """
     if gang.disowned and gang.record.run_start and not gang.record.ended and gang.deserted():
         # Its owner's last member has gone: who was refused until now begins another run.
-        gang.emptied = True
+        gang.roster.note_emptied()
     gang.disowned = frozenset()
     gang.claims = {}
     members = gang.live()

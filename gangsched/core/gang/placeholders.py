@@ -128,7 +128,7 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     if record.scheduled_at:
         return
     gang.note(quorum=None)
-    gang.inherited = set()
+    gang.roster.inherit_only()
     if spec.timeout_policy is TimeoutPolicy.FAIL:
         gang.note(outcome=Outcome.OUT_OF_TIME)
         return
@@ -196,7 +196,7 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
             _hand_over(gang, cluster, taken, pod)
         elif pod.uid not in gang.mismatched:
             gang.mismatched.add(pod.uid)
-            gang.parked = False
+            gang.attempt.try_again()
             effects.append(_mismatch(gang, pod))
     return effects
 
@@ -221,15 +221,13 @@ def _fitting(snapshot: Snapshot, pod: Pod, places: Sequence[Binding]) -> Binding
 
 def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
     """The member has the place from now on; what was durable of the one is of the other."""
-    durable = place.pod.uid in gang.durable
+    gang.durability.hand_over(place.pod.uid, pod.uid)
     bindings.release(gang, cluster, place.pod.uid)
     cluster.assume(pod.uid, place.node)
     gang.bindings[pod.uid] = Binding(pod, place.node)
     gang.mismatched.discard(pod.uid)
-    gang.refused_members.pop(pod.uid, None)
-    if durable:
-        gang.durable |= {pod.uid}
-    gang.chosen.add(pod.uid)
+    gang.attempt.member_has_place(pod.uid)
+    gang.roster.choose([pod.uid])
 
 
 def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:

@@ -29,17 +29,15 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         return
     status = gang.group.status
     told = {condition.type: condition for condition in status.conditions}
-    gang.record = record
-    gang.told.status = status
-    if "Scheduled" in told:
-        gang.told.event = told["Scheduled"].reason
-        if told["Scheduled"].generation != gang.group.generation:
-            clock.begin_anew(gang)
+    gang.recall(record)
+    gang.told.recall(status, told["Scheduled"].reason if "Scheduled" in told else "")
+    if "Scheduled" in told and told["Scheduled"].generation != gang.group.generation:
+        clock.begin_anew(gang)
     if "Degraded" in told and told["Degraded"].status and gang.record.scheduled_at:
-        gang.short_since = told["Degraded"].since - policy.degraded_after_s
-    gang.past = frozenset(pod.uid for pod in gang.pods.values() if _is_past(gang.record, pod))
+        gang.note_shortness(told["Degraded"].since - policy.degraded_after_s)
+    gang.roster.begin_run(pod.uid for pod in gang.pods.values() if _is_past(record, pod))
     if _another_has_begun(gang):
-        gang.begin_run(past=frozenset(pod.uid for pod in gang.pods.values() if pod.terminal))
+        gang.begin_run(pod.uid for pod in gang.pods.values() if pod.terminal)
         return
     _count_ended(gang)
     rollback.resume(gang, status, now)
@@ -64,12 +62,12 @@ def _another_has_begun(gang: Gang) -> bool:
 
 def _count_ended(gang: Gang) -> None:
     """Count who has ended while nobody led: of each role there are as many as before, or as are there now."""
-    ended = [pod for pod in gang.pods.values() if pod.terminal and pod.uid not in gang.past]
+    ended = [pod for pod in gang.pods.values() if pod.terminal and pod.uid not in gang.roster.past]
     there = Counter(role_of(pod) for pod in ended if pod.phase is PodPhase.SUCCEEDED)
     succeeded = there | Counter(dict(gang.record.succeeded))
     failed = sum(pod.phase is PodPhase.FAILED for pod in ended)
     gang.note(succeeded=tuple(sorted(succeeded.items())), failed=max(failed, gang.record.failed))
-    gang.counted = {pod.uid for pod in ended}
+    gang.roster.count(*(pod.uid for pod in ended))
 
 
 def _hold_or_give_up(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
@@ -133,8 +131,7 @@ def _hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: 
     if gang.bindings and gang.group is not None and gang.group.spec is not None:
         if not gang.record.scheduled_at:
             take_over(gang, gang.group.spec)
-        gang.durable = frozenset(gang.bindings)
-        gang.durable_asked_at = reservation.expires - policy.repair_deadline_s
+        gang.durability.found(gang.bindings, asked_at=reservation.expires - policy.repair_deadline_s)
 
 
 def _to_come(gang: Gang, reservation: Reservation, waiting: Mapping[str, Pod]) -> Counter[str]:
@@ -152,4 +149,4 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
     """Go on with a former leader's quorum; one that is not recorded ends under the minimum of this moment."""
     if gang.record.quorum is None:
         gang.note(quorum=minima(spec))
-    gang.chosen = {*gang.inherited, *gang.bindings}
+    gang.roster.choose((*gang.roster.inherited, *gang.bindings), anew=True)

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from gangsched.core.gang import bindings, clock
 from gangsched.core.gang.census import Census
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.sparing import why_spared
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.wants import Need, missing_after
 from gangsched.core.gang.writes import BindState, Eviction, Undo
 from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
-from gangsched.core.objects.pod import Owner, Pod, role_of
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
@@ -44,10 +45,8 @@ def end_restart(gang: Gang) -> None:
         return
     if not targets(gang):
         old = (gang.undo.restart & gang.pods.keys()) | {pod.uid for pod in gang.pods.values() if pod.terminal}
-        gang.begin_run(past=gang.past | old)
-        gang.undo = None
-        gang.short_since = 0.0
-        gang.told.event = ""
+        gang.begin_run(gang.roster.past | old)
+        end(gang)
 
 
 def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: float) -> None:
@@ -57,15 +56,15 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
     """
     record = gang.record
     open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
-    gang.inherited = gang.inherited & gang.pods.keys() if open_ else set()
-    gang.leaving &= gang.pods.keys()
+    gang.roster.inherit_only(gang.roster.inherited & gang.pods.keys() if open_ else ())
+    gang.roster.keep(gang.pods.keys())
     begun = gang.begun()
     vacant = gang.vacant()
     lacks = missing_after(need, Counter(role_of(binding.pod) for binding in vacant)) if vacant else need
     # Who is bound beside places that a cap has released is left there, as at their expiry.
     partial = open_ and bool(lacks) and record.capped is None and any(pod.uid in begun for pod in census.bound)
     if known and not need:
-        gang.inherited = set()
+        gang.roster.inherit_only()
     gang.partial_since = (gang.partial_since or now) if partial else 0.0
     if gang.undo is not None and gang.undo.restart is None and not partial:
         gang.undo = None
@@ -86,7 +85,7 @@ def drop_restart(gang: Gang, terms: Terms, *, known: bool) -> None:
     if gang.undo is None or gang.undo.restart is None:
         return
     asked = known and gang.record.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
-    begun = any(uid in gang.leaving or uid not in gang.pods for uid in gang.undo.restart)
+    begun = any(uid in gang.roster.leaving or uid not in gang.pods for uid in gang.undo.restart)
     if (known and not asked) or not (gang.short_since or begun):
         gang.undo = None
 
@@ -105,7 +104,7 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
         gang.note(undone=undone)
         _begin(gang, note=undone, now=now)
         clock.back_off(gang, now=now, policy=policy)
-        gang.parked = True
+        gang.attempt.wait()
     elif (
         gang.short_since
         and not gang.record.late
@@ -133,6 +132,23 @@ def targets(gang: Gang) -> list[Pod]:
         return [pod for pod in gang.live() if pod.uid in gang.undo.restart]
     begun = gang.begun()
     return [pod for pod in gang.live() if pod.uid in begun and (pod.node or _confirmed(gang, pod))]
+
+
+def retry(gang: Gang) -> None:
+    """Places were found for the rest after all: nothing more is evicted unless they fail too."""
+    if gang.undo is not None:
+        gang.undo.retried = True
+        gang.partial_since = 0.0
+
+
+def end(gang: Gang) -> None:
+    """Nothing is rolled back any more."""
+    gang.undo = None
+
+
+def count_on(gang: Gang, since: float) -> None:
+    """A part of a quorum has been bound since then."""
+    gang.partial_since = since
 
 
 def may_plan(gang: Gang, now: float) -> bool:
@@ -180,14 +196,13 @@ def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now
     eviction = gang.undo.evictions.get(event.uid)
     if eviction is None:
         return
-    eviction.asked = False
+    eviction.answered()
     if isinstance(event, PodEvicted):
         del gang.undo.evictions[event.uid]
-        gang.leaving.add(event.uid)
+        gang.roster.leave(event.uid)
         return
     wait_s = doubled(FIRST_RETRY_S, eviction.tries, longest=LONGEST_RETRY_S)
-    eviction.refusal = event
-    eviction.retry_at = now + max(wait_s, event.retry_after_s)
+    eviction.refused(event, retry_at=now + max(wait_s, event.retry_after_s))
 
 
 def next_due(gang: Gang) -> float:
@@ -236,7 +251,7 @@ def _refused(undo: Undo, pod: Pod, now: float) -> bool:
 def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
     eviction = undo.evictions.get(pod.uid)
     if eviction is None:
-        why = "" if undo.restart is not None else _why_spared(undo, pod)
+        why = "" if undo.restart is not None else why_spared(pod, undo.owners)
         if why is None:
             return _ask(undo, pod, now)
         if why:
@@ -245,26 +260,8 @@ def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
         eviction = undo.evictions[pod.uid] = Eviction()
     if eviction.asked or now < eviction.retry_at:
         return []
-    eviction.asked = True
-    eviction.tries += 1
+    eviction.ask()
     return [EvictPod(pod.uid, pod.namespace, pod.name)]
-
-
-def _why_spared(undo: Undo, pod: Pod) -> str | None:
-    """Why an undo leaves the member where it is; empty if it is evicted, None while its Job is being asked about."""
-    owner = pod.owner
-    if owner is None:
-        return "no controller would make it again"
-    if owner.kind == "Node" and not owner.api_group:
-        return "it belongs to its node"
-    if not _is_job(owner):
-        return ""
-    known = undo.owners.get(owner.uid)
-    return None if known is None else known.why
-
-
-def _is_job(owner: Owner) -> bool:
-    return owner.kind == "Job" and owner.api_group == "batch"
 
 
 def _ask(undo: Undo, pod: Pod, now: float) -> list[Effect]:

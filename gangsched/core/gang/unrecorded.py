@@ -23,15 +23,15 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     # Pods that the group does without say nothing of its quorum, however long they have waited.
     ownership.guard(gang, policy.owner_guard)
     if not gang.record.run_start:
-        gang.past |= _of_earlier_runs(gang)
+        gang.roster.end_run(gang.roster.past | _of_earlier_runs(gang))
     failed = gang.record.phase is Phase.FAILED and not gang.record.ended
     if not failed and (gang.record.ended or not gang.record.scheduled_at):
-        gang.inherited = _half_done(gang, now, policy)
+        gang.roster.inherit_only(_half_done(gang, now, policy))
         _count_on(gang, policy, now)
     spec = declared_spec(gang, foreign)
-    if _remembers_nothing(gang) and not gang.plain and not gang.inherited:
+    if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
         _recall_scheduled(gang, spec)
-    if gang.inherited and spec is not None:
+    if gang.roster.inherited and spec is not None:
         recovery.take_over(gang, spec)
 
 
@@ -62,9 +62,9 @@ def _count_on(gang: Gang, policy: Policy, now: float) -> None:
 
     Nobody knows for how long nobody led, which does not count (rule 1); and the quorum must have a chance.
     """
-    if gang.inherited:
-        first = min(gang.pods[uid].bound_at for uid in gang.inherited)
-        gang.partial_since = min(now, max(first, now - rollback.lasts_s(policy) / 2))
+    if gang.roster.inherited:
+        first = min(gang.pods[uid].bound_at for uid in gang.roster.inherited)
+        rollback.count_on(gang, since=min(now, max(first, now - rollback.lasts_s(policy) / 2)))
 
 
 def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
@@ -84,7 +84,7 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
     if now > begun_at + OUTAGE_S + policy.repair_deadline_s:
         return set()
     # One that is leaving waited as well when the others were bound.
-    not_ours = gang.past | gang.disowned
+    not_ours = gang.roster.past | gang.disowned
     waited = (pod for pod in gang.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     return {pod.uid for pod in bound} if any(pod.created <= begun_at for pod in waited) else set()
 
@@ -95,12 +95,12 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
     Nothing else remembers it: a quorum is bound together, so whoever waits beside bound members came later. Where some
     come later by their template, those missing may never have been there, and it is only said what is bound (rule 11).
     """
-    bound = [pod for pod in gang.pods.values() if pod.node and pod.uid not in gang.past]
+    bound = [pod for pod in gang.pods.values() if pod.node and pod.uid not in gang.roster.past]
     says = [pod.declaration for pod in bound if pod.declaration is not None]
     minimum = said_minimum(says) if spec is None else spec.minimum
     if all(pod.terminal for pod in bound):
         # Nobody of that run is left: those who wait begin another one.
-        gang.past |= {pod.uid for pod in bound}
+        gang.roster.end_run({*gang.roster.past, *(pod.uid for pod in bound)})
         return
     if minimum is None:
         return

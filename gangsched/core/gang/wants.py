@@ -157,7 +157,7 @@ def want_of(
             need = missing_after(need, flying)
         elif flying:
             return Want()
-        if not need and flying and not gang.durable_asked_at:
+        if not need and flying and not gang.durability.asked_at:
             # The quorum has its places; those for whom the pass that found them had no time left are still to be tried.
             return Want(repair=bool(moves), moves=moves, extras=further(gang, eligible, terms.spec))
         if not need or not need.met_by(eligible):

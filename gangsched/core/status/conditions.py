@@ -55,16 +55,16 @@ def _waiting_reason(gang: Gang) -> Reason:
         return gang.record.capped.reason
     if gang.outside:
         return Reason.NAMESPACE_LIMIT
-    if gang.held_up_by is not None:
+    if gang.attempt.held_up_by is not None:
         return Reason.NOT_ITS_TURN
-    if gang.refusal is not None and gang.refusal.never:
+    if gang.attempt.refusal is not None and gang.attempt.refusal.never:
         return Reason.NEVER_FITS
     return Reason.UNSCHEDULABLE
 
 
 def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
     """What new nodes must bring for a group of this reason; nothing unless it is room that it waits for."""
-    return gang.refusal.demand if gang.refusal is not None and reason in NO_ROOM else ()
+    return gang.attempt.refusal.demand if gang.attempt.refusal is not None and reason in NO_ROOM else ()
 
 
 def _gated(gang: Gang) -> str:
@@ -154,7 +154,7 @@ def _binding_refused(gang: Gang, assessment: Assessment) -> str:
 
 def _in_line(gang: Gang, assessment: Assessment) -> str:
     """Who is first in the line of the instance group; the name of another namespace's group is not told."""
-    first = gang.held_up_by
+    first = gang.attempt.held_up_by
     if first is None:
         return ""
     name = str(first) if first.namespace == gang.key.namespace else "a group of another namespace"

@@ -88,13 +88,12 @@ class Teller:
             owed = bindings.unsecured(gang)
             if status != told.status or told.unwritten or owed:
                 effects.append(PatchStatus(gang.key, gang.group.uid, status, gang.resource_version if owed else ""))
+                awaited = None
                 if status.reservation is not None:
-                    told.awaited = frozenset(binding.pod.uid for binding in gang.flying())
-                told.status = status
-                told.version = gang.resource_version
-                told.unwritten = False
+                    awaited = frozenset(binding.pod.uid for binding in gang.flying())
+                told.wrote(status, gang.resource_version, awaited)
         else:
-            told.status = self._build(gang, assessment, reason)
+            told.unheard(self._build(gang, assessment, reason))
         told.basis = _basis(gang, assessment)
         gang.tell_at = float("inf")
         effects += self._event(gang, assessment, reason, message)
@@ -106,11 +105,10 @@ class Teller:
     # Status
 
     def _refusal_text(self, gang: Gang) -> str:
-        if gang.refusal is None:
+        refusal = gang.attempt.refusal
+        if refusal is None:
             return ""
-        return explanation.refused(
-            gang.refusal, holders=self._holders.sentence(gang.key, gang.refusal), ahead=self._ahead(gang)
-        )
+        return explanation.refused(refusal, holders=self._holders.sentence(gang.key, refusal), ahead=self._ahead(gang))
 
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
         """The status with messages and demand: the former ones where only numbers have changed and it is not time."""
@@ -158,7 +156,7 @@ class Teller:
             members=len(census.live),
             bound=len(census.bound),
             running=census.running,
-            reservation=_reservation(gang, assessment.terms, self._policy) if gang.durable_asked_at else None,
+            reservation=_reservation(gang, assessment.terms, self._policy) if gang.durability.asked_at else None,
             attempts=record.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
             demand=demand_of(gang, reason),
@@ -180,12 +178,12 @@ class Teller:
         if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
             return []
         refused = reason in (Reason.UNSCHEDULABLE, Reason.NEVER_FITS)
-        if refused and gang.refusal is None:
+        if refused and gang.attempt.refusal is None:
             return []
-        before, told.event = told.event, reason
+        before = told.said(reason)
         if (refused or reason is Reason.NOT_ITS_TURN) and before == Reason.TIMED_OUT:
             return []
-        members = refused_reason(gang.refusal) if refused and gang.refusal is not None else reason
+        members = refused_reason(gang.attempt.refusal) if refused and gang.attempt.refusal is not None else reason
         if gang.group is None and not before and is_heard(assessment, members):
             return []
         note = scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message
@@ -248,7 +246,7 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     refused = next(rollback.refusals(gang), None)
     spared = len(gang.undo.spared) if gang.undo is not None else 0
     return (
-        gang.refusal,
+        gang.attempt.refusal,
         assessment.hindrance,
         bindings.complaint(gang),
         gang.record.undone,
@@ -285,7 +283,7 @@ def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None
         return None
     expires = min(placeholders.expires(gang, terms), placeholders.held_until(gang, terms))
     return Reservation(
-        expires=expires if expires < NEVER else gang.durable_asked_at + policy.repair_deadline_s,
+        expires=expires if expires < NEVER else gang.durability.asked_at + policy.repair_deadline_s,
         placements=tuple(
             Place(node=node, role=role, count=len(pods), pods=tuple(sorted(filter(None, pods))), requests=requests)
             for (node, role, requests), pods in sorted(held.items())
