@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from gangsched.cli.findings import Findings
 from gangsched.core.cluster.cache import Cluster
@@ -15,7 +16,7 @@ from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import Event
+from gangsched.core.objects.events import Event, GroupsReplaced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
@@ -98,11 +99,27 @@ def from_status(group: Group) -> Diagnosis:
 
 
 def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
-    """Decide on everything that was read; None if no group and no waiting pod of that name is among it."""
+    """Decide on everything that was read; None if no group and no waiting pod of that name is among it.
+
+    Back-offs are left out: the copy tries at once what the operator tries at their end.
+    """
     machine = Machine(policy)
-    machine.handle(events, now)
+    machine.handle([_without_back_offs(event) for event in events], now)
     known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None)
     return None if known is None else _Examination(machine, known).diagnose()
+
+
+def _without_back_offs(event: Event) -> Event:
+    if not isinstance(event, GroupsReplaced):
+        return event
+    return GroupsReplaced(tuple(map(_without_back_off, event.groups)))
+
+
+def _without_back_off(group: Group) -> Group:
+    record = group.status.record
+    if record is None or not record.retry_at:
+        return group
+    return replace(group, status=replace(group.status, record=replace(record, retry_at=0.0)))
 
 
 class _Examination:
