@@ -253,7 +253,7 @@ class Pass:
         self._singles(gang, [pod])
         if pod.uid in gang.bindings:
             bindings.release(gang, self._cluster, place.pod.uid)
-            gang.mismatched.discard(pod.uid)
+            placeholders.settled(gang, pod)
         else:
             self._snapshot.undo(mark)
 

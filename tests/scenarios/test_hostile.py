@@ -87,7 +87,7 @@ def test_a_status_that_claims_millions_of_ended_members_is_taken_over_at_once(ph
     assert time.process_time() - began < 0.5
     gang = next(iter(machine.gangs.values()))
     assert (gang.record.successes, gang.record.failed) == (claimed, claimed)
-    assert not gang.roster.counted
+    assert not gang.roster.recorded
 
 
 @pytest.mark.parametrize(

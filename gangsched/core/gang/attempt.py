@@ -13,19 +13,19 @@ class Attempt:
 
     A gang is `parked` while nothing has happened that could help it. `refusal` is why its quorum has no places,
     `held_up_by` the gang whose turn it is before this one's, `refused_members` why single members (by UID) have none,
-    and `complaint` what the API server said of the last quorum's bindings. `vanguard` are members (by UID) that go one
-    by one before the others of the quorum under way. `replanned` is how often all its bindings were refused and it was
-    planned again at once, `exhausted` whether there was no other node left for that.
+    and `server_said` what the API server said of the last quorum's bindings. `vanguard` are members (by UID) that go
+    one by one before the others of the quorum under way. `replanned` is how often all its bindings were refused and it
+    was planned again at once, `exhausted` whether there was no other node left for that.
     """
 
     __slots__ = (
         "_refused_members",
-        "complaint",
         "exhausted",
         "held_up_by",
         "parked",
         "refusal",
         "replanned",
+        "server_said",
         "vanguard",
     )
 
@@ -33,7 +33,7 @@ class Attempt:
         self.parked = False
         self.refusal: Refusal | None = None
         self.held_up_by: GroupKey | None = None
-        self.complaint = ""
+        self.server_said = ""
         self.vanguard: Sequence[str] = ()
         self.replanned = 0
         self.exhausted = False
@@ -109,9 +109,9 @@ class Attempt:
 
     # What the API server says
 
-    def heard(self, complaint: str) -> None:
+    def heard(self, words: str) -> None:
         """The server has said why it does not bind; empty: that is over."""
-        self.complaint = complaint
+        self.server_said = words
 
     def plan_elsewhere(self) -> None:
         """The server has refused all bindings: the quorum is planned again on other nodes."""
@@ -131,5 +131,5 @@ class Attempt:
     def succeeded(self) -> None:
         """The quorum is bound."""
         self.refusal = self.held_up_by = None
-        self.complaint = ""
+        self.server_said = ""
         self.vanguard = ()

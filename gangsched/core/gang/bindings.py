@@ -9,6 +9,7 @@ was refused wherever it was tried, while others were bound, goes first and alone
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gangsched.core.cluster.avoidance import TRIES_ON_A_NODE, Tries
 from gangsched.core.cluster.cache import Cluster
@@ -88,7 +89,7 @@ def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
     binding = gang.bindings.get(uid)
     if binding is not None and binding.node == node:
         if binding.withdrawn:
-            cluster.worsened.add(node)
+            cluster.worsen(node)
         binding.confirmed()
 
 
@@ -131,6 +132,43 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
 def _partly_bound(gang: Gang) -> bool:
     bound = any(binding.state is BindState.BOUND for binding in gang.bindings.values())
     return bound or any(pod.node for pod in gang.live())
+
+
+def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:
+    """The member leaves the gang. Returns its binding if that can no longer be called back."""
+    binding = gang.bindings.get(uid)
+    if binding is None or binding.state is BindState.HELD:
+        release(gang, cluster, uid)
+        return None
+    del gang.bindings[uid]
+    pod = cluster.pods.get(uid)
+    return None if pod is not None and pod.node else binding
+
+
+def carry_over(gang: Gang, binding: Binding) -> None:
+    """A member has come whose binding is with the API server already."""
+    gang.bindings[binding.pod.uid] = binding
+
+
+def not_barred(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
+    """Those whose binding may be tried; a bar that has ended is a reason to try the gang again."""
+    if not gang.barred:
+        return members
+    there = {pod.uid for pod in gang.live() if not pod.node}
+    gang.barred = {uid: barred for uid, barred in gang.barred.items() if uid in there}
+    for uid, barred in gang.barred.items():
+        if 0 < barred.until <= now:
+            gang.barred[uid] = replace(barred, until=0.0)
+            gang.attempt.try_again()
+    return list(filter(gang.may_try, members))
+
+
+def doubted_last(gang: Gang, members: list[Pod]) -> list[Pod]:
+    """The members in their order, but last those whose binding is refused wherever it is tried: others may suffice."""
+    if gang.doubted:
+        gang.doubted &= gang.pods.keys()
+        members.sort(key=lambda pod: pod.uid in gang.doubted)
+    return members
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
@@ -178,7 +216,7 @@ def withdraw_all(gang: Gang) -> list[Effect]:
 
 def complaint(gang: Gang) -> str:
     """What the API server said of a binding that it refused; empty if it refused none."""
-    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.attempt.complaint)
+    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.attempt.server_said)
 
 
 def _withdraw(several: Iterable[Binding]) -> list[Effect]:

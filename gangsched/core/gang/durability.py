@@ -8,21 +8,21 @@ from collections.abc import Iterable
 class Durability:
     """Changed by these methods alone.
 
-    `asked_at` is since when places must be written down before anything relies on them, 0.0 if they need not; `places`
-    (by UID of the member) are. `unmade`: the API server would not make the PodGroup in which they were to stand, and
-    the gang goes on without.
+    `asked_at` is since when places must be written down before anything relies on them, 0.0 if they need not; those of
+    members `secured` (by UID) are. `unmade`: the API server would not make the PodGroup in which they were to stand,
+    and the gang goes on without.
     """
 
-    __slots__ = ("asked_at", "places", "unmade")
+    __slots__ = ("asked_at", "secured", "unmade")
 
     def __init__(self) -> None:
         self.asked_at = 0.0
-        self.places: frozenset[str] = frozenset()
+        self.secured: frozenset[str] = frozenset()
         self.unmade = False
 
     def covers(self, uid: str) -> bool:
         """Whether the place may be relied on: it is written down, or need not be."""
-        return not self.asked_at or uid in self.places
+        return not self.asked_at or uid in self.secured
 
     def ask(self, now: float) -> None:
         """The gang's places must be durable from now on."""
@@ -39,26 +39,26 @@ class Durability:
 
     def written(self, uids: Iterable[str]) -> None:
         """The status holds the places of these."""
-        self.places = frozenset(uids)
+        self.secured = frozenset(uids)
 
     def found(self, uids: Iterable[str], asked_at: float) -> None:
         """A former leader had asked for it, and the status holds the places of these."""
-        self.places, self.asked_at = frozenset(uids), asked_at
+        self.secured, self.asked_at = frozenset(uids), asked_at
 
     def hand_over(self, old: str, new: str) -> None:
         """Another member has the place."""
-        if old in self.places:
-            self.places = self.places - {old} | {new}
+        if old in self.secured:
+            self.secured = self.secured - {old} | {new}
 
     def release(self, uid: str) -> None:
         """The place is given up."""
-        if uid in self.places:
-            self.places -= {uid}
+        if uid in self.secured:
+            self.secured -= {uid}
 
     def drop(self) -> None:
         """The object in which the places stood is gone."""
-        self.places, self.asked_at = frozenset(), 0.0
+        self.secured, self.asked_at = frozenset(), 0.0
 
     def end(self) -> None:
         """No place is held any more."""
-        self.places, self.asked_at, self.unmade = frozenset(), 0.0, False
+        self.secured, self.asked_at, self.unmade = frozenset(), 0.0, False

@@ -90,7 +90,7 @@ class ForeignObjects:
         says = [] if gang is None else [pod.declaration for pod in gang.pods.values()]
         if not any(say is not None and dialect in say.objects for say in says):
             return None
-        self._members.dirty[key] = None
+        self._members.dirty.note(key)
         return gang
 
 

@@ -11,7 +11,7 @@ import re
 
 from gangsched.core.gang.agreement import Hindrance
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import UNKNOWN_MINIMUM
+from gangsched.core.gang.runs import UNKNOWN_MINIMUM
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, MakeGroup

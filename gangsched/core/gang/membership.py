@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, clock, lifecycle, placeholders, recovery, rollback, unrecorded
+from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
+from gangsched.core.gang.dirty import Dirty
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
 from gangsched.core.gang.writes import Binding, BindState
@@ -26,19 +27,18 @@ from gangsched.core.objects.results import PodBound
 class Members:
     """`gangs` by key, and the key of every pod that is of interest; `dirty` names gangs to be brought up to date.
 
-    `foreign` is what other systems' objects declare. `sent` are the nodes that a waiting pod's bindings named; `rivals`
-    are pods of ours that somebody else has bound.
+    `foreign` is what other systems' objects declare. `sent` are the nodes that a waiting pod's bindings named.
     """
 
     def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], avoidance: Avoidance, policy: Policy) -> None:
-        self.dirty: dict[GroupKey, None] = {}
+        self.dirty = Dirty()
         self.foreign = Foreign()
         self._cluster = cluster
         self.gangs = gangs
         self._policy = policy
         self._avoidance = avoidance
         self.sent: dict[str, set[str]] = {}
-        self.rivals: list[Pod] = []
+        self._rivals: list[Pod] = []
         self._key_of: dict[str, GroupKey] = {}
 
     def touch(self, uid: str) -> GroupKey | None:
@@ -46,7 +46,7 @@ class Members:
         gang = self.gang_of(uid)
         if gang is None:
             return None
-        self.dirty[gang.key] = None
+        self.dirty.note(gang.key)
         return gang.key
 
     def gang_of(self, uid: str) -> Gang | None:
@@ -68,7 +68,7 @@ class Members:
             self.pod_gone(uid)
         for pod in pods:
             self.pod_seen(pod)
-        self.dirty.update(dict.fromkeys(self._key_of.values()))
+        self.dirty.note_all(self._key_of.values())
 
     def is_known(self, pod: Pod) -> bool:
         """Whether the pod is known in just this form."""
@@ -102,11 +102,11 @@ class Members:
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
         if on_its_way is not None:
-            gang.bindings[pod.uid] = on_its_way
+            bindings.carry_over(gang, on_its_way)
             gang.roster.inherit(pod.uid)
         if pod.node and old is not None and not old.node and ours is gang.pods:
             self._note_bound(pod, gang)
-        self.dirty[key] = None
+        self.dirty.note(key)
 
     def _note_kubelet(self, pod: Pod) -> None:
         """See whether the kubelet has just refused one of our pods, or started one."""
@@ -121,7 +121,7 @@ class Members:
     def _note_bound(self, pod: Pod, gang: Gang) -> None:
         """See who bound the pod. A group of which members are bound without our asking may be partly bound."""
         if pod.node not in self.sent.pop(pod.uid, ()):
-            self.rivals.append(pod)
+            self._rivals.append(pod)
         if pod.uid in gang.bindings:
             bindings.note_bound(gang, self._cluster, pod.uid, pod.node)
         else:
@@ -135,7 +135,7 @@ class Members:
             gang = self.gangs[key]
             pod = gang.pods.get(uid)
             if pod is not None:
-                lifecycle.note_ended(gang, pod)
+                runs.note_ended(gang, pod)
             self._leave(uid, key)
             gang.roster.forget(uid)
         self._cluster.remove_pod(uid)
@@ -153,14 +153,8 @@ class Members:
         gang = self.gangs[key]
         gang.pods.pop(uid, None)
         gang.strangers.pop(uid, None)
-        self.dirty[key] = None
-        binding = gang.bindings.get(uid)
-        if binding is None or binding.state is BindState.HELD:
-            bindings.release(gang, self._cluster, uid)
-            return None
-        del gang.bindings[uid]
-        pod = self._cluster.pods.get(uid)
-        return None if pod is not None and pod.node else binding
+        self.dirty.note(key)
+        return bindings.take_out(gang, self._cluster, uid)
 
     def _ours(self, pod: Pod) -> bool:
         return pod.scheduler in self._policy.scheduler_names
@@ -201,7 +195,7 @@ class Members:
         if old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old:
             # What comes back of our own status writes, the most of all, changes nothing.
             return
-        self.dirty[group.key] = None
+        self.dirty.note(group.key)
         if old is None:
             forget_what_was_told(gang)
             if synced:
@@ -229,19 +223,28 @@ class Members:
             rollback.end(gang)
         gang.durability.drop()
         forget_what_was_told(gang)
-        self.dirty[key] = None
+        self.dirty.note(key)
 
     # After a restart
 
     def adopt_all(self, now: float) -> None:
         """Everything has been listed once: take over what the PodGroups' status remembers."""
         for gang in self.gangs.values():
-            self.dirty[gang.key] = None
+            self.dirty.note(gang.key)
             # Whom a standby has seen being bound it has not looked at since: who began a quorum is found out anew.
             gang.roster.inherit_only()
             recovery.adopt(gang, self._cluster, policy=self._policy, now=now)
             unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
-        self.rivals.clear()
+        self._rivals.clear()
+
+    def note_sent(self, uid: str, node: str) -> None:
+        """A binding of the pod to this node is asked for."""
+        self.sent.setdefault(uid, set()).add(node)
+
+    def take_rivals(self) -> list[Pod]:
+        """Pods of ours that somebody else has bound since the last call."""
+        rivals, self._rivals = self._rivals, []
+        return rivals
 
     def facts(self) -> list[Event]:
         """What was seen, as events for a successor, and which pods the server has called bound before the watch has."""

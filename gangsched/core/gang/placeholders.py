@@ -151,6 +151,11 @@ def held_until(gang: Gang, terms: Terms) -> float:
     return gang.record.held_since + terms.max_hold_s if gang.record.held_since and gang.vacant() else clock.NEVER
 
 
+def settled(gang: Gang, pod: Pod) -> None:
+    """The member has found a place elsewhere."""
+    gang.mismatched.discard(pod.uid)
+
+
 def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
     """Waiting members that do not fit into the places of their role, as many as there are such places."""
     if not gang.mismatched:
@@ -223,8 +228,7 @@ def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
     """The member has the place from now on; what was durable of the one is of the other."""
     gang.durability.hand_over(place.pod.uid, pod.uid)
     bindings.release(gang, cluster, place.pod.uid)
-    cluster.assume(pod.uid, place.node)
-    gang.bindings[pod.uid] = Binding(pod, place.node)
+    bindings.begin(gang, cluster, [(pod, place.node)], held=True)
     gang.mismatched.discard(pod.uid)
     gang.attempt.member_has_place(pod.uid)
     gang.roster.choose([pod.uid])

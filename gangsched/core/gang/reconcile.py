@@ -56,28 +56,14 @@ def reconcile(
     gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
     effects: list[Effect] = [*placeholders.settle(gang, cluster, terms, hindrance)]
     caps.keep(gang, cluster, terms, now=now, policy=policy)
-    assessment = lifecycle.advance(gang, terms, hindrance, now=now, policy=policy)
-    timed_out = assessment.timed_out
-    undoing = gang.undo is not None and not gang.undo.retried
-    released = undoing and bindings.release_held(gang, cluster)
-    if assessment.hopeless or released:
-        if assessment.hopeless:
-            bindings.release_all(gang, cluster)
-            if assessment.timed_out:
-                gang.attempt.wait()
-            # They were refused beside a quorum that is gone; its own room, now free, must not wake the gang.
-            gang.attempt.forget_members()
-        assessment = lifecycle.advance(gang, terms, hindrance, now=now, policy=policy)
-    if assessment.vacated:
-        placeholders.vacate(gang, cluster)
-        assessment = lifecycle.advance(gang, terms, hindrance, now=now, policy=policy)
+    assessment = lifecycle.advance(gang, cluster, terms, hindrance, now=now, policy=policy)
     waited = assessment.newly_scheduled and gang.complete_since
     if _must_be_durable(gang, assessment):
         gang.durability.ask(now)
     effects += making.ask(gang, terms, hindrance, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     effects += bindings.resend_due(gang, now)
-    return Reconciled(assessment, effects, int(timed_out), now - gang.complete_since if waited else None)
+    return Reconciled(assessment, effects, int(assessment.timed_out), now - gang.complete_since if waited else None)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:

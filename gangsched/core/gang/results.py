@@ -53,21 +53,21 @@ class Answers:
                 gang = self._members.gangs.get(key)
                 if gang is not None:
                     making.note_refused(gang, message)
-                    self._members.dirty[key] = None
+                    self._members.dirty.note(key)
 
     def _written(self, event: StatusWritten | StatusRefused, now: float) -> None:
         gang = self._members.gangs.get(event.key)
         if gang is None or gang.group is None:
             return
         if isinstance(event, StatusRefused):
-            self._members.dirty[event.key] = None
-            gang.told.refused(retry_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
+            self._members.dirty.note(event.key)
+            gang.told.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
             return
         if gang.resource_version == gang.told.version:
             # If not, the watch was faster, and may have shown what somebody else has written since: it shows that once.
             gang.now_at(event.resource_version)
         if event.reserved and gang.told.awaited is not None:
-            self._members.dirty[event.key] = None
+            self._members.dirty.note(event.key)
             gang.durability.written(gang.told.take_awaited() & gang.bindings.keys())
 
     def _undo_answered(self, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
@@ -79,7 +79,7 @@ class Answers:
             asking = [gang] if gang is not None else []
         for gang in asking:
             rollback.note_answer(gang, event, now)
-            self._members.dirty[gang.key] = None
+            self._members.dirty.note(gang.key)
 
     def _bound(self, event: PodBound | BindRefused, now: float) -> None:
         if isinstance(event, PodBound):
@@ -88,7 +88,7 @@ class Answers:
         gang = self._members.gang_of(event.uid)
         if gang is None:
             return
-        self._members.dirty[gang.key] = None
+        self._members.dirty.note(gang.key)
         if isinstance(event, PodBound):
             bindings.note_bound(gang, self._cluster, event.uid, event.node)
             pod = self._cluster.pods[event.uid]

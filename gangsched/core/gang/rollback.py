@@ -231,8 +231,8 @@ def refusals(gang: Gang) -> Iterator[EvictionRefused]:
     if undo is not None:
         for pod in targets(gang):
             eviction = undo.evictions.get(pod.uid)
-            if eviction is not None and eviction.refusal is not None:
-                yield eviction.refusal
+            if eviction is not None and eviction.refused_with is not None:
+                yield eviction.refused_with
 
 
 def _confirmed(gang: Gang, pod: Pod) -> bool:
@@ -243,9 +243,9 @@ def _confirmed(gang: Gang, pod: Pod) -> bool:
 def _refused(undo: Undo, pod: Pod, now: float) -> bool:
     """Whether the eviction was refused, not for want of an answer, and is not tried again just now."""
     eviction = undo.evictions.get(pod.uid)
-    if eviction is None or eviction.asked or eviction.refusal is None:
+    if eviction is None or eviction.asked or eviction.refused_with is None:
         return False
-    return eviction.refusal.why is not Spared.UNAVAILABLE and now < eviction.retry_at
+    return eviction.refused_with.why is not Spared.UNAVAILABLE and now < eviction.retry_at
 
 
 def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:

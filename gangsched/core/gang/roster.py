@@ -8,17 +8,17 @@ from collections.abc import Collection, Iterable
 class Roster:
     """Sets of members by UID, changed by these methods alone.
 
-    `past` are of earlier runs, `counted` of this one and their end is in the record. `chosen` were given places as
+    `past` are of earlier runs, `recorded` of this one and their end is in the record. `chosen` were given places as
     parts of the quorum under way; `inherited` were bound by a former leader, by a rival or after they had been given
     up, so that a quorum may have been begun with them. Of those `leaving` the eviction was accepted. `emptied`: since
     the gang was last brought up to date, its last live member went and then another came.
     """
 
-    __slots__ = ("chosen", "counted", "emptied", "inherited", "leaving", "past")
+    __slots__ = ("chosen", "emptied", "inherited", "leaving", "past", "recorded")
 
     def __init__(self) -> None:
         self.past: frozenset[str] = frozenset()
-        self.counted: set[str] = set()
+        self.recorded: set[str] = set()
         self.chosen: set[str] = set()
         self.inherited: set[str] = set()
         self.leaving: set[str] = set()
@@ -27,7 +27,7 @@ class Roster:
     def begin_run(self, past: Iterable[str]) -> None:
         """Another run begins, to which these do not belong."""
         self.past = frozenset(past)
-        self.counted = set()
+        self.recorded = set()
 
     def end_run(self, past: Iterable[str]) -> None:
         """The run has ended, to which these belonged."""
@@ -35,7 +35,7 @@ class Roster:
 
     def count(self, *uids: str) -> None:
         """The end of these is in the record."""
-        self.counted.update(uids)
+        self.recorded.update(uids)
 
     def choose(self, uids: Iterable[str], *, anew: bool = False) -> None:
         """These have places as parts of the quorum under way, or, if it was begun `anew`, they alone."""
@@ -64,7 +64,7 @@ class Roster:
         """The member exists no longer."""
         if uid in self.past:
             self.past -= {uid}
-        self.counted.discard(uid)
+        self.recorded.discard(uid)
         self.inherited.discard(uid)
 
     def note_emptied(self) -> None:

@@ -11,25 +11,25 @@ from gangsched.core.objects.status import GroupStatus
 class Told:
     """Changed by its methods, and by the status writer.
 
-    `unwritten`: the last status was not accepted and is owed again at `retry_at`. `awaited` are the pods
+    `unwritten`: the last status was not accepted and is owed again at `write_again_at`. `awaited` are the pods
     in a reservation whose writing has not been answered; nothing else is told until then. `message_at` says when a
     message was last written, `basis` what the messages were made of; `behind`: one of them has changed only
     in numbers and is not written yet. `hindered` is the reason of the last Event about members that are kept from a
-    scheduled group, `claims` are the owners that one has named. `members` are the reasons on members' conditions, each
-    with the time at which it was written. `version` is the PodGroup's that was known when `status` was decided.
+    scheduled group, `named_owners` are the owners that one has named. `members` are the reasons on members' conditions,
+    each with the time at which it was written. `version` is the PodGroup's that was known when `status` was decided.
     """
 
     status: GroupStatus | None = None
     version: str = ""
     unwritten: bool = False
     awaited: frozenset[str] | None = None
-    retry_at: float = 0.0
+    write_again_at: float = 0.0
     message_at: float = float("-inf")
     basis: tuple[object, ...] = ()
     behind: bool = False
     event: str = ""
     hindered: str = ""
-    claims: frozenset[str] = frozenset()
+    named_owners: frozenset[str] = frozenset()
     members: dict[str, tuple[str, float]] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)
 
@@ -54,11 +54,11 @@ class Told:
         """This would be said if there were a PodGroup."""
         self.status = status
 
-    def refused(self, retry_at: float) -> None:
+    def refused(self, write_again_at: float) -> None:
         """The status was not accepted, and is owed again then."""
         self.unwritten = True
         self.awaited = None
-        self.retry_at = retry_at
+        self.write_again_at = write_again_at
 
     def take_awaited(self) -> frozenset[str]:
         """The status with these places was accepted."""

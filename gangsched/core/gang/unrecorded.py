@@ -12,7 +12,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.record import Minima, Phase
+from gangsched.core.objects.record import Minima, Outcome, Phase
 
 OUTAGE_S = 300.0
 """A group without a PodGroup of ours whose members were bound longer ago, and the repair deadline, is not begun."""
@@ -24,8 +24,9 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     ownership.guard(gang, policy.owner_guard)
     if not gang.record.run_start:
         gang.roster.end_run(gang.roster.past | _of_earlier_runs(gang))
-    failed = gang.record.phase is Phase.FAILED and not gang.record.ended
-    if not failed and (gang.record.ended or not gang.record.scheduled_at):
+    record = gang.record
+    failed = record.outcome is Outcome.OUT_OF_TIME or (record.phase is Phase.FAILED and not record.ended)
+    if not failed and (record.ended or not record.scheduled_at):
         gang.roster.inherit_only(_half_done(gang, now, policy))
         _count_on(gang, policy, now)
     spec = declared_spec(gang, foreign)

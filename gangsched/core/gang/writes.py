@@ -69,7 +69,7 @@ class Eviction:
     asked: bool = False
     tries: int = 0
     retry_at: float = 0.0
-    refusal: EvictionRefused | None = None
+    refused_with: EvictionRefused | None = None
 
     def ask(self) -> None:
         """The server is asked."""
@@ -82,7 +82,7 @@ class Eviction:
 
     def refused(self, refusal: EvictionRefused, retry_at: float) -> None:
         """It would not, for now."""
-        self.refusal = refusal
+        self.refused_with = refusal
         self.retry_at = retry_at
 
 

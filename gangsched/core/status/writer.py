@@ -75,7 +75,7 @@ class Teller:
             due = max(now, told.message_at + self._policy.message_interval_s)
         else:
             due = float("inf")
-        gang.tell_at = max(due, told.retry_at)
+        gang.tell_at = max(due, told.write_again_at)
 
     def tell(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """What is to be written now; nothing if it has all been said."""
@@ -234,10 +234,10 @@ class Teller:
         """One Event for the same owners, until they are gone."""
         told = gang.told
         if not assessment.census.live:
-            told.claims = frozenset()
+            told.named_owners = frozenset()
         if not has_new_owners(gang):
             return []
-        told.claims |= gang.claims.keys()
+        told.named_owners |= gang.claims.keys()
         return emit(gang, assessment, Reason.SEVERAL_OWNERS, ownership.described(gang))
 
 
