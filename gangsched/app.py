@@ -23,7 +23,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.kube.binding import outcome
 from gangsched.kube.contact import TOLD_AFTER_S, Problem
 from gangsched.kube.demands import DEMANDS
-from gangsched.kube.dialects.table import Dialects, chosen
+from gangsched.kube.dialects.table import chosen
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import NoCredentials
 from gangsched.kube.foreign import ForeignWatch, groups, settle
@@ -151,7 +151,7 @@ class _Shell:
             outcome=partial(outcome, session),
             post=self._inbox.post,
         )
-        dialects = _dialects(settings)
+        dialects = chosen(settings)
         watched = (NAMESPACES, PRIORITY_CLASSES, NODES, pods(dialects))
         self._groups = Reflector(session, GROUPS, self._inbox.post, observer=self._metrics)
         self._reflectors = (
@@ -308,10 +308,6 @@ def _why_unheard(reflector: Reflector[object]) -> str:
     if now - reflector.last_heard > _WATCH_SILENT_S:
         return f"nothing was heard of {name} for {now - reflector.last_heard:.0f} s"
     return ""
-
-
-def _dialects(settings: Settings) -> Dialects:
-    return chosen(settings.dialects, settings.pfnet, settings.spark, in_turn=settings.fifo.spark_drivers)
 
 
 def _take_signals(stop: asyncio.Event) -> None:
