@@ -20,7 +20,6 @@ from gangsched.config.settings import InvalidConfig, Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.policy import Policy
-from gangsched.kube.binding import outcome
 from gangsched.kube.contact import TOLD_AFTER_S, Problem
 from gangsched.kube.demands import DEMANDS
 from gangsched.kube.dialects.table import Dialects, chosen
@@ -31,11 +30,11 @@ from gangsched.kube.lease import LeaseClient, own_namespace
 from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, pods
 from gangsched.kube.session import ApiSession, connect
-from gangsched.kube.writes import ApiWrites
 from gangsched.operator.frame import Frame
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST
 from gangsched.runtime.clock import Clock, measure_loop_lag
+from gangsched.runtime.effects import table
 from gangsched.runtime.election import Timing
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
@@ -148,7 +147,6 @@ class _Shell:
             mandate=self._leadership or self._alone(),
             make_executor=None if dry_run else self._make_executor,
             prepare=self._prepare,
-            outcome=partial(outcome, session),
             post=self._inbox.post,
         )
         dialects = _dialects(settings)
@@ -239,7 +237,7 @@ class _Shell:
 
     def _make_executor(self, lasting: Callable[[], bool]) -> Executor:
         return Executor(
-            ApiWrites(session=self._session, instance=socket.gethostname(), now=self._clock.now),
+            table(self._session, instance=socket.gethostname(), now=self._clock.now),
             self._inbox.post,
             metrics=self._metrics,
             slots=self._settings.bind_concurrency,
