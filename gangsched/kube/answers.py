@@ -32,6 +32,7 @@ class Outcome(StrEnum):
     """The server will not accept it however often it is sent."""
 
 
+_UNAVAILABLE: str = Outcome.UNAVAILABLE
 _DONE = frozenset({Outcome.WRITTEN, Outcome.BOUND, Outcome.EVICTED, Outcome.SEEN})
 
 
@@ -56,7 +57,7 @@ class Answer(NamedTuple):
     @property
     def passing(self) -> bool:
         """Whether the same write may succeed later; the word is the same for every kind of write."""
-        return self.result == Outcome.UNAVAILABLE.value
+        return self.result == _UNAVAILABLE
 
 
 def refused(event: BindRefused | EvictionRefused) -> Answer:

@@ -68,6 +68,7 @@ class Backlog:
         self._overruling: dict[Hashable, Job] = {}
         self._flying: set[Hashable] = set()
         self._flying_in = dict.fromkeys(Lane, 0)
+        self._telling = 0
         self._in_flight = 0
 
     @property
@@ -122,6 +123,7 @@ class Backlog:
         del self._lane_of[key]
         self._flying.add(key)
         self._flying_in[lane] += 1
+        self._telling += lane in TELLING
         self._in_flight += 1
         return job
 
@@ -131,11 +133,11 @@ class Backlog:
         if self._in_flight < self._most:
             self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
         self._flying_in[job.lane] -= 1
+        self._telling -= job.lane in TELLING
         self._flying.discard(job.key)
-        for waiting in (self._behind, self._overruling):
-            follower = waiting.pop(job.key, None)
-            if follower is not None:
-                self._enter(follower)
+        for followers in (self._behind, self._overruling):
+            if job.key in followers:
+                self._enter(followers.pop(job.key))
 
     def slow_down(self) -> None:
         """The server, or the way to it, has more than it can do: no more at once than at first."""
@@ -167,7 +169,7 @@ class Backlog:
             return
         if key in self._flying:
             older = self._behind.get(key)
-            self._behind[key] = job if older is None or older.lane is not lane else job._replace(since=older.since)
+            self._behind[key] = job if older is None else job._replace(since=older.since)
             return
         queue = self._lanes[lane]
         if where is lane:
@@ -184,10 +186,6 @@ class Backlog:
     def _forget(self, key: Hashable) -> Job | None:
         lane = self._lane_of.pop(key, None)
         return self._lanes[lane].pop(key) if lane is not None else self._behind.pop(key, None)
-
-    @property
-    def _telling(self) -> int:
-        return sum(self._flying_in[lane] for lane in TELLING)
 
     def _next_lane(self, now: float) -> Lane | None:
         lanes = self._lanes

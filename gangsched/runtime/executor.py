@@ -213,11 +213,13 @@ class Executor:
             self._note_sent(job.key, partial(job.write.outcome, job.effect), sent)
         answer = await job.write.send(job.effect)
         self._metrics.answered(job.kind, answer.result, self._monotonic() - sent)
-        if not answer.passing:
+        again = False
+        if answer.passing:
+            again = self._tried_again(job, answer)
+            if job.lane in BINDINGS:
+                self._backlog.slow_down()
+        else:
             self._uncertain.pop(job.key, None)
-        elif job.lane in BINDINGS:
-            self._backlog.slow_down()
-        again = self._tried_again(job, answer)
         self._tell(job, answer, again=again)
         if answer.event is not None and not again:
             self._post((answer.event,))
@@ -232,9 +234,9 @@ class Executor:
         self._uncertain[key] = now, outcome
 
     def _tried_again(self, job: Job, answer: Answer) -> bool:
-        """Whether the write, or a newer one in its place, will be tried again; it is seen to."""
+        """Whether the write, which may succeed later, or a newer one in its place is tried again; it is seen to."""
         retry = job.write.retry
-        if not answer.passing or self._closing or retry is Retry.NEVER:
+        if self._closing or retry is Retry.NEVER:
             return False
         if self._backlog.superseded(job):
             return True
@@ -245,19 +247,27 @@ class Executor:
 
     def _tell(self, job: Job, answer: Answer, *, again: bool) -> None:
         """Log what came of it: what is tried for ever once, after as many attempts as others have."""
-        write, named = job.write, {"kind": job.kind, "object": job.write.about(job.effect)}
+        write = job.write
         if not answer.message:
             self._failing.discard(job.kind)
-            if answer.done and write.done:
-                _log.info(write.done, extra=named)
+            if write.done and answer.done:
+                _log.info(write.done, extra={"kind": job.kind, "object": write.about(job.effect)})
             return
         if again and (write.retry is Retry.SOME or job.attempt + 1 != self._attempts):
             return
         if write.repeated and job.kind in self._failing:
             return
         self._failing.add(job.kind)
-        said = {"why": str(answer.result), "attempts": job.attempt + 1, "answer": answer.message}
-        _log.warning(write.failed, extra=named | said)
+        _log.warning(
+            write.failed,
+            extra={
+                "kind": job.kind,
+                "object": write.about(job.effect),
+                "why": str(answer.result),
+                "attempts": job.attempt + 1,
+                "answer": answer.message,
+            },
+        )
 
     def _retry_later(self, job: Job, retry_after_s: float) -> None:
         longest = min(self._backoff_s * 2 ** min(job.attempt, _MOST_DOUBLINGS), self._backoff_max_s)

@@ -180,6 +180,7 @@ class Metrics:
             ["kind", "result"],
             registry=registry,
         )
+        self._own_results = {BindPod.__name__: self._bindings, EvictPod.__name__: self._evictions}
         self._withheld = Counter(
             "gangsched_writes_withheld",
             "Writes never sent because this process was no longer allowed to write, by kind.",
@@ -369,7 +370,7 @@ class Metrics:
 
     def _results(self, kind: str, result: str) -> Counter:
         """Bindings and evictions have counters of their own, all other writes one."""
-        own = {BindPod.__name__: self._bindings, EvictPod.__name__: self._evictions}.get(kind)
+        own = self._own_results.get(kind)
         return own.labels(result) if own is not None else self._writes.labels(kind, result)
 
     def render(self) -> bytes:

@@ -77,6 +77,10 @@ class Terms:
             self._engine.stand_down()
             _log.warning("not leading any more; standing by, as after a start", extra={"why": why})
 
+    def may_write(self) -> bool:
+        """Whether this process may write now: it leads, and not only to see what it would do."""
+        return self._make_executor is not None and self._mandate.held()
+
     async def drain(self, timeout_s: float, *, telling_s: float) -> int:
         """Send nothing new; wait for what is in flight. See `Executor.drain`."""
         return 0 if self._executor is None else await self._executor.drain(timeout_s, telling_s=telling_s)

@@ -300,6 +300,16 @@ class TestOnce:
         queue.add(job(effect, 3.0))
         assert taken(queue) == [effect]
 
+    def test_asking_again_does_not_forget_how_often_it_was_tried(self):
+        queue = backlog()
+        queue.add(job(look_up("j"), 0.0))
+        first = queue.next(0.0)
+        assert first is not None
+        queue.done(first)
+        queue.add_again(first)
+        queue.add(job(look_up("j"), 1.0))
+        assert queue.next(1.0) == first._replace(attempt=1)
+
     def test_each_kind_that_waits_is_counted_for_itself(self):
         queue = backlog()
         for effect in (evict("p"), evict("q"), look_up("j")):
@@ -350,9 +360,19 @@ class TestNewestWins:
     def test_a_group_that_keeps_changing_is_not_told_later_for_it(self):
         queue = backlog()
         queue.add(job(status("g", 1), 0.0))
-        queue.add(job(event("e"), 1.0))
+        queue.add(job(condition("p"), 1.0))
         queue.add(job(status("g", 2), 2.0))
         assert taken(queue, most=1) == [status("g", 2)]
+
+    def test_nor_is_one_that_changes_while_it_is_being_told(self):
+        queue = backlog()
+        queue.add(job(status("g", 1), 0.0))
+        taken(queue)
+        queue.add(job(status("g", 2), 1.0))
+        queue.add(job(condition("p"), 2.0))
+        queue.add(job(status("g", 3), 3.0))
+        finish(queue, status("g", 1))
+        assert taken(queue, most=1) == [status("g", 3)]
 
     def test_an_unconditional_status_takes_the_place_of_a_waiting_reservation(self):
         queue = backlog()
@@ -400,8 +420,9 @@ def test_closing_keeps_statuses_and_events_and_forgets_everything_else():
     queue = backlog()
     for effect in (bind("b"), evict("x"), evict("y"), look_up("j"), condition("p"), put("d"), status("g"), event("e")):
         queue.add(job(effect, 0.0))
+    queue.add(job(status("r", resource_version="7"), 0.0))
     assert queue.close() == {"BindPod": 1, "EvictPod": 2, "LookUpOwner": 1}
-    assert taken(queue) == [status("g"), event("e")]
+    assert taken(queue) == [status("r", resource_version="7"), status("g"), event("e")]
 
 
 EFFECTS = st.one_of(

@@ -294,6 +294,16 @@ class TestBindings:
             await rig.settle()
             assert rig.calls.empty()
 
+    async def test_what_was_to_be_said_of_the_pod_is_not_tried_again(self):
+        async with running() as rig:
+            rig.executor.submit([condition("Unschedulable")])
+            await rig.sent_and_answered(UNAVAILABLE)
+            await rig.settle()
+            rig.executor.submit([bind("p")])
+            assert await rig.sent_and_answered(PodBound(uid="p", node="n1")) == bind("p")
+            await rig.time_passes()
+            assert rig.calls.empty()
+
     async def test_they_overtake_everything_that_only_tells_people(self):
         async with running() as rig:
             rig.executor.submit([EVENT, status(1), *(bind(str(number)) for number in range(SLOTS))])
