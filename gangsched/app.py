@@ -138,7 +138,7 @@ class _Shell:
         self._metrics.read_leader_from(self._terms.may_write)
         self._watches = self._make_watches()
         readiness = Readiness(
-            self._engine, session.contact, watches=self._watches, part=self._mandate, stop=stop, dry_run=dry_run
+            self._engine, session.contact, watches=self._watches, mandate=self._mandate, stop=stop, dry_run=dry_run
         )
         self._health = Health(
             self._metrics, alive=readiness.why_not_alive, ready=readiness.why_not_ready, role=readiness.role

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 from asyncio import Event
-from typing import Protocol
 
 from gangsched.kube.contact import Contact
+from gangsched.runtime.alone import Alone
 from gangsched.runtime.engine import Engine
+from gangsched.runtime.leadership import Leadership
 from gangsched.runtime.watches import Watches
 
 _SILENT_S = 30.0
-
-
-class Part(Protocol):
-    """The part that this replica plays: `Leadership` or `Alone`."""
-
-    @property
-    def problem(self) -> str:
-        """What keeps it from leading or standing by; empty if nothing does."""
-        ...
-
-    @property
-    def standby(self) -> bool:
-        """Whether another replica was seen to lead, whose place it waits for or takes."""
-        ...
-
-    def role(self, *, decides: bool) -> str:
-        """The part in words."""
-        ...
 
 
 class Readiness:
     """Asked at each probe; `stop` is set while the process ends."""
 
     def __init__(
-        self, engine: Engine, contact: Contact, *, watches: Watches, part: Part, stop: Event, dry_run: bool
+        self,
+        engine: Engine,
+        contact: Contact,
+        *,
+        watches: Watches,
+        mandate: Leadership | Alone,
+        stop: Event,
+        dry_run: bool,
     ) -> None:
         self._engine = engine
         self._contact = contact
         self._watches = watches
-        self._part = part
+        self._mandate = mandate
         self._stop = stop
         self._dry_run = dry_run
 
@@ -53,13 +43,13 @@ class Readiness:
         if self._stop.is_set():
             return ["shutting down"]
         problems = [*self._contact.problems(), *self._watches.problems()]
-        if self._part.problem:
-            problems.append(self._part.problem)
-        if not problems and not self._engine.synced and not self._part.standby:
+        if self._mandate.problem:
+            problems.append(self._mandate.problem)
+        if not problems and not self._engine.synced and not self._mandate.standby:
             problems.append("this replica neither leads nor stands by yet: its first scheduling pass has not ended")
         rivals = self._engine.rivals_problem()
         return [*problems, rivals] if rivals else problems
 
     def role(self) -> str:
         """Which part this replica plays."""
-        return "dry run" if self._dry_run else self._part.role(decides=self._engine.synced)
+        return "dry run" if self._dry_run else self._mandate.role(decides=self._engine.synced)

@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from gangsched.kube.contact import TOLD_AFTER_S
 from gangsched.kube.foreign import ForeignWatch, settle
 from gangsched.kube.reflector import Reflector
+from gangsched.runtime.alone import Alone
+from gangsched.runtime.leadership import Leadership
 
 _CATCH_UP_S = 5.0
 """So long a new leader waits for watches that were interrupted, after an outage."""
@@ -20,20 +22,6 @@ _SETTLE_S = 0.5
 """What a leader that has just let go did last may still be on its way to our watches."""
 _SILENT_S = 150.0
 """A quiet watch brings a bookmark about every minute; after 70 s of silence it is taken for dead and begun anew."""
-
-
-class Predecessors(Protocol):
-    """Who may have led before this process does: `Leadership` or `Alone`."""
-
-    @property
-    def elected(self) -> bool:
-        """Whether anybody else may have."""
-        ...
-
-    @property
-    def handed_over(self) -> bool:
-        """Whether the last one did until just now."""
-        ...
 
 
 class Watches:
@@ -68,11 +56,11 @@ class Watches:
             await reflector.synced.wait()
         await settle(self._foreign, _FOREIGN_S)
 
-    async def caught_up(self, before: Predecessors) -> None:
+    async def caught_up(self, mandate: Leadership | Alone) -> None:
         """Learn what the last leader did up to its end: it stands in the statuses, and in what the watches bring."""
-        if before.elected:
+        if mandate.elected:
             await self._groups.renew()
-        if before.handed_over:
+        if mandate.handed_over:
             await asyncio.sleep(_SETTLE_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(_CATCH_UP_S):

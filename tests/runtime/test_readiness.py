@@ -28,10 +28,10 @@ def parts(**changed: Any) -> tuple[Readiness, SimpleNamespace]:
     )
     contact: Any = SimpleNamespace(problems=lambda: world.contact)
     watches: Any = SimpleNamespace(problems=lambda: world.watches)
-    part: Any = SimpleNamespace(
+    mandate: Any = SimpleNamespace(
         problem=world.problem, standby=world.standby, role=lambda *, decides: "leading" if decides else "standby"
     )
-    return Readiness(engine, contact, watches=watches, part=part, stop=world.stop, dry_run=world.dry_run), world
+    return Readiness(engine, contact, watches=watches, mandate=mandate, stop=world.stop, dry_run=world.dry_run), world
 
 
 NOT_YET = "this replica neither leads nor stands by yet: its first scheduling pass has not ended"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,10 +42,8 @@ class FakeReflector:
         self.gone_on_without = True
 
 
-@dataclass
-class Before:
-    elected: bool
-    handed_over: bool
+def mandate(**said: bool) -> Any:
+    return SimpleNamespace(**said)
 
 
 def watches(*, pods: Any = None, foreign: Any = None, demands: Any = None) -> tuple[Watches, FakeReflector]:
@@ -86,26 +84,23 @@ async def test_each_runs_under_a_name():
     assert list(tasks) == ["reflector of pods", "reflector of podgroups", "watch of theirs", "watch of demands"]
 
 
-@pytest.mark.parametrize(
-    ("before", "lists", "waits"),
-    [(Before(False, False), 0, False), (Before(True, False), 1, False), (Before(True, True), 1, True)],
-)
+@pytest.mark.parametrize(("elected", "handed_over", "lists"), [(False, False, 0), (True, False, 1), (True, True, 1)])
 async def test_statuses_are_read_again_where_another_may_have_led_and_what_it_did_last_waited_for(
-    before, lists, waits, monkeypatch
+    elected, handed_over, lists, monkeypatch
 ):
     monkeypatch.setattr("gangsched.runtime.watches._SETTLE_S", 0.2)
     found, groups = watches()
     began = time.monotonic()
-    await found.caught_up(before)
+    await found.caught_up(mandate(elected=elected, handed_over=handed_over))
     assert groups.renewed == lists
-    assert (time.monotonic() - began >= 0.2) == waits
+    assert (time.monotonic() - began >= 0.2) == handed_over
 
 
 async def test_a_watch_that_was_interrupted_is_waited_for_but_not_for_ever(monkeypatch):
     monkeypatch.setattr("gangsched.runtime.watches._CATCH_UP_S", 0.2)
     pods = FakeReflector("pods", listed=False)
     found, _ = watches(pods=pods)
-    catching_up = asyncio.create_task(found.caught_up(Before(elected=False, handed_over=False)))
+    catching_up = asyncio.create_task(found.caught_up(mandate(elected=False, handed_over=False)))
     await asyncio.sleep(0.02)
     assert not catching_up.done()
     await asyncio.wait_for(catching_up, 5)
