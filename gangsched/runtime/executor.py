@@ -253,7 +253,8 @@ class Executor:
             if write.done and answer.done:
                 _log.info(write.done, extra={"kind": job.kind, "object": write.about(job.effect)})
             return
-        if again and (write.retry is Retry.SOME or job.attempt + 1 != self._attempts):
+        endless = write.retry is Retry.UNTIL_ANSWERED
+        if job.attempt + 1 != self._attempts if endless else again:
             return
         if write.repeated and job.kind in self._failing:
             return
