@@ -485,8 +485,29 @@ def test_validate_names_every_kind_of_contradiction():
     (resized, *others) = cluster.validate()
     assert resized.startswith("n1: taken")
     assert others == [
-        "what NodePorts counts is not what the pods say",
-        "what InterPodAffinity counts is not what the pods say",
+        "what NodePorts knows is not what nodes and pods say",
+        "what InterPodAffinity knows is not what nodes and pods say",
     ]
     cluster.pods["uid-default/a"] = pod("a", node="n1", host_ports=[80], anti_affinity=[anti()], phase="Failed")
     assert "the lists of pods by node are not what the pods say" in cluster.validate()
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        pytest.param({"labels": {"zone": "b"}}, "labels and names by row are not those of the nodes", id="labels"),
+        pytest.param({"taints": ["a:NoSchedule"]}, "what TaintToleration knows is not", id="taints"),
+        pytest.param({"unschedulable": True}, "what NodeUnschedulable knows is not", id="cordon"),
+    ],
+)
+def test_validate_names_what_is_known_of_nodes_and_wrong(other, said):
+    cluster = Cluster()
+    cluster.set_node(node("n1", labels={"zone": "a"}))
+    accepting(cluster, shape(node_selector={"zone": "a"}))
+    assert cluster.validate() == []
+    cluster.nodes["n1"] = node("n1", **{"labels": {"zone": "a"}, **other})
+    (found,) = cluster.validate()
+    assert found.startswith(said)
+    cluster.nodes["n1"] = node("n1", labels={"zone": "a"})
+    cluster.nodes_by_row.by_label("zone").set(0, "b")
+    assert cluster.validate() == ["labels and names by row are not those of the nodes"]

@@ -54,7 +54,7 @@ class OnePerRack(Constraint):
             return pod is not None and "team" in dict(pod.labels)
         return bool(+self.there)
 
-    def counted(self) -> object:
+    def told(self) -> object:
         return +self.there
 
     def plan(self, *, emptied: bool) -> Plan:

@@ -14,6 +14,10 @@ def contradictions(cluster: Cluster) -> list[str]:
     """Each index that differs from what it would be if it were made of the pods anew, in a sentence; empty if none."""
     taken = []
     constraints = [each.anew() for each in cluster.constraints]
+    by_row = {cluster.capacity.rows[name]: node for name, node in cluster.nodes.items()}
+    for row, each in by_row.items():
+        for constraint in constraints:
+            constraint.set_node(row, each)
     on_node: dict[str, set[str]] = {}
     for uid, pod in cluster.pods.items():
         node = cluster.node_of(uid)
@@ -24,10 +28,10 @@ def contradictions(cluster: Cluster) -> list[str]:
             taken.append((node, pod.shape.requests))
             for constraint in constraints:
                 constraint.add(pod, cluster.capacity.rows[node])
-    wrong = cluster.capacity.mismatches(taken)
+    wrong = [*cluster.capacity.mismatches(taken), *cluster.nodes_by_row.contradictions(by_row)]
     for kept, expected in zip(cluster.constraints, constraints, strict=True):
-        if kept.counted() != expected.counted():
-            wrong.append(f"what {type(kept).__name__} counts is not what the pods say")
+        if kept.told() != expected.told():
+            wrong.append(f"what {type(kept).__name__} knows is not what nodes and pods say")
     if on_node != cluster.on_node:
         wrong.append("the lists of pods by node are not what the pods say")
     if cluster.holdings != Holdings(pod for pod in cluster.pods.values() if not pod.name):

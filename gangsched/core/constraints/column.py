@@ -31,6 +31,10 @@ class Column(Generic[Value]):
             self._of_row = np.pad(self._of_row, (0, row + 1), constant_values=-1)
         self._of_row[row] = -1 if value is None else self._number(value)
 
+    def by_row(self) -> dict[int, Value]:
+        """The value of each row that has one."""
+        return {row: self._values[at] for row, at in enumerate(self._of_row.tolist()) if at >= 0}
+
     def any(self, rows: IntArray) -> Mask:
         """Which of the rows have a value."""
         there: Mask = self._of_row[rows] >= 0

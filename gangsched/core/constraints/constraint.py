@@ -119,8 +119,8 @@ class Constraint:
         """
         return False
 
-    def counted(self) -> object:
-        """What is counted of pods; equal for equal pods on equal rows."""
+    def told(self) -> object:
+        """What it knows of nodes and pods: equal where these are."""
 
     def plan(self, *, emptied: bool) -> Plan:
         """The state of a new snapshot; of an `emptied` one no pod is on any node."""

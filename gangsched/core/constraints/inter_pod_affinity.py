@@ -71,7 +71,7 @@ class InterPodAffinity(Constraint):
             return pod is not None and bool(pod.anti_affinity)
         return bool(self._index)
 
-    def counted(self) -> object:
+    def told(self) -> object:
         """The terms."""
         return self._index
 

@@ -123,7 +123,7 @@ class NodePorts(Constraint):
             if not rows:
                 del self._by_port[port.protocol, port.port]
 
-    def counted(self) -> object:
+    def told(self) -> object:
         """Ports by row, and rows by port."""
         return self._by_row, self._by_port
 
@@ -131,7 +131,7 @@ class NodePorts(Constraint):
         """What pods take on the row, to be read only."""
         return self._by_row.get(row, _NONE)
 
-    def rows_without(self, ports: Iterable[HostPort]) -> list[int]:
+    def rows_taking(self, ports: Iterable[HostPort]) -> list[int]:
         """The rows on which one of the ports is taken."""
         rows = {row for port in ports for row in self._by_port.get((port.protocol, port.port), ())}
         return [row for row in rows if self._by_row[row].conflicts(ports)]
@@ -194,7 +194,7 @@ class _Plan(Plan):
         known = self._closed_before.get(ports)
         if known is None:
             known = np.zeros(self._size, dtype=np.bool_)
-            known[self._before.rows_without(ports)] = True
+            known[self._before.rows_taking(ports)] = True
             self._closed_before[ports] = known
         closed = known.copy()
         for row, own in self._changed.items():

@@ -32,6 +32,10 @@ class NodeUnschedulable(NodeConstraint):
         """Forget it."""
         self._cordoned.set(row, None)
 
+    def told(self) -> object:
+        """Who is cordoned."""
+        return self._cordoned.by_row()
+
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """All but cordoned nodes."""
         if tolerated(member.shape.tolerations, _CORDON):

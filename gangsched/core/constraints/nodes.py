@@ -8,6 +8,7 @@ import numpy as np
 
 from gangsched.core.constraints.column import Column
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.node import Node
 
 _MOST_KEYS = 256
 """Values of so many labels are kept in columns; the oldest is forgotten."""
@@ -40,6 +41,14 @@ class Nodes:
         for column in self._by_key.values():
             column.set(row, None)
         self._touch(row)
+
+    def contradictions(self, nodes: Mapping[int, Node]) -> list[str]:
+        """Where what is kept differs from these nodes, by row."""
+        labels = {row: dict(node.labels) for row, node in nodes.items()}
+        by_label = {key: {row: pairs[key] for row, pairs in labels.items() if key in pairs} for key in self._by_key}
+        right = self.names.by_row() == {row: node.name for row, node in nodes.items()} and self._labels == labels
+        right = right and {key: column.by_row() for key, column in self._by_key.items()} == by_label
+        return [] if right else ["labels and names by row are not those of the nodes"]
 
     def labels(self, row: int) -> Mapping[str, str]:
         """The labels of the row's node; empty where there is none."""

@@ -40,6 +40,10 @@ class TaintToleration(NodeConstraint):
         """Forget them."""
         self._taints.set(row, None)
 
+    def told(self) -> object:
+        """The taints."""
+        return self._taints.by_row()
+
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The nodes all of whose taints are tolerated."""
         tolerations = member.shape.tolerations
