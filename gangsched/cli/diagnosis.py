@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gangsched.cli.findings import Findings
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints import registry
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
@@ -20,7 +21,7 @@ from gangsched.core.objects.events import Event, GroupsReplaced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.reasons import NodeReason, Reason
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
@@ -31,15 +32,6 @@ from gangsched.core.status.explanation import accepting_rows, amounts
 
 TRIED = 5
 """So many of those who hold what lacks are left out in thought, the largest first."""
-
-_OPENINGS = {
-    NodeReason.UNSCHEDULABLE: "uncordoning nodes: {} cordoned",
-    NodeReason.TAINT: "tolerating or removing taints: {} closed by one",
-    NodeReason.AFFINITY: "a wider nodeSelector or node affinity: {} not matched",
-    NodeReason.HOST_PORT: "another host port, or the end of its user: taken on {}",
-    NodeReason.ANTI_AFFINITY: "the end of pods whose anti-affinity closes nodes: {} closed",
-    NodeReason.TOO_MANY_PODS: "the end of pods where their number is at its limit: on {}",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,8 +239,9 @@ class _Examination:
         else:
             yield f"nodes with {each} free{where} for each member that does not fit"
         for obstacle in refusal.obstacles:
-            if obstacle.reason in _OPENINGS:
-                yield _OPENINGS[obstacle.reason].format(number_of(obstacle.nodes, "node"))
+            words = registry.words_of(obstacle.reason)
+            if words is not None and words.remedy:
+                yield words.remedy.format(nodes=number_of(obstacle.nodes, "node"))
         spec = self._assessment.terms.spec
         enough = len(self._assessment.census.bound) + refusal.fits
         if not spec.roles and 0 < enough < spec.min_member:

@@ -14,16 +14,15 @@ import numpy as np
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.domains import Domain
-from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS
+from gangsched.core.constraints import registry
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.quantity import format_amount
-from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.refusal import Obstacle, Refusal
-from gangsched.core.planning.snapshot import Mask
 
 LOOKS = 20_000
 """So many pods are looked at in KEPT_S to find holders: sentences beyond say less, but nobody is kept waiting."""
@@ -62,7 +61,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     else:
         head = f"None of {refusal.wanted} members fits"
     them = "it" if refusal.wanted == 1 else "them"
-    closed = sum(obstacle.nodes for obstacle in refusal.obstacles if obstacle.reason in STATIC_REASONS)
+    closed = sum(obstacle.nodes for obstacle in refusal.obstacles if registry.is_of_node(obstacle.reason))
     if refusal.domain is not None:
         head = _within(head, refusal.wanted, refusal.domain)
     if not refusal.nodes:
@@ -193,22 +192,14 @@ class Holders:
 
 def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
     """The rows that accept the members which found no room, of the domain that was looked at if there is one."""
-    accepting: Mask = cluster.verdicts(refusal.failing.shape) == ACCEPTED
+    accepting = cluster.accepting(refusal.failing)
     return accepting if refusal.domain is None else accepting & cluster.labels.inside(refusal.domain)
 
 
 def _obstacle(obstacle: Obstacle) -> str:
-    said = {
-        NodeReason.INSUFFICIENT: f"with too little {obstacle.resource}",
-        NodeReason.TOO_MANY_PODS: "with as many pods as allowed",
-        NodeReason.TAINT: "with a taint that is not tolerated",
-        NodeReason.AFFINITY: "not matched by nodeSelector or node affinity",
-        NodeReason.UNSCHEDULABLE: "cordoned",
-        NodeReason.HOST_PORT: "with the host port taken",
-        NodeReason.DOMAIN: "outside that domain",
-        NodeReason.ANTI_AFFINITY: "closed by the anti-affinity of a pod there",
-    }[obstacle.reason]
-    return f"{obstacle.nodes} {said}"
+    words = registry.words_of(obstacle.reason)
+    told = words.told.format(resource=obstacle.resource) if words is not None else "outside that domain"
+    return f"{obstacle.nodes} {told}"
 
 
 def _join(named: Sequence[str], others: int) -> str:
