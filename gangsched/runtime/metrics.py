@@ -267,6 +267,18 @@ class Metrics:
             " newer one.",
             registry=registry,
         )
+        self._group_faults = Counter(
+            "gangsched_group_faults",
+            "Exceptions in the logic of one group or plain pod, by the step that failed: each parks that group and is a"
+            " defect to be reported; the log has the traceback.",
+            ["step"],
+            registry=registry,
+        )
+        self._rebuilds = Counter(
+            "gangsched_accounts_rebuilt",
+            "Times the accounts of nodes' capacity contradicted each other after such a fault and were made anew.",
+            registry=registry,
+        )
         self._rival_bindings = Counter(
             "gangsched_rival_bindings",
             "Pods of our schedulerNames that somebody else has bound while this replica led.",
@@ -375,6 +387,14 @@ class Metrics:
     def rivals_bound(self, count: int) -> None:
         """Somebody else has bound so many pods that are ours to bind."""
         self._rival_bindings.inc(count)
+
+    def group_failed(self, step: str) -> None:
+        """The logic of one group failed in this step."""
+        self._group_faults.labels(step).inc()
+
+    def rebuilt(self) -> None:
+        """The accounts were made anew after a fault."""
+        self._rebuilds.inc()
 
     def render(self) -> bytes:
         """All metrics in the Prometheus text format."""

@@ -1,0 +1,300 @@
+"""A fault in one gang: an exception in its logic, which is a defect of gangsched or of a strategy plug-in.
+
+Law: nothing here plans, and nothing runs the logic that failed. Whatever the fault has left behind of the gang is
+thrown away; what others know too is kept. That is the journal: what was observed of it, and its bindings that are with
+the API server. Every other place is given back, and effects that the failed step had decided are not sent.
+
+The gang is then parked. It is in no scheduling cycle, its status says so, and its bound members are evicted if its
+quorum is not whole. It leaves when its PodGroup's spec changes, when its members change (unless that was our doing,
+and less and less soon), or when a back-off has ended that doubles with each fault. Then it begins as every gang begins
+after a restart: with what its PodGroup's status remembers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import bindings, rollback
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.membership import Members
+from gangsched.core.gang.states import Phase
+from gangsched.core.gang.wants import missing_of, role_minima
+from gangsched.core.gang.writes import Binding, BindState, Told, Undo
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.faults import Fault, Step
+from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.retry import doubled
+from gangsched.core.status import faulted
+
+FIRST_S = 60.0
+LONGEST_S = 3600.0
+"""A gang is parked for FIRST_S, doubled with each further fault up to LONGEST_S. Without one for LONGEST_S after that,
+or once its spec has changed, they are counted anew."""
+SOONEST_S = 1.0
+LATEST_S = 60.0
+"""A change of its members lets it try again after SOONEST_S, doubled in the same way up to LATEST_S."""
+_NOTE = "The group's logic failed while a part of its quorum was bound"
+
+
+@dataclass(slots=True)
+class Parked:
+    """A gang that is parked: until when, by its so-manieth fault in a row, and which.
+
+    `minimum` and `role_minima` are what its quorum needs, 0 where nobody can say. `spec` and `members` are what may
+    change. `undo` is the rollback of a part of its quorum. `told`: its Event was emitted. `failed` names what of
+    this module has failed over it as well, and is not done for it any more.
+    """
+
+    until: float
+    times: int
+    step: Step
+    error: str
+    soonest: float
+    minimum: int
+    role_minima: Mapping[str, int]
+    spec: Hashable
+    members: Hashable = ()
+    scheduled: bool = False
+    undo: Undo | None = None
+    told: bool = False
+    failed: frozenset[str] = frozenset()
+
+
+class Containment:
+    """Parks gangs whose logic failed, and lets them try again.
+
+    `flying` is the node of each binding that the API server has yet to answer. `leave` has all that waits for a gang
+    forget it. `faults` are new, `broken` says which places could not be given back. `before` is how gangs were parked
+    that are not any more. A `former` one's gangs stay parked.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Members,
+        assessments: dict[GroupKey, Assessment],
+        *,
+        policy: Policy,
+        leave: Callable[[GroupKey], None],
+        former: Containment | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._assessments = assessments
+        self._policy = policy
+        self._leave = leave
+        self.parked: dict[GroupKey, Parked] = {} if former is None else former.parked
+        self.before: dict[GroupKey, Parked] = {} if former is None else former.before
+        self.flying: dict[str, str] = {} if former is None else former.flying
+        self.broken: list[str] = []
+        self.faults: list[Fault] = []
+
+    def __contains__(self, key: GroupKey) -> bool:
+        """Whether the gang is parked."""
+        return key in self.parked
+
+    def sent(self, effects: Iterable[Effect]) -> None:
+        """These go to the API server."""
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                self.flying[effect.uid] = effect.node
+
+    def drop(self, key: GroupKey) -> None:
+        """The gang exists no longer."""
+        self.parked.pop(key, None)
+        self.before.pop(key, None)
+
+    # A fault
+
+    def park(self, key: GroupKey, step: Step, error: Exception, now: float) -> None:
+        """The gang's logic has failed: undo what is not with the API server, and leave it alone for a while.
+
+        Until the next `look` it may still be listed somewhere.
+        """
+        old = self._members.gangs[key]
+        again = self.parked.get(key)
+        before = again or self.before.pop(key, None)
+        times = before.times + (again is None) if before is not None and now < before.until + LONGEST_S else 1
+        wait_s = doubled(FIRST_S, times, longest=LONGEST_S)
+        minimum, minima = (again.minimum, again.role_minima) if again is not None else _quorum_of(old)
+        parked = self.parked[key] = Parked(
+            until=now + wait_s,
+            times=times,
+            step=step,
+            error=type(error).__name__,
+            soonest=now + doubled(SOONEST_S, times, longest=LATEST_S),
+            minimum=minimum,
+            role_minima=minima,
+            spec=_spec_of(old),
+        )
+        if again is not None:
+            parked.until, parked.undo, parked.told, parked.failed = again.until, again.undo, again.told, again.failed
+        self.faults.append(Fault(str(key), step, error, wait_s))
+        gang = self.take_back(key)
+        gang.told = Told(status=old.told.status, members=old.told.members, strangers=old.told.strangers, unwritten=True)
+        parked.members = _members_of(gang)
+        parked.scheduled = faulted.was_scheduled(faulted.last_status(gang))
+        if old.run.scheduled_at and not parked.scheduled:
+            _note_scheduled(gang, parked, old.run.scheduled_at)
+
+    def take_back(self, key: GroupKey) -> Gang:
+        """Forget all of the gang but what was observed, and what is with the API server. Returns what is left."""
+        old = self._members.gangs[key]
+        gang = Gang(key, group=old.group, resource_version=old.resource_version, told=old.told, phase=old.phase)
+        gang.leaving = old.leaving & old.pods.keys()
+        if old.vacancies:
+            for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name and _stands_for(pod, key)]:
+                self._cluster.remove_pod(uid)
+        for uid in (*old.pods, *old.strangers):
+            pod = self._cluster.pods.get(uid)
+            if pod is None or self._members.key(pod) != key:
+                continue
+            if not self._members.ours(pod):
+                gang.strangers[uid] = pod
+                continue
+            gang.pods[uid] = pod
+            try:
+                self._settle(gang, pod, old.bindings.get(uid))
+            except Exception as error:  # noqa: BLE001 - the accounts are what the fault has left of them
+                self.broken.append(f"{key}: the place of {uid} could not be given back: {error!r}")
+        self._members.gangs[key] = gang
+        return gang
+
+    def _settle(self, gang: Gang, pod: Pod, binding: Binding | None) -> None:
+        """Count the pod where the API server has bound it or may be about to, and nowhere else."""
+        if pod.node:
+            return
+        confirmed = binding is not None and binding.state is BindState.BOUND
+        node = binding.node if binding is not None and confirmed else self.flying.get(pod.uid, "")
+        if node:
+            state = BindState.BOUND if confirmed else BindState.SENT
+            gang.bindings[pod.uid] = Binding(pod, node, state=state, tries=1)
+        if self._cluster.node_of(pod.uid) != node:
+            self._cluster.forget(pod.uid)
+            if node:
+                self._cluster.assume(pod.uid, node)
+
+    def resume_flying(self) -> None:
+        """The gangs were made anew: count what the API server has yet to answer."""
+        for uid in self.flying:
+            gang, pod = self._members.gang_of(uid), self._cluster.pods.get(uid)
+            if gang is not None and pod is not None and not pod.node:
+                bindings.release(gang, self._cluster, uid)
+                self._settle(gang, pod, None)
+                # A quorum was begun with it, though the status does not say so.
+                gang.inherited.add(uid)
+
+    def take_faults(self) -> list[Fault]:
+        """The new faults, which are then no longer new."""
+        faults, self.faults = self.faults, []
+        return faults
+
+    # While it is parked
+
+    def look(self, key: GroupKey, now: float) -> list[Effect]:
+        """Do for a parked gang what is due: evict its bound members, and tell people."""
+        self._leave(key)
+        gang, parked, effects = self.take_back(key), self.parked[key], list[Effect]()
+        for part in (self._roll_back, self._tell):
+            if part.__name__ not in parked.failed:
+                try:
+                    effects += part(gang, parked, now)
+                except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                    failed = parked.failed | {part.__name__}
+                    self.park(key, Step.ROLLBACK, error, now)
+                    gang, parked = self._members.gangs[key], self.parked[key]
+                    parked.failed = failed
+        due = [parked.until, rollback.next_due(gang)]
+        if gang.told.unwritten and self._tell.__name__ not in parked.failed:
+            due.append(gang.told.retry_at)
+        if self._has_changed(gang, parked):
+            due.append(parked.soonest)
+        self._assessments[key] = faulted.assessment_of(gang, self._message(parked), due=max(now, min(due)))
+        return effects
+
+    def may_leave(self, key: GroupKey, now: float) -> bool:
+        """Whether a parked gang may be tried again: not before all its bindings have been answered."""
+        gang, parked = self._members.gangs[key], self.parked[key]
+        if any(uid in self.flying for uid in gang.pods):
+            return False
+        if _spec_of(gang) != parked.spec:
+            parked.until = parked.times = 0
+            return True
+        return now >= parked.until or (now >= parked.soonest and self._has_changed(gang, parked))
+
+    def release(self, key: GroupKey, now: float) -> Gang:
+        """Let the gang begin as after a restart. Returns it."""
+        gang = self.take_back(key)
+        self.before[key] = self.parked.pop(key)
+        if gang.group is not None:
+            gang.group = replace(gang.group, status=faulted.last_status(gang))
+        self._members.adopt(gang, now)
+        return gang
+
+    def _tell(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
+        message = self._message(parked)
+        evicting, interval_s = gang.undo is not None, self._policy.message_interval_s
+        status = faulted.status_of(gang, message, scheduled=parked.scheduled, evicting=evicting, now=now)
+        gang.phase = Phase(status.phase)
+        first, parked.told = not parked.told, True
+        return faulted.tell(gang, status, message, first=first, interval_s=interval_s, now=now)
+
+    def _roll_back(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
+        """Evict the bound members of a quorum that is not whole, once all its bindings have been answered."""
+        bound = faulted.bound(gang)
+        whole = not missing_of(parked.minimum, parked.role_minima, Counter(map(role_of, bound)))
+        if parked.scheduled or not parked.minimum or not bound or (gang.flies() and parked.undo is None):
+            return []
+        if whole and parked.undo is None:
+            _note_scheduled(gang, parked, now)
+            return []
+        parked.undo = parked.undo or Undo(now, _NOTE, review_at=now + rollback.REVIEW_S)
+        gang.undo = parked.undo
+        gang.inherited = {pod.uid for pod in bound}
+        return rollback.go_on(gang, now)
+
+    def _message(self, parked: Parked) -> str:
+        wait_s = doubled(FIRST_S, parked.times, longest=LONGEST_S)
+        evicted = parked.undo is not None and not parked.failed
+        return faulted.message_of(parked.step, parked.error, parked_s=wait_s, evicted=evicted)
+
+    def _has_changed(self, gang: Gang, parked: Parked) -> bool:
+        """Whether its members are others than when it was parked. After a rollback they are, and by our own doing."""
+        return parked.undo is None and _members_of(gang) != parked.members
+
+
+def _quorum_of(gang: Gang) -> tuple[int, Mapping[str, int]]:
+    """How many members its quorum needs, in all and by role, as far as it can be said without its logic."""
+    if gang.transaction is not None:
+        return gang.transaction.minimum, gang.transaction.role_minima
+    if gang.group is not None and gang.group.spec is not None:
+        return gang.group.spec.minimum, role_minima(gang.group.spec)
+    says = [pod.declaration for pod in gang.pods.values() if pod.declaration is not None]
+    return max((say.min_member or 0 for say in says), default=0), {}
+
+
+def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
+    """The quorum is bound: the status says so, for whoever reads it after a restart."""
+    parked.scheduled = True
+    gang.told.status = replace(faulted.last_status(gang), scheduled_time=at, minimum=parked.minimum)
+    gang.told.unwritten = True
+
+
+def _spec_of(gang: Gang) -> Hashable:
+    return None if gang.group is None else (gang.group.uid, gang.group.spec, gang.group.error)
+
+
+def _members_of(gang: Gang) -> Hashable:
+    return frozenset((pod.uid, pod.shape, pod.declaration, pod.labels) for pod in gang.live())
+
+
+def _stands_for(pod: Pod, key: GroupKey) -> bool:
+    return pod.namespace == key.namespace and pod.declaration is not None and pod.declaration.group == key.name
