@@ -49,8 +49,8 @@ class Parked:
     """A gang that is parked: until when, by its so-manieth fault in a row, and which.
 
     `minimum` and `role_minima` are what its quorum needs, 0 where nobody can say. `spec` and `members` are what may
-    change. `undo` is the rollback of a part of its quorum. `told`: its Event was emitted. `failed` names what of
-    this module has failed over it as well, and is not done for it any more.
+    change. `undo` is the rollback of a quorum of which only a part is bound, since `partial_since`. `told`: its Event
+    was emitted. `failed` names what of this module has failed over it too, and is not done for it any more.
     """
 
     until: float
@@ -63,6 +63,7 @@ class Parked:
     spec: Hashable
     members: Hashable = ()
     scheduled: bool = False
+    partial_since: float = 0.0
     undo: Undo | None = None
     told: bool = False
     failed: frozenset[str] = frozenset()
@@ -97,10 +98,6 @@ class Containment:
         self.broken: list[str] = []
         self.faults: list[Fault] = []
 
-    def __contains__(self, key: GroupKey) -> bool:
-        """Whether the gang is parked."""
-        return key in self.parked
-
     def sent(self, effects: Iterable[Effect]) -> None:
         """These go to the API server."""
         for effect in effects:
@@ -117,7 +114,7 @@ class Containment:
     def park(self, key: GroupKey, step: Step, error: Exception, now: float) -> None:
         """The gang's logic has failed: undo what is not with the API server, and leave it alone for a while.
 
-        Until the next `look` it may still be listed somewhere.
+        Where that was in a cycle, the gang stays in the queue until the cycle has ended and the gang is looked at.
         """
         old = self._members.gangs[key]
         again = self.parked.get(key)
@@ -144,6 +141,9 @@ class Containment:
         parked.scheduled = faulted.was_scheduled(faulted.last_status(gang))
         if old.run.scheduled_at and not parked.scheduled:
             _note_scheduled(gang, parked, old.run.scheduled_at)
+        self._members.dirty[key] = None
+        if step is not Step.CYCLE:
+            self._leave(key)
 
     def take_back(self, key: GroupKey) -> Gang:
         """Forget all of the gang but what was observed, and what is with the API server. Returns what is left."""
@@ -212,18 +212,28 @@ class Containment:
                     self.park(key, Step.ROLLBACK, error, now)
                     gang, parked = self._members.gangs[key], self.parked[key]
                     parked.failed = failed
-        due = [parked.until, rollback.next_due(gang)]
-        if gang.told.unwritten and self._tell.__name__ not in parked.failed:
-            due.append(gang.told.retry_at)
-        if self._has_changed(gang, parked):
-            due.append(parked.soonest)
-        self._assessments[key] = faulted.assessment_of(gang, self._message(parked), due=max(now, min(due)))
+        self._assessments[key] = faulted.assessment_of(gang, self._message(parked), due=self._due(gang, parked, now))
         return effects
+
+    def _due(self, gang: Gang, parked: Parked, now: float) -> float:
+        """When a parked gang must be looked at though nothing happens to it."""
+        due = [rollback.next_due(gang)]
+        if not self._is_awaited(gang):
+            due.append(parked.soonest if self._has_changed(gang, parked) else parked.until)
+        elif parked.partial_since and parked.undo is None:
+            due.append(parked.partial_since + rollback.lasts_s(self._policy))
+        if gang.told.unwritten and gang.group is not None and self._tell.__name__ not in parked.failed:
+            due.append(gang.told.retry_at)
+        return max(now, min(due))
+
+    def _is_awaited(self, gang: Gang) -> bool:
+        """Whether the API server has yet to answer one of its bindings."""
+        return any(uid in self.flying for uid in gang.pods)
 
     def may_leave(self, key: GroupKey, now: float) -> bool:
         """Whether a parked gang may be tried again: not before all its bindings have been answered."""
         gang, parked = self._members.gangs[key], self.parked[key]
-        if any(uid in self.flying for uid in gang.pods):
+        if self._is_awaited(gang):
             return False
         if _spec_of(gang) != parked.spec:
             parked.until = parked.times = 0
@@ -248,15 +258,18 @@ class Containment:
         return faulted.tell(gang, status, message, first=first, interval_s=interval_s, now=now)
 
     def _roll_back(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
-        """Evict the bound members of a quorum that is not whole, once all its bindings have been answered."""
+        """Evict the bound members of a quorum that is not whole, once its bindings have been answered, or in time."""
         bound = faulted.bound(gang)
-        whole = not missing_of(parked.minimum, parked.role_minima, Counter(map(role_of, bound)))
-        if parked.scheduled or not parked.minimum or not bound or (gang.flies() and parked.undo is None):
+        if parked.scheduled or not parked.minimum or not bound:
             return []
-        if whole and parked.undo is None:
-            _note_scheduled(gang, parked, now)
-            return []
-        parked.undo = parked.undo or Undo(now, _NOTE, review_at=now + rollback.REVIEW_S)
+        if parked.undo is None:
+            parked.partial_since = parked.partial_since or now
+            if not missing_of(parked.minimum, parked.role_minima, Counter(map(role_of, bound))):
+                _note_scheduled(gang, parked, now)
+                return []
+            if gang.flies() and now < parked.partial_since + rollback.lasts_s(self._policy):
+                return []
+            parked.undo = Undo(now, _NOTE, review_at=now + rollback.REVIEW_S)
         gang.undo = parked.undo
         gang.inherited = {pod.uid for pod in bound}
         return rollback.go_on(gang, now)

@@ -51,9 +51,9 @@ class Decided:
 class Pass:
     """Plans on a snapshot what waits in the queue, assumes the places found and says which bindings to send.
 
-    `avoidance` knows the nodes that are better left alone, `caps` say who may hold no more for members to come, and
-    `held_up_by` names the gang that another may not overtake, `contain` parks a gang whose logic
-    failed and gives back its places. What is known of gangs that are `stale` is outdated.
+    `avoidance` knows the nodes that are better left alone, `caps` say who may hold no more for members to come.
+    `contain` parks a gang whose logic has failed, and says whether others may go on. `held_up_by` names the gang that
+    another may not overtake. What is known of gangs that are `stale` is outdated.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Pass:
         avoidance: Avoidance,
         caps: Caps,
         hunts: Hunts,
-        contain: Callable[[GroupKey, Exception], object],
+        contain: Callable[[GroupKey, Exception], bool],
         held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
         stale: Container[GroupKey] = (),
     ) -> None:
@@ -103,7 +103,8 @@ class Pass:
         decided.effects = [effect for effect in decided.effects if effect.uid not in mine]
         decided.left.pop(key, None)
         decided.tried[key] = None
-        self._contain(key, error)
+        if not self._contain(key, error):
+            self._snapshot.budget.charge(self._snapshot.budget.left)
         self._done |= {(key, False), (key, True)}
         round_.add(candidate.next())
         self._snapshot.budget.charge(units.GANG + self._snapshot.size)

@@ -6,7 +6,7 @@ was observed is kept all the same, and the gang is parked (`core.containment`). 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -48,8 +48,7 @@ FORMER_LEADER_S = 15.0
 class Intake:
     """Takes events for the machine. `synced`: it was said that all is listed, from now on the machine decides.
 
-    Until `alone_from` bindings by somebody else may be a former leader's. `leave` has all that waits for a gang forget
-    it.
+    Until `alone_from` bindings by somebody else may be a former leader's.
     """
 
     def __init__(
@@ -62,7 +61,6 @@ class Intake:
         surroundings: Surroundings,
         scaling: Scaling,
         containment: Containment,
-        leave: Callable[[GroupKey], None],
     ) -> None:
         self.synced = False
         self.alone_from = float("inf")
@@ -73,7 +71,6 @@ class Intake:
         self._surroundings = surroundings
         self._scaling = scaling
         self._containment = containment
-        self._leave = leave
 
     def take(self, events: Iterable[Event], now: float) -> None:
         """Apply them, in order."""
@@ -93,7 +90,12 @@ class Intake:
                 self._containment.flying.pop(uid, None)
                 self._members.pod_gone(uid)
             case PodsReplaced(pods):
-                self.take([*map(PodGone, self._members.unlisted(pods)), *map(PodSeen, pods)], now)
+                self.take(map(PodGone, self._members.unlisted(pods)), now)
+                for pod in pods:
+                    try:
+                        self._members.pod_seen(pod)
+                    except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                        self._contain(PodSeen(pod), error, now)
                 # What was told of them may have been lost.
                 self._members.dirty.update(dict.fromkeys(self._members.gangs))
             case GroupSeen(group):
@@ -127,7 +129,7 @@ class Intake:
         self.alone_from = now + FORMER_LEADER_S
         for gang in list(self._members.gangs.values()):
             self._members.dirty[gang.key] = None
-            if gang.key in self._containment:
+            if gang.key in self._containment.parked:
                 continue
             try:
                 self._members.adopt(gang, now)
@@ -142,13 +144,17 @@ class Intake:
         Raises:
             Exception: the same one, if it concerns no gang.
         """
-        concerned = self._observe(event, now)
+        concerned = self._observe(event, now) or self._unfiled(event)
         if not concerned:
             raise error
         for key in concerned:
             self._containment.park(key, Step.EVENT, error, now)
-            self._leave(key)
-            self._members.dirty[key] = None
+
+    def _unfiled(self, event: Event) -> list[GroupKey]:
+        """The gangs that still speak of a pod which was just being taken out of them."""
+        uid = event.pod.uid if isinstance(event, PodSeen) else getattr(event, "uid", "")
+        gangs = self._members.gangs.items()
+        return [key for key, gang in gangs if uid in gang.pods or uid in gang.strangers or uid in gang.bindings]
 
     def _observe(self, event: Event, now: float) -> list[GroupKey]:
         """Know what the event says was observed, and nothing that follows from it. Returns the gangs it concerns."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -83,7 +84,6 @@ class Machine:
             surroundings=self._surroundings,
             scaling=self._scaling,
             containment=self._containment,
-            leave=self._leave,
         )
         self._holders = explanation.Holders(self.cluster)
         self._upkeep = Upkeep(
@@ -128,7 +128,7 @@ class Machine:
         """Bring up to date, place and tell, within the budget; `waiting` gangs were to be looked at before."""
         self._holders.renew(now)
         budget = Budget(units.TURN)
-        effects += recheck_worsened(self.cluster, self._members)
+        effects += recheck_worsened(self.cluster, self._members, partial(self._contain, effects, now, Step.UPKEEP))
         touched, to_be_told = self._upkeep.some(waiting, effects, now, budget)
         self._upkeep.let_in()
         self._queue.wake(self.cluster)
@@ -143,7 +143,8 @@ class Machine:
         for key in entered:
             # Others have left in this pass: they are tried in the next one, at once.
             self._deadlines.hasten(key, now)
-        effects += self._scaling.decide(touched, self.gangs, self.assessments, now)
+        contain = partial(self._contain, effects, now, Step.DEMAND)
+        effects += self._scaling.decide(touched, self.gangs, self.assessments, contain=contain, now=now)
         for effect in effects:
             if isinstance(effect, BindPod):
                 self._members.sent.setdefault(effect.uid, set()).add(effect.node)
@@ -206,6 +207,12 @@ class Machine:
         faults, self._faults = [*self._faults, *self._containment.take_faults()], []
         return faults
 
+    def _contain(self, effects: list[Effect], now: float, step: Step, key: GroupKey, error: Exception) -> bool:
+        """Park a gang whose logic has failed in this step, behind these effects. Returns whether others may go on."""
+        self._containment.sent(effects)
+        self._containment.park(key, step, error, now)
+        return not self._containment.broken
+
     def _is_broken(self, now: float) -> bool:
         """Whether the accounts contradict each other after a fault; they are then made anew from what was observed.
 
@@ -250,13 +257,6 @@ class Machine:
             return ()
         budget.leave(units.TURN // 4)
         snapshot = Snapshot(self.cluster, budget=budget)
-
-        def contain(key: GroupKey, error: Exception) -> None:
-            self._containment.sent(effects)
-            self._containment.park(key, Step.CYCLE, error, now)
-            if self._containment.broken:
-                budget.charge(budget.left)
-
         self._queue.begin_call(snapshot)
         if not self._queue.waits:
             return ()
@@ -268,7 +268,7 @@ class Machine:
             avoidance=self._avoidance,
             caps=self._caps,
             hunts=self._hunts,
-            contain=contain,
+            contain=partial(self._contain, effects, now, Step.CYCLE),
             held_up_by=lambda key: self._queue.turns.held_up_by(key, self.gangs, self.assessments, now),
             stale=self._members.dirty,
         ).run()

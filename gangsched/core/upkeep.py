@@ -108,11 +108,11 @@ class Upkeep:
                 self._queue.file(gang, self._assessments[key])
             return units.POD
         touched[key] = None
-        if key in self._containment and not self._containment.may_leave(key, now):
+        if key in self._containment.parked and not self._containment.may_leave(key, now):
             return units.GANG
         decided = len(effects)
         try:
-            if key in self._containment:
+            if key in self._containment.parked:
                 gang = self._containment.release(key, now)
             self._advance(gang, effects, now)
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
@@ -127,13 +127,13 @@ class Upkeep:
         if gang is None:
             self.forget(key)
             return
-        if key not in self._containment:
+        if key not in self._containment.parked:
             try:
                 effects += self._told(gang, self._assessments[key], now)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 self._containment.sent(effects)
                 self._containment.park(key, Step.TELLING, error, now)
-        if key in self._containment:
+        if key in self._containment.parked:
             effects += self._containment.look(key, now)
             gang = self._members.gangs[key]
         if self._members.finished(gang):
@@ -163,7 +163,7 @@ class Upkeep:
             if gang is None:
                 continue
             due = self._assessments[key].due
-            if key not in self._containment:
+            if key not in self._containment.parked:
                 try:
                     due = min(due, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything

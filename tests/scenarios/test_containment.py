@@ -10,7 +10,7 @@ import pytest
 
 from gangsched.core import cycle, upkeep
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, clock, making, recovery, rollback
+from gangsched.core.gang import bindings, clock, making, rechecking, recovery, rollback
 from gangsched.core.gang.membership import Members
 from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.pod import Owner
@@ -513,3 +513,19 @@ def test_what_a_status_says_of_a_fault_is_written_again_when_it_was_not_accepted
     two_groups(harness)
     harness.wait(20)
     assert harness.condition("default/a").reason == "InternalError"
+
+
+def test_a_fault_while_a_place_on_a_worse_node_is_looked_at_parks_that_group_alone(injector):
+    harness = Harness()
+    harness.withhold = lambda _: True
+    two_groups(harness)
+    harness.wait(1)
+    injector.into(rechecking, "classify", when=lambda _snapshot, members, *_: members[0].name.startswith("a-"))
+    harness.add(pod("x", group="", scheduler="other", node="n1"))
+    harness.wait(1)
+    assert steps(harness) == [Step.UPKEEP]
+    assert harness.condition("default/a").reason == "InternalError"
+    assert len(assumed(harness, "a")) == 3
+    harness.send_withheld()
+    harness.wait(1)
+    assert len(harness.bound("default/a")) == len(harness.bound("default/b")) == 3

@@ -20,6 +20,8 @@ class Step(StrEnum):
     """A scheduling cycle looked for its places."""
     TELLING = "Telling"
     """Its status, conditions and Events were written."""
+    DEMAND = "Demand"
+    """It was found out what new nodes must bring for it."""
     ROLLBACK = "Rollback"
     """It was parked for another fault, its bound members were to be evicted and people to be told."""
 

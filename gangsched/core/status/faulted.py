@@ -26,6 +26,7 @@ _DOING = {
     Step.UPKEEP: "bringing it up to date",
     Step.CYCLE: "placing it",
     Step.TELLING: "writing its status",
+    Step.DEMAND: "finding out what nodes it lacks",
     Step.ROLLBACK: "rolling it back",
 }
 _NO_FACTS = Facts(
