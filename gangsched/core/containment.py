@@ -131,9 +131,11 @@ class Containment:
             minimum=minimum,
             role_minima=minima,
             spec=_spec_of(old),
+            partial_since=old.partial_since,
         )
         if again is not None:
             parked.until, parked.undo, parked.told, parked.failed = again.until, again.undo, again.told, again.failed
+            parked.partial_since = again.partial_since
         self.faults.append(Fault(str(key), step, error, wait_s))
         gang = self.take_back(key)
         gang.told = Told(status=old.told.status, members=old.told.members, strangers=old.told.strangers, unwritten=True)
@@ -251,8 +253,8 @@ class Containment:
 
     def _tell(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
         message = self._message(parked)
-        evicting, interval_s = gang.undo is not None, self._policy.message_interval_s
-        status = faulted.status_of(gang, message, scheduled=parked.scheduled, evicting=evicting, now=now)
+        interval_s = self._policy.message_interval_s
+        status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minimum), now=now)
         gang.phase = Phase(status.phase)
         first, parked.told = not parked.told, True
         return faulted.tell(gang, status, message, first=first, interval_s=interval_s, now=now)

@@ -37,6 +37,7 @@ from gangsched.core.objects.results import (
     Answer,
     BindRefused,
     EvictionRefused,
+    OwnerSeen,
     PodBound,
     PodEvicted,
 )
@@ -162,8 +163,9 @@ class Intake:
             case PodSeen(pod):
                 return self._observe_pod(pod)
             case PodGone(uid):
-                self._cluster.remove_pod(uid)
-                return self._members.file(uid)
+                last = self._cluster.remove_pod(uid)
+                was_in = None if last is None else self._members.key(last)
+                return self._members.file(uid) or [key for key in self._members.gangs if key == was_in]
             case PodBound(uid, node):
                 known = self._cluster.pods.get(uid)
                 if known is None:
@@ -171,21 +173,21 @@ class Intake:
                 return self._observe_pod(known if known.node else replace(known, node=node, bound_at=now))
             case BindRefused(uid) | PodEvicted(uid) | EvictionRefused(uid):
                 return self._members.file(uid)
+            case OwnerSeen(uid):
+                gangs = self._members.gangs.values()
+                return [each.key for each in gangs if each.undo is not None and uid in each.undo.asked]
             case GroupSeen(group):
                 gang = self._members.gangs.get(group.key)
                 if gang is None:
                     return []
                 gang.group, gang.resource_version = group, group.resource_version
                 return [group.key]
-            case GroupGone(key):
-                gone = self._members.gangs.get(key)
-                if gone is None:
-                    return []
-                gone.group = None
-                return [key]
             case _:
-                named = getattr(event, "key", None)
-                return [named] if named in self._members.gangs else []
+                key = getattr(event, "key", None)
+                named = [gang for known, gang in self._members.gangs.items() if known == key]
+                for gang in named if isinstance(event, GroupGone) else ():
+                    gang.group = None
+                return [gang.key for gang in named]
 
     def _observe_pod(self, pod: Pod) -> list[GroupKey]:
         known = self._cluster.pods.get(pod.uid)

@@ -71,11 +71,11 @@ def bound(gang: Gang) -> list[Pod]:
     return [pod for pod in gang.live() if pod.node or pod.uid in confirmed]
 
 
-def status_of(gang: Gang, message: str, *, scheduled: bool, evicting: bool, now: float) -> GroupStatus:
+def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: float) -> GroupStatus:
     """The last status with the fault in it.
 
     A group that was scheduled stays so, and is Degraded by the fault. Of any other the clock is cleared and no place is
-    held; the attempt under way is not counted.
+    held; the attempt under way is not counted. If its minimum is `known` it is Degraded while a part of it is bound.
     """
     last, there = last_status(gang), bound(gang)
     status = replace(
@@ -95,11 +95,12 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, evicting: bool, now:
         return replace(status, phase=phase, conditions=(*kept, degraded))
     fault = _condition(gang, "Scheduled", Reason.INTERNAL_ERROR, message, status=False, now=now)
     trying = last.schedule_start_time or last.schedule_paused_time or last.reservation
-    unevicted = Phase.FAILED if last.phase == Phase.FAILED else Phase.PENDING
+    partly = known and bool(there)
+    waiting = Phase.FAILED if last.phase == Phase.FAILED else Phase.PENDING
     return replace(
         status,
-        phase=Phase.DEGRADED if evicting else unevicted,
-        conditions=(fault, degraded) if evicting else (fault,),
+        phase=Phase.DEGRADED if partly else waiting,
+        conditions=(fault, degraded) if partly else (fault,),
         schedule_start_time=0.0,
         schedule_paused_time=0.0,
         attempts=max(0, last.attempts - bool(trying)),
