@@ -13,8 +13,7 @@ after a restart: with what its PodGroup's status remembers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -23,8 +22,9 @@ from gangsched.core.gang import bindings, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
+from gangsched.core.gang.parked import Parked, members_of, quorum_of, spec_of
 from gangsched.core.gang.states import Phase
-from gangsched.core.gang.wants import missing_of, role_minima
+from gangsched.core.gang.wants import missing_of
 from gangsched.core.gang.writes import Binding, BindState, Told, Undo
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
@@ -42,31 +42,6 @@ SOONEST_S = 1.0
 LATEST_S = 60.0
 """A change of its members lets it try again after SOONEST_S, doubled in the same way up to LATEST_S."""
 _NOTE = "The group's logic failed while a part of its quorum was bound"
-
-
-@dataclass(slots=True)
-class Parked:
-    """A gang that is parked: until when, by its so-manieth fault in a row, and which.
-
-    `minimum` and `role_minima` are what its quorum needs, 0 where nobody can say. `spec` and `members` are what may
-    change. `undo` is the rollback of a quorum of which only a part is bound, since `partial_since`. `told`: its Event
-    was emitted. `failed` names what of this module has failed over it too, and is not done for it any more.
-    """
-
-    until: float
-    times: int
-    step: Step
-    error: str
-    soonest: float
-    minimum: int
-    role_minima: Mapping[str, int]
-    spec: Hashable
-    members: Hashable = ()
-    scheduled: bool = False
-    partial_since: float = 0.0
-    undo: Undo | None = None
-    told: bool = False
-    failed: frozenset[str] = frozenset()
 
 
 class Containment:
@@ -121,7 +96,7 @@ class Containment:
         before = again or self.before.pop(key, None)
         times = before.times + (again is None) if before is not None and now < before.until + LONGEST_S else 1
         wait_s = doubled(FIRST_S, times, longest=LONGEST_S)
-        minimum, minima = (again.minimum, again.role_minima) if again is not None else _quorum_of(old)
+        minimum, minima = (again.minimum, again.role_minima) if again is not None else quorum_of(old)
         parked = self.parked[key] = Parked(
             until=now + wait_s,
             times=times,
@@ -130,7 +105,7 @@ class Containment:
             soonest=now + doubled(SOONEST_S, times, longest=LATEST_S),
             minimum=minimum,
             role_minima=minima,
-            spec=_spec_of(old),
+            spec=spec_of(old),
             partial_since=old.partial_since,
         )
         if again is not None:
@@ -139,7 +114,7 @@ class Containment:
         self.faults.append(Fault(str(key), step, error, wait_s))
         gang = self.take_back(key)
         gang.told = Told(status=old.told.status, members=old.told.members, strangers=old.told.strangers, unwritten=True)
-        parked.members = _members_of(gang)
+        parked.members = members_of(gang)
         parked.scheduled = faulted.was_scheduled(faulted.last_status(gang))
         if old.run.scheduled_at and not parked.scheduled:
             _note_scheduled(gang, parked, old.run.scheduled_at)
@@ -213,7 +188,7 @@ class Containment:
                     failed = parked.failed | {part.__name__}
                     self.park(key, Step.ROLLBACK, error, now)
                     gang, parked = self._members.gangs[key], self.parked[key]
-                    parked.failed = failed
+                    parked.failed, parked.partial_since = failed, 0.0
         self._assessments[key] = faulted.assessment_of(gang, self._message(parked), due=self._due(gang, parked, now))
         return effects
 
@@ -237,7 +212,7 @@ class Containment:
         gang, parked = self._members.gangs[key], self.parked[key]
         if self._is_awaited(gang):
             return False
-        if _spec_of(gang) != parked.spec:
+        if spec_of(gang) != parked.spec:
             parked.until = parked.times = 0
             return True
         return now >= parked.until or (now >= parked.soonest and self._has_changed(gang, parked))
@@ -263,11 +238,13 @@ class Containment:
         """Evict the bound members of a quorum that is not whole, once its bindings have been answered, or in time."""
         bound = faulted.bound(gang)
         if parked.scheduled or not parked.minimum or not bound:
+            parked.partial_since = 0.0
             return []
         if parked.undo is None:
             parked.partial_since = parked.partial_since or now
             if not missing_of(parked.minimum, parked.role_minima, Counter(map(role_of, bound))):
                 _note_scheduled(gang, parked, now)
+                parked.partial_since = 0.0
                 return []
             if gang.flies() and now < parked.partial_since + rollback.lasts_s(self._policy):
                 return []
@@ -283,17 +260,7 @@ class Containment:
 
     def _has_changed(self, gang: Gang, parked: Parked) -> bool:
         """Whether its members are others than when it was parked. After a rollback they are, and by our own doing."""
-        return parked.undo is None and _members_of(gang) != parked.members
-
-
-def _quorum_of(gang: Gang) -> tuple[int, Mapping[str, int]]:
-    """How many members its quorum needs, in all and by role, as far as it can be said without its logic."""
-    if gang.transaction is not None:
-        return gang.transaction.minimum, gang.transaction.role_minima
-    if gang.group is not None and gang.group.spec is not None:
-        return gang.group.spec.minimum, role_minima(gang.group.spec)
-    says = [pod.declaration for pod in gang.pods.values() if pod.declaration is not None]
-    return max((say.min_member or 0 for say in says), default=0), {}
+        return parked.undo is None and members_of(gang) != parked.members
 
 
 def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
@@ -301,14 +268,6 @@ def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
     parked.scheduled = True
     gang.told.status = replace(faulted.last_status(gang), scheduled_time=at, minimum=parked.minimum)
     gang.told.unwritten = True
-
-
-def _spec_of(gang: Gang) -> Hashable:
-    return None if gang.group is None else (gang.group.uid, gang.group.spec, gang.group.error)
-
-
-def _members_of(gang: Gang) -> Hashable:
-    return frozenset((pod.uid, pod.shape, pod.declaration, pod.labels) for pod in gang.live())
 
 
 def _stands_for(pod: Pod, key: GroupKey) -> bool:

@@ -39,7 +39,7 @@ STEPS = (
     (Teller, "schedule"),
     (Teller, "tell"),
 )
-"""Functions that are called for one gang. `rollback.go_on` is not among them: where it fails too, a part stays bound."""
+"""Functions that are called for one gang, but for `rollback.go_on`: where that fails too, a part stays bound."""
 
 
 class Raised(Exception):  # noqa: N818 - what a defect raises
