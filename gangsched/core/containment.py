@@ -1,4 +1,4 @@
-"""A fault in one gang: an exception in its logic, which is a defect of gangsched or of a strategy plug-in.
+"""A fault in one gang: an exception in its logic, which is a defect of gangsched.
 
 Law: nothing here plans, and nothing runs the logic that failed. Whatever the fault has left behind of the gang is
 thrown away; what others know too is kept. That is the journal: what was observed of it, and its bindings that are with

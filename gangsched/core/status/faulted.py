@@ -48,7 +48,7 @@ _SCHEDULED = frozenset({Reason.SCHEDULED, Reason.MEMBERS_MISSING, Reason.SUCCEED
 def message_of(step: Step, error: str, *, parked_s: float, evicted: bool) -> str:
     """What has failed, what becomes of the group, and what a person should do; it stays the same while it is parked."""
     return (
-        f"gangsched failed with {error} while {_DOING[step]}, which is a defect of gangsched or of a strategy plug-in: "
+        f"gangsched failed with {error} while {_DOING[step]}, which is a defect of gangsched: "
         f"{'its bound members are evicted and ' if evicted else ''}the group is left alone for {parked_s:g}s, or until "
         "its spec or members change; look for the traceback in gangsched's log and report it."
     )
