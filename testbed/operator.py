@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -32,10 +33,12 @@ class Operator:
         *arguments: str,
         kubeconfig: Path | None = None,
         leader_elect: bool = False,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self._control_plane = control_plane
         self._arguments = arguments if leader_elect else ("--no-leader-elect", *arguments)
         self._kubeconfig = kubeconfig or control_plane.kubeconfig
+        self._env = env
         self._address = ""
 
     def __enter__(self) -> Self:
@@ -67,7 +70,7 @@ class Operator:
         """Start it without waiting for it."""
         command = [sys.executable, "-m", "gangsched", "run", "--kubeconfig", str(self._kubeconfig)]
         command += ["--listen", "127.0.0.1:0", *self._arguments]
-        self.child = self._control_plane.spawn(f"operator-{next(_NUMBERS)}", command)
+        self.child = self._control_plane.spawn(f"operator-{next(_NUMBERS)}", command, env=self._env)
 
     def stop(self) -> int:
         """End it with SIGTERM and return its exit status."""

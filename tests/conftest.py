@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -21,3 +22,15 @@ hypothesis.settings.register_profile(
     derandomize=os.environ.get("CI") == "true",
 )
 hypothesis.settings.load_profile("gangsched")
+
+
+@pytest.fixture(autouse=True)
+def _faults_are_not_contained(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception in the core fails the test, unless the test is about such faults (marker `faults`)."""
+    if request.node.get_closest_marker("faults") is None:
+        from gangsched.core.containment import Containment
+
+        def fail(_self: object, _key: object, _step: object, error: Exception, _now: float) -> None:
+            raise error
+
+        monkeypatch.setattr(Containment, "park", fail)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.events import Event, Synced, TimePassed
+from gangsched.core.objects.faults import Fault, Rebuilt
 from gangsched.core.objects.results import Answer, PodBound
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics, Stats
@@ -30,6 +31,8 @@ MOST_EVENTS = 500
 """At a time: applying them takes about as long as the machine's own budget for a call."""
 _PASSES = 10
 """After so many what has survived the looks at what is young is looked at once more."""
+_MOST_SHOWN = 10
+"""So many contradictions in the accounts are logged."""
 _COLLECTIONS = 5
 """After ten of the collector's middle generation the next one looks at everything; one call may cause several."""
 
@@ -47,6 +50,10 @@ class Machine(Protocol):
 
     def take_rivals(self) -> list[tuple[str, str]]:
         """("NAMESPACE/POD", node) of pods of ours that somebody else has bound since the last call."""
+        ...
+
+    def take_faults(self) -> list[Fault | Rebuilt]:
+        """What has failed over single groups since the last call."""
         ...
 
     def next_deadline(self) -> float | None:
@@ -67,8 +74,9 @@ class Engine:
 
     It begins as a standby, which learns and decides nothing. `lead` has it decide, and hand what it decides to
     `submit`; without one, as in a dry run, that is only logged and counted, and whoever binds pods meanwhile is no
-    rival. `stand_down` makes it a standby again. A bug in the machine ends `run` with the exception: the process ends,
-    is started again and rebuilds its state from the cluster.
+    rival. `stand_down` makes it a standby again. A bug in the logic of one group is contained by the machine, and is
+    logged here. Any other ends `run` with the exception: the process ends, is started again and rebuilds its state from
+    the cluster.
     """
 
     def __init__(
@@ -164,6 +172,8 @@ class Engine:
             counts = ", ".join(f"{name} {count}" for name, count in sorted(inputs.items()))
             _log.critical("the scheduler's core failed; this is a bug", extra={"events": counts})
             raise
+        finally:
+            self._log_faults()
         self._passed = self._monotonic()
         self._passed_now = now
         self._metrics.passed(self._passed - began, inputs)
@@ -193,6 +203,21 @@ class Engine:
     def _stats(self) -> Stats:
         """What the machine knows that decides now: there is another one in the next term."""
         return self._machine.stats()
+
+    def _log_faults(self) -> None:
+        """Tell of exceptions over single groups, with their tracebacks: people are to report them."""
+        for fault in self._machine.take_faults():
+            if isinstance(fault, Rebuilt):
+                self._metrics.rebuilt()
+                found = "; ".join(fault.contradictions[:_MOST_SHOWN])
+                _log.error("the accounts contradicted each other and were made anew", extra={"found": found})
+                continue
+            self._metrics.group_failed(fault.step)
+            _log.error(
+                "the logic of a group failed, which is a bug: the group is parked, others go on",
+                extra={"group": fault.gang, "step": fault.step.value, "parked_s": fault.parked_s},
+                exc_info=fault.error,
+            )
 
     def _log_decisions(self, effects: Iterable[Effect]) -> None:
         binding = "would bind (dry run)" if self._submit is None else "binding"

@@ -42,7 +42,12 @@ ROLES = (Role("r", 1), Role("s", 1))
 
 
 class Faults(RuleBasedStateMachine):
-    """Users, controllers, rivals and accidents around one machine and its standby."""
+    """Users, controllers, rivals and accidents around one machine and its standby.
+
+    Unless `replays`, what the machine has decided is not only due to what it was told.
+    """
+
+    replays = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -327,7 +332,7 @@ class Faults(RuleBasedStateMachine):
                 assert status.phase == gang.record.phase, "the status is out of date"
                 assert status.reservation is None
         other = Machine(POLICY)
-        for events, now, effects in harness.history:
+        for events, now, effects in harness.history if self.replays else ():
             assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
 
 

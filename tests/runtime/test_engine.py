@@ -11,10 +11,12 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.events import Event, PodGone, Synced, TimePassed
+from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.inbox import Inbox
+from gangsched.runtime.logs import TextFormatter
 from gangsched.runtime.metrics import Metrics, Stats
 
 BIND = BindPod(uid="u", namespace="ns", name="p", node="n")
@@ -30,6 +32,7 @@ class FakeMachine:
     rivals: list[tuple[str, str]] = field(default_factory=list)
     passes: list[tuple[list[Event], float]] = field(default_factory=list)
     fails: bool = False
+    faults: list[Fault | Rebuilt] = field(default_factory=list)
     seen: list[Event] = field(default_factory=list)
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
@@ -43,6 +46,10 @@ class FakeMachine:
 
     def take_rivals(self) -> list[tuple[str, str]]:
         taken, self.rivals = self.rivals, []
+        return taken
+
+    def take_faults(self) -> list[Fault | Rebuilt]:
+        taken, self.faults = self.faults, []
         return taken
 
     def next_deadline(self) -> float | None:
@@ -272,6 +279,23 @@ async def test_muted_whoever_binds_our_pods_is_no_rival(caplog):
     assert rig.machine.rivals == []
     assert caplog.records == []
     assert rig.engine.rivals_problem() == ""
+
+
+async def test_a_fault_over_one_group_is_logged_with_its_traceback_and_counted_and_the_engine_goes_on(caplog):
+    with pytest.raises(ValueError, match="evil") as raised:
+        int("evil\nname")
+    fault = Fault("ns/g", Step.CYCLE, raised.value, 60.0)
+    rig = Rig(FakeMachine(effects=[BIND], faults=[fault, Rebuilt(("n1 has 2 cpu too many",))]))
+    rig.inbox.post([GONE])
+    assert await rig.engine.step() == [BIND]
+    told, rebuilt = (record for record in caplog.records if record.levelno == logging.ERROR)
+    line = TextFormatter().format(told)
+    assert "group=ns/g step=Cycle parked_s=60.0\n    Traceback (most recent call last):" in line
+    assert line.endswith("\n    ValueError: invalid literal for int() with base 10: 'evil\\nname'")
+    assert vars(rebuilt)["found"] == "n1 has 2 cpu too many"
+    shown = rig.metrics.render()
+    assert b'gangsched_group_faults_total{step="Cycle"} 1.0' in shown
+    assert b"gangsched_accounts_rebuilt_total 1.0" in shown
 
 
 async def test_a_bug_in_the_machine_ends_the_engine_and_the_log_names_only_kinds_and_numbers(caplog):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.status import GroupStatus
@@ -32,6 +33,24 @@ class Told:
     named_owners: frozenset[str] = frozenset()
     members: dict[str, tuple[str, float]] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)
+
+    def owe(self, status: GroupStatus) -> None:
+        """This status is to be written, though nothing in it has been decided since."""
+        self.status = status
+        self.unwritten = True
+
+    def said_message(self, now: float) -> None:
+        """A message of a condition is written."""
+        self.message_at = now
+
+    def said_to_member(self, uid: str, reason: str, now: float) -> None:
+        """The member's condition is written with this reason."""
+        self.members[uid] = (reason, now)
+
+    def forget_members(self, uids: Iterable[str]) -> None:
+        """These are no members any more."""
+        for uid in list(uids):
+            del self.members[uid]
 
     def another_run(self) -> None:
         """What was said of the last run may have to be said again."""

@@ -134,7 +134,7 @@ class Teller:
                 demand = last.demand if demanded else demand
                 told.behind = True
             elif new:
-                told.message_at = now
+                told.said_message(now)
             conditions.append(replace(condition, message=text, since=since, generation=generation))
         return replace(status, conditions=tuple(conditions), demand=demand)
 
@@ -193,11 +193,10 @@ class Teller:
         effects: list[Effect] = []
         for pod, reason in self._owed(gang, assessment, now):
             message = member_message(gang, assessment, pod, reason, group_message=group_message)
-            gang.told.members[pod.uid] = (reason, now)
+            gang.told.said_to_member(pod.uid, reason, now)
             since = 0.0 if pod.told_reason else now
             effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, message, since))
-        for uid in gang.told.members.keys() - gang.pods.keys():
-            del gang.told.members[uid]
+        gang.told.forget_members(gang.told.members.keys() - gang.pods.keys())
         return effects
 
     def _owed(self, gang: Gang, assessment: Assessment, now: float) -> list[tuple[Pod, Reason]]:
