@@ -18,7 +18,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.contact import Problem
 from gangsched.kube.demands import DEMANDS
-from gangsched.kube.dialects.table import Dialects, chosen
+from gangsched.kube.dialects.table import chosen
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import NoCredentials
 from gangsched.kube.foreign import ForeignWatch, groups
@@ -198,7 +198,7 @@ class _Shell:
         await self._session.warm(min(self._settings.bind_concurrency, AT_FIRST))
 
     def _make_watches(self) -> Watches:
-        dialects = _dialects(self._settings)
+        dialects = chosen(self._settings)
         reflector = partial(Reflector, self._session, post=self._inbox.post, observer=self._metrics)
         watch = partial(
             ForeignWatch,
@@ -244,7 +244,3 @@ class _Shell:
             partial(self._session.contact.lasts_s, Problem.UNREACHABLE),
             limit_s=Timing.of(self._settings.leader_election).renew_s,
         )
-
-
-def _dialects(settings: Settings) -> Dialects:
-    return chosen(settings.dialects, settings.pfnet, settings.spark, in_turn=settings.fifo.spark_drivers)

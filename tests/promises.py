@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gangsched.core.gang.states import Phase
 from gangsched.core.gang.wants import role_minima
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import BindRefused, EvictionRefused, PodBound, Spared
 from tests.harness import Harness
 
@@ -144,11 +144,11 @@ class RuleOne:
                 key = key_of(pod)
                 begun = self.quorums.get(key)
                 if key not in self.whole and not (begun and begun.landed):
-                    decided = machine.gangs[key].transaction
+                    decided = machine.gangs[key].record.quorum
                     spec = machine.assessments[key].terms.spec
                     minimum, roles = spec.minimum, role_minima(spec)
                     if decided is not None:
-                        minimum, roles = decided.minimum, decided.role_minima
+                        minimum, roles = decided.total, dict(decided.roles)
                     self.quorums[key] = Quorum(minimum, roles, ours=True)
 
     def landed(self, pod: Pod) -> None:
@@ -160,7 +160,7 @@ class RuleOne:
         self._landed.setdefault(key, set()).add(pod.uid)
         group = self._harness.groups.get(key)
         gang = machine.gangs.get(key)
-        if group is None and pod.declaration.min_member is None and (gang is None or gang.transaction is None):
+        if group is None and pod.declaration.min_member is None and (gang is None or gang.record.quorum is None):
             return
         begun = self.quorums.get(key)
         if begun is not None and not begun.landed and (gang is None or pod.uid not in gang.bindings):
@@ -207,7 +207,7 @@ class RuleOne:
             limit = self._harness.policy.repair_deadline_s
             if quorum.free and bound and not whole:
                 gang = self._harness.machine.gangs.get(key)
-                told = gang is not None and gang.phase in (Phase.DEGRADED, Phase.FAILED)
+                told = gang is not None and gang.record.phase in (Phase.DEGRADED, Phase.FAILED)
                 assert told or lasted <= limit + TELLING_S, f"{key} is bound in part and does not say so"
             elif not quorum.free:
                 self.longest = max(self.longest, lasted)
@@ -224,7 +224,7 @@ class RuleOne:
     def _scheduled(self, key: GroupKey) -> bool:
         """Whether the machine takes the quorum for bound: a loss of which it heard later is repaired, not undone."""
         gang = self._harness.machine.gangs.get(key)
-        return gang is not None and bool(gang.run.scheduled_at)
+        return gang is not None and bool(gang.record.scheduled_at)
 
     def spared(self, pod: Pod) -> bool:
         """Whether an undo leaves the pod where it is."""

@@ -7,20 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from gangsched.cli.findings import Findings
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.states import Phase
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import Event
+from gangsched.core.objects.events import Event, GroupsReplaced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import NodeReason, Reason
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
@@ -98,11 +99,27 @@ def from_status(group: Group) -> Diagnosis:
 
 
 def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
-    """Decide on everything that was read; None if no group and no waiting pod of that name is among it."""
+    """Decide on everything that was read; None if no group and no waiting pod of that name is among it.
+
+    Back-offs are left out: the copy tries at once what the operator tries at their end.
+    """
     machine = Machine(policy)
-    machine.handle(events, now)
+    machine.handle([_without_back_offs(event) for event in events], now)
     known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None)
     return None if known is None else _Examination(machine, known).diagnose()
+
+
+def _without_back_offs(event: Event) -> Event:
+    if not isinstance(event, GroupsReplaced):
+        return event
+    return GroupsReplaced(tuple(map(_without_back_off, event.groups)))
+
+
+def _without_back_off(group: Group) -> Group:
+    record = group.status.record
+    if record is None or not record.retry_at:
+        return group
+    return replace(group, status=replace(group.status, record=replace(record, retry_at=0.0)))
 
 
 class _Examination:
@@ -119,7 +136,7 @@ class _Examination:
             return self._unreadable_to_the_operator(unread.told_message)
         if any(binding.state is BindState.SENT for binding in gang.bindings.values()):
             return self._fits_now()
-        refusal = gang.refusal
+        refusal = gang.attempt.refusal
         shortfall = None if refusal is None else self._shortfall(refusal)
         phase, reason = finding.phase, finding.reason
         if phase == Phase.QUEUED and gang.group is not None and gang.group.status.phase == Phase.TIMED_OUT:
@@ -175,7 +192,7 @@ class _Examination:
     def _completing(self) -> Iterator[str]:
         """What would make an incomplete group complete."""
         gang, assessment = self._gang, self._assessment
-        if assessment.facts.complete or gang.run.scheduled_at or assessment.hindrance is not None:
+        if assessment.facts.complete or gang.record.scheduled_at or assessment.hindrance is not None:
             return
         if assessment.missing:
             yield f"{number_of(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"

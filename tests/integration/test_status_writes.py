@@ -8,6 +8,7 @@ import pytest
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PatchStatus
+from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import StatusWritten
 from gangsched.core.objects.status import GroupStatus
 from gangsched.kube.answers import Answer, Outcome
@@ -18,7 +19,9 @@ from tests.integration.cluster import Cluster
 
 def patched(cluster: Cluster, uid: str, *, phase: str = "Queued", resource_version: str = "") -> Answer:
     """What the operator's own write of the status of the PodGroup a is answered."""
-    effect = PatchStatus(GroupKey(cluster.namespace, "a"), uid, GroupStatus(phase=phase), resource_version)
+    effect = PatchStatus(
+        GroupKey(cluster.namespace, "a"), uid, GroupStatus(Record(phase=Phase(phase))), resource_version
+    )
 
     async def asked() -> Answer:
         session = await connect(kubeconfig=str(cluster.control_plane.kubeconfig))

@@ -9,6 +9,7 @@ from gangsched.api.conversion import made_group
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.effects import EmitEvent, MakeGroup, PatchPodCondition, PatchStatus
 from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWritten
 from gangsched.core.objects.status import GroupStatus, Reservation
 from gangsched.kube.answers import Answer, Outcome
@@ -19,7 +20,7 @@ POD_PATH = "/api/v1/namespaces/team/pods/a-0"
 STATUS_PATH = "/apis/gangsched.io/v1alpha1/namespaces/team/podgroups/g/status"
 GROUPS_PATH = "/apis/gangsched.io/v1alpha1/namespaces/team/podgroups"
 EVENTS_PATH = "/apis/events.k8s.io/v1/namespaces/team/events"
-STATUS = PatchStatus(key=GroupKey("team", "g"), uid="g1", status=GroupStatus(phase="Queued", members=3))
+STATUS = PatchStatus(key=GroupKey("team", "g"), uid="g1", status=GroupStatus(Record(phase=Phase.QUEUED), members=3))
 MAKE = MakeGroup(GroupKey("team", "g"), GroupSpec(min_member=5, roles=(Role("driver", 1),)), "driver", "d1")
 CONDITION = PatchPodCondition(uid="u1", namespace="team", name="a-0", reason="GangIncomplete", message="1 more")
 EVENT = EmitEvent(

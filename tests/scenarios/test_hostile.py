@@ -22,6 +22,7 @@ from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.record import Minima, Phase, Record
 from gangsched.core.objects.selectors import node_matches
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Shape, Toleration
 from gangsched.core.objects.status import Condition, GroupStatus
@@ -70,14 +71,23 @@ def test_a_status_that_claims_millions_of_ended_members_is_taken_over_at_once(ph
     """One entry was made for each of them: with the largest number the field can hold, that was all memory."""
     machine = Machine(Policy())
     claimed = 3_000_000
-    status = GroupStatus(phase=phase, succeeded=claimed, failed=claimed, minimum=MOST, scheduled_time=5.0)
+    status = GroupStatus(
+        Record(
+            phase=Phase(phase),
+            run_start=4.0,
+            scheduled_at=5.0,
+            satisfied=Minima(MOST),
+            succeeded=(("", claimed),),
+            failed=claimed,
+        )
+    )
     roles = (Role("r", min_member=claimed),)
     began = time.process_time()
     machine.handle([*seen(group("a", min_member=1, roles=roles, status=status)), Synced()], 10.0)
     assert time.process_time() - began < 0.5
     gang = next(iter(machine.gangs.values()))
-    assert (gang.run.successes, gang.run.failures) == (claimed, claimed)
-    assert not gang.run.succeeded
+    assert (gang.record.successes, gang.record.failed) == (claimed, claimed)
+    assert not gang.roster.recorded
 
 
 @pytest.mark.parametrize(
@@ -91,7 +101,7 @@ def test_every_time_that_is_read_from_a_status_can_be_written_again(text):
 
 def test_a_status_is_written_within_the_limits_of_its_schema():
     conditions = (Condition("Scheduled", status=False, reason="Contradiction", message="ü" * 40_000, since=1.0),)
-    body = status_to_object(GroupStatus(phase="Pending", conditions=conditions, attempts=MOST + 1))["status"]
+    body = status_to_object(GroupStatus(Record(), conditions=conditions, attempts=MOST + 1))["status"]
     assert len(body["conditions"][0]["message"]) == 32_768
     assert body["attempts"] == MOST
     assert status_from_object(body).attempts == MOST
@@ -333,7 +343,8 @@ def plainly(asked: Shape, each: Node) -> NodeReason | None:
 
 
 def test_members_that_end_after_a_status_has_claimed_the_largest_number_leave_it_readable():
-    status = GroupStatus(phase="Running", succeeded=MOST, failed=MOST, minimum=2, scheduled_time=5.0)
+    record = Record(phase=Phase.RUNNING, run_start=4.0, scheduled_at=5.0, satisfied=Minima(2))
+    status = GroupStatus(replace(record, succeeded=(("", MOST),), failed=MOST))
     members = [pod(f"a-{number}", group="a", node="n1", phase="Running") for number in range(3)]
     machine = Machine(Policy())
     machine.handle([*seen(node("n1"), group("a", min_member=2, status=status), *members), Synced()], 10.0)

@@ -77,7 +77,7 @@ class Cluster:
         self._feasibility.set_node(row, node, self.labels.of(node.name))
         self.relief.rows.add(row)
         self.worsened.add(node.name)
-        self.holdings.nodes_changed = True
+        self.holdings.note_nodes_changed()
         return True
 
     def remove_node(self, name: str) -> bool:
@@ -205,6 +205,10 @@ class Cluster:
     def validate(self) -> list[str]:
         """Contradictions between the accounting and the pods; empty when all is well (checked after every test)."""
         return contradictions(self)
+
+    def worsen(self, node: str) -> None:
+        """Somebody has room on the node that others rely on."""
+        self.worsened.add(node)
 
     def take_worsened(self) -> set[str]:
         """The nodes that may have less room, or other demands, than when places on them were decided."""

@@ -199,7 +199,7 @@ class Quorum:
         kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}
         classes = [member for member in self._largest if self.room[member]]
         if len(kinds) > search.MOST_KINDS:
-            steps.ended = True
+            steps.break_off()
             return None
         attempt = Search(self._snapshot, classes, steps)
         # Even the first selection costs work, and one call on the stack for each kind.

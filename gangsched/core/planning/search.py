@@ -46,10 +46,14 @@ class Steps:
     ended: bool = False
     budget: units.Budget = field(default_factory=units.Budget)
 
+    def break_off(self) -> None:
+        """The question is too large to be answered."""
+        self.ended = True
+
     def spend(self, steps: int = 1) -> bool:
         """Take so many steps; False if they are not left."""
         if steps > self.left:
-            self.ended = True
+            self.break_off()
             return False
         self.left -= steps
         self.budget.charge(units.STEP * steps)
@@ -127,7 +131,7 @@ class Search:
         rows = np.flatnonzero(open_.any(axis=0)).tolist()
         if len(rows) * len(classes) > WIDEST:
             rows = []
-            steps.ended = True
+            steps.break_off()
         amounts = [snapshot.amounts(member.shape) for member in classes]
         columns = sorted(set().union(*amounts))
         states = {

@@ -83,7 +83,8 @@ class Parked:
 
     def file(self, gang: Gang, rank: Rank, capacity: Capacity) -> None:
         """The gang is parked for what it was refused last."""
-        refusals = {id(each): each for each in (gang.refusal, *gang.refused_members.values()) if each is not None}
+        known = (gang.attempt.refusal, *gang.attempt.refused_members.values())
+        refusals = {id(each): each for each in known if each is not None}
         by_asked = {each.asked: each for each in refusals.values()}
         if len(by_asked) > MOST_ASKED:
             by_asked = {gang.key: next(iter(by_asked.values()))}

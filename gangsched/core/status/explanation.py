@@ -116,7 +116,7 @@ class _Held:
     """How much of a resource each group holds, and how much terminating pods will give back."""
 
     by: Counter[GroupKey] = field(default_factory=Counter)
-    leaving: int = 0
+    coming_free: int = 0
     _largest: dict[str, list[tuple[GroupKey, int]]] = field(default_factory=dict)
 
     def largest(self, namespace: str) -> list[tuple[GroupKey, int]]:
@@ -162,8 +162,8 @@ class Holders:
         named = [f"{holder} ({amounts([(resource, amount)])})" for holder, amount in own[:NAMED]]
         others = len(held.by) - (key in held.by) - len(named)
         parts = [f"Held by {_join(named, others)}"] if named or others else []
-        if held.leaving:
-            parts.append(f"{amounts([(resource, held.leaving)])} of terminating pods is coming free")
+        if held.coming_free:
+            parts.append(f"{amounts([(resource, held.coming_free)])} of terminating pods is coming free")
         return "; ".join(parts)
 
     def _held(self, resource: str, refusal: Refusal) -> _Held:
@@ -184,7 +184,7 @@ class Holders:
                     if amount is None:
                         amount = each[pod.shape] = dict(pod.shape.requests).get(resource, 0)
                     if amount and pod.terminating:
-                        known.leaving += amount
+                        known.coming_free += amount
                     elif amount:
                         group = pod.declaration.group if pod.declaration else pod.name
                         known.by[GroupKey(pod.namespace, group)] += amount
