@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
@@ -19,9 +20,8 @@ from tests.integration.cluster import Cluster
 
 def patched(cluster: Cluster, uid: str, *, phase: str = "Queued", resource_version: str = "") -> Answer:
     """What the operator's own write of the status of the PodGroup a is answered."""
-    effect = PatchStatus(
-        GroupKey(cluster.namespace, "a"), uid, GroupStatus(Record(phase=Phase(phase))), resource_version
-    )
+    status = GroupStatus(Record(phase=cast("Phase", phase)))
+    effect = PatchStatus(GroupKey(cluster.namespace, "a"), uid, status, resource_version)
 
     async def asked() -> Answer:
         session = await connect(kubeconfig=str(cluster.control_plane.kubeconfig))
