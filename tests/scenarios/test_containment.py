@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gangsched.core import cycle, upkeep
+from gangsched.core.autoscaling import scaling
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, clock, making, rechecking, recovery, rollback
 from gangsched.core.gang.membership import Members
@@ -102,7 +103,7 @@ def after_bindings(injector: Injector) -> None:
 
 def amid_bindings(injector: Injector) -> None:
     """Two of its places are assumed, and one of them is in no binding."""
-    injector.into(Cluster, "_take", when=lambda _c, found, *_: found.uid == "uid-default/a-1")
+    injector.into(Cluster, "assume", after=True, when=lambda _cluster, uid, _node: uid == "uid-default/a-1")
 
 
 def in_queue(injector: Injector) -> None:
@@ -493,7 +494,7 @@ def test_accounts_that_stay_wrong_end_the_process(injector, monkeypatch):
 
 def test_a_fault_over_no_group_goes_on(injector):
     harness = Harness()
-    injector.into(Cluster, "_take", when=lambda _c, found, *_: found.uid == "uid-default/a-1")
+    injector.into(Cluster, "set_node", when=lambda *_: True)
     harness.add(node("n1"))
     with pytest.raises(EvilError):
         harness.settle()
@@ -525,3 +526,16 @@ def test_a_fault_while_a_place_on_a_worse_node_is_looked_at_parks_that_group_alo
     harness.send_withheld()
     harness.wait(1)
     assert len(harness.bound("default/a")) == len(harness.bound("default/b")) == 3
+
+
+def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group_alone(injector):
+    harness = Harness()
+    harness.serve_demands()
+    harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2))
+    injector.into(scaling, "pool_demands", when=lambda *_, members, **__: members[0].name.startswith("a-"))
+    harness.wait(2)
+    assert steps(harness) == [Step.DEMAND]
+    assert harness.condition("default/a").reason == "InternalError"
+    harness.add(group("b", min_member=1), *pods("b", 1))
+    harness.wait(2)
+    assert harness.bound() == ["default/b-0"]
