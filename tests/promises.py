@@ -158,9 +158,8 @@ class RuleOne:
             if isinstance(effect, EvictPod):
                 pod = told.pods[effect.uid]
                 key = key_of(pod)
-                sent = [
-                    uid for uid in self._ledger.unanswered.keys() & told.pods.keys() if key_of(told.pods[uid]) == key
-                ]
+                there = (told.pods[uid] for uid in self._ledger.unanswered.keys() & told.pods.keys())
+                sent = [other for other in there if key_of(other) == key and not other.node]
                 assert not sent, f"{pod.name} is evicted while bindings are on their way"
                 group = told.groups.get(key)
                 restarts = group is not None and group.spec is not None and group.spec.on_degraded is OnDegraded.RESTART

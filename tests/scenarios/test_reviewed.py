@@ -132,6 +132,7 @@ def test_a_transaction_does_not_outlive_its_podgroup():
 
     assert harness.status("default/a").phase == "Pending"
     assert "2 of 5 members exist" in harness.condition("default/a").message
+    assert harness.bound() == ["default/a-0", "default/a-1"]
 
 
 def test_a_success_whose_pod_is_gone_still_counts_for_its_role_after_a_restart():
