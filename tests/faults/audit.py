@@ -152,7 +152,7 @@ def _views(lists: Lists, was_whole: Callable[[Key], bool]) -> Iterator[_View]:
 
 
 def _partial(view: _View, stayed: Container[str]) -> Iterator[str]:
-    if view.demand is None or view.scheduled or view.was_whole or view.late:
+    if view.demand is None or view.was_whole or view.late:
         return
     if not any(begun(pod, view.group) and uid_of(pod) not in stayed for pod in view.bound):
         return

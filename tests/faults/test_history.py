@@ -99,11 +99,34 @@ def test_a_new_run_can_be_partial_again(watched: Watched) -> None:
     assert watched.partial() == [6.0]
 
 
-def test_a_status_that_says_scheduled_ends_it_unless_it_is_of_an_earlier_run(watched: Watched) -> None:
-    watched.group(phase="Running", scheduledTime=CREATED)
-    watched.members("n1", "", "")
+@pytest.mark.parametrize(
+    ("scheduled", "lost_for", "counted"),
+    [
+        ("2027-01-15T08:00:02Z", 2, [2.0]),
+        ("2027-01-15T08:00:02Z", 80, [86.0]),
+        (CREATED, 2, [8.0]),
+        ("", 2, [8.0]),
+    ],
+    ids=["of a member lost just now", "of one lost long ago", "in an earlier run", "not at all"],
+)
+def test_a_status_that_says_scheduled_is_believed_only_where_all_were_seen_bound(
+    watched: Watched, scheduled: str, lost_for: int, counted: list[float]
+) -> None:
+    """One of two that are bound is lost; the third is bound, and the status says that the group was scheduled."""
+    watched.group()
+    watched.members("n1", "n1", "")
+    watched.history.pod_gone(members("a", "n1")[0])
+    watched.wait(lost_for)
+    watched.pod_seen(members("a", "", "", "n1")[2])
+    watched.group(**({"phase": "Running", "scheduledTime": scheduled} if scheduled else {}))
     watched.wait(6)
-    watched.group(phase="Running", scheduledTime="2027-01-15T08:00:06Z")
+
+    assert watched.partial() == counted
+
+
+def test_a_status_alone_makes_no_group_whole(watched: Watched) -> None:
+    watched.members("n1", "", "")
+    watched.group(phase="Running", scheduledTime="2027-01-15T08:00:02Z")
     watched.wait(6)
 
     assert watched.partial() == [6.0]
