@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -28,6 +27,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.results import BindRefused, PodBound
+from tests.faults.objects import excess
 
 
 class Told:
@@ -90,7 +90,7 @@ class Ledger:
         self.unanswered: dict[str, str] = {}
         self.tried: set[str] = set()
         self._confirmed: set[str] = set()
-        self._asked: dict[str, str] = {}
+        self._sent: dict[str, str] = {}
 
     def hear(self, events: Iterable[Event]) -> None:
         """The machine is told this."""
@@ -100,28 +100,32 @@ class Ledger:
                 self.unanswered.pop(event.uid, None)
             if isinstance(event, PodBound):
                 self._confirmed.add(event.uid)
-            elif isinstance(event, BindRefused):
-                self._asked.pop(event.uid, None)
+                self._sent[event.uid] = event.node
+            elif isinstance(event, BindRefused) and self._sent.get(event.uid) == event.node:
+                del self._sent[event.uid]
 
     def check(self, effects: Iterable[Effect]) -> None:
-        """The machine has decided this."""
-        asked = [effect for effect in effects if isinstance(effect, BindPod)]
-        for effect in asked:
-            assert not self.told.pods[effect.uid].node, f"{effect.name} is bound and is bound again"
-            assert effect.uid not in self._confirmed, f"{effect.name} was bound and is bound again"
-            assert effect.uid not in self.unanswered, f"{effect.name} is bound while its binding is on its way"
-            self.unanswered[effect.uid] = effect.node
-            self._asked[effect.uid] = effect.node
-            self.tried.add(effect.uid)
-        for node in {effect.node for effect in asked}:
-            self._check_node(node)
+        """The machine has decided this, and may."""
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                assert not self.told.pods[effect.uid].node, f"{effect.name} is bound and is bound again"
+                assert effect.uid not in self._confirmed, f"{effect.name} was bound and is bound again"
+                assert effect.uid not in self.unanswered, f"{effect.name} is bound while its binding is on its way"
+                found = self.decide(effect)
+                assert not found, f"{effect.name} is bound to {found}"
 
-    def _check_node(self, name: str) -> None:
-        pods = self.told.pods
-        there = [pod for uid, pod in pods.items() if not pod.terminal and (pod.node or self._asked.get(uid)) == name]
-        taken = Counter({"pods": len(there)})
-        for pod in there:
-            taken.update(dict(pod.shape.requests))
-        given = dict(self.told.nodes[name].allocatable)
-        for resource, amount in taken.items():
-            assert amount <= given.get(resource, 0), f"{name} is made to hold {amount} {resource}"
+    def decide(self, effect: BindPod) -> str:
+        """Count the binding; what it exceeds by all that the machine knows, empty if it fits."""
+        name = effect.node
+        self.unanswered[effect.uid] = name
+        self._sent[effect.uid] = name
+        self.tried.add(effect.uid)
+        node = self.told.nodes.get(name)
+        if node is None:
+            return f"node {name}, which it did not know"
+        there = [pod for pod in self.told.pods.values() if not pod.terminal and self._on(pod) == name]
+        over = excess([{**dict(pod.shape.requests), "pods": 1} for pod in there], dict(node.allocatable))
+        return f"node {name}, which then has {over}" if over else ""
+
+    def _on(self, pod: Pod) -> str:
+        return pod.node or self._sent.get(pod.uid, "")

@@ -109,7 +109,7 @@ def test_a_broken_promise_is_found(deed: Callable[[Living, Puppet], None], found
 
 
 def test_a_node_that_is_made_to_hold_too_much_is_found() -> None:
-    with pytest.raises(AssertionError, match="n1 is made to hold 3000 cpu"):
+    with pytest.raises(AssertionError, match="a-2 is bound to node n1, which then has cpu 3000 of 2000"):
         obey(*told(cpu=2), bind("a-0"), bind("a-1"), bind("a-2"))
 
 
