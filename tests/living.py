@@ -60,8 +60,8 @@ class Living(Harness):
     """A cluster in memory in which lost pods are made again by their controllers, until those are `retired` (by UID).
 
     `crash_in` is the number of effects after which the leading process dies, `death` where exactly; `succeed` is then
-    called with the effect at which it died. `carried` are the effects of the leading process so far. `landed` are pods
-    by UID in the order in which they came to their nodes.
+    called with the effect at which it died. `carried` are the effects of the leading process so far, decided in
+    `batches` of so many. `landed` are pods by UID in the order in which they came to their nodes.
     """
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
@@ -72,6 +72,7 @@ class Living(Harness):
         self.retired: set[str] = set()
         self.crash_in: int | None = None
         self.carried: list[Effect] = []
+        self.batches: list[int] = []
         self.lives = 0
         self.death = Death.BEFORE
         self.succeed: Callable[[Effect], None] = lambda _: self.restart()
@@ -175,6 +176,7 @@ class Living(Harness):
             self.crash_in = None
             self.succeed(dying)
             return effects
+        self.batches.append(len(effects))
         assert self.machine.validate() == []
         self.rule_one.look()
         return effects
