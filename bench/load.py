@@ -13,7 +13,6 @@ import msgspec
 
 from bench.scenarios import Scenario
 from gangsched.core.objects.effects import BindPod
-from gangsched.core.objects.results import PodBound
 from gangsched.kube.binding import bind
 from gangsched.kube.errors import ApiUnreachable
 from gangsched.kube.session import MERGE_PATCH, ApiSession
@@ -93,7 +92,7 @@ class Load:
             bind(self._binder, BindPod(uid, "default", name, f"n{number % nodes}"))
             for number, (name, uid) in enumerate(pods)
         )
-        refused = [answer for answer in answers if not isinstance(answer, PodBound)]
+        refused = [answer for answer in answers if not answer.done]
         if refused:
             raise RuntimeError(f"{len(refused)} bare bindings were refused; the first: {refused[0]}")
 

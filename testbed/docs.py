@@ -9,7 +9,7 @@ import argparse
 import ast
 import inspect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -21,26 +21,35 @@ from gangsched.config.part import Part, part_of
 from gangsched.config.settings import Settings
 from gangsched.core.gang import states
 from gangsched.core.objects import reasons
+from gangsched.core.objects.record import Phase
 from gangsched.runtime.metrics import describe
-from testbed import chart, manifests, rooms
+from testbed import chart, dialects, manifests, rooms
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
+_FILLED: dict[Path, Callable[[str], str]] = {
+    Path("charts/gangsched/values.yaml"): dialects.with_default,
+    Path("docs/dialects.md"): dialects.with_tables,
+    Path("docs/migrate/palantir.md"): dialects.with_all_named,
+}
+"""Files of which only a part is generated: people write the rest."""
 _NOTE = "<!-- Generated from the code by make docs: change the code, not this page. -->\n\n"
 
 
 def pages() -> dict[Path, str]:
-    """Path, relative to the repository, of every file generated from the code, and what must be in it."""
+    """Path, relative to the repository, of every file that has something generated, and what must be in it."""
     return {
         Path("crds/gangsched.io_podgroups.yaml"): crd_yaml(),
         Path("charts/gangsched/files/gangsched.io_podgroups.yaml"): crd_yaml(),
         Path("charts/gangsched/values.schema.json"): chart.values_schema(),
+        Path("charts/gangsched/files/dialects.yaml"): dialects.rights(),
         Path("docs/states.md"): _NOTE + _states(),
         Path("docs/reasons.md"): _NOTE + _reasons(),
         Path("docs/metrics.md"): _NOTE + _metrics(),
         Path("docs/configuration.md"): _NOTE + _configuration(),
         Path("docs/cli.md"): _NOTE + _cli(),
         Path("docs/rooms.md"): _NOTE + rooms.page(),
+        **{path: fill((ROOT / path).read_text(encoding="utf-8")) for path, fill in _FILLED.items()},
     }
 
 
@@ -55,7 +64,7 @@ def main() -> None:
 
 def _states() -> str:
     lines = ["# The life cycle of a group", "", "`status.phase` of a PodGroup:", ""]
-    lines += [f"- **{phase}**: {text}" for phase, text in _members(states.Phase)]
+    lines += [f"- **{phase}**: {text}" for phase, text in _members(Phase)]
     lines += ["", "What must be true for a step (the facts are derived from the cluster after every event):", ""]
     lines += [f"- **{name}**: {text}" for name, text in _documented(states.Facts)]
     lines += ["", "```mermaid", "stateDiagram-v2", "    [*] --> Pending"]
@@ -71,7 +80,7 @@ def _states() -> str:
     return "\n".join([*lines, "```", ""])
 
 
-def _together(starts: Sequence[states.Phase]) -> Iterator[str]:
+def _together(starts: Sequence[Phase]) -> Iterator[str]:
     """The phases of a step's start, those of a whole group under the group's name."""
     left = list(starts)
     for name, phases in _GROUPED.items():

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from testbed import binaries
+from testbed.dialects import IN_CHART
 
 CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"
 IMAGE = "REGISTRY/gangsched"
@@ -24,6 +25,8 @@ FOLDER = "/etc/kubernetes/gangsched"
 LISTEN = "127.0.0.1:10270"
 """Where the static pod answers, beside the ports that kube-scheduler and kube-controller-manager have on that node."""
 
+_DIALECTS = ", ".join(IN_CHART)
+"""Those for which alone the static pod's user has the rights."""
 _GENERATED = "# Generated from charts/gangsched by make docs: change the chart, not this file.\n"
 _DEPLOYMENT = (
     _GENERATED
@@ -61,7 +64,7 @@ _STATIC_POD = (
 #   mkdir -p {FOLDER}
 #   kubectl -n kube-system get configmap kubeadm-config -o jsonpath='{{.data.ClusterConfiguration}}' > kubeadm.yaml
 #   kubeadm kubeconfig user --client-name={USER} --config=kubeadm.yaml > {FOLDER}/kubeconfig
-#   echo '{{leaderElection: {{resourceNamespace: kube-system}}, dialects: DIALECTS}}' > {FOLDER}/config.yaml
+#   echo '{{leaderElection: {{resourceNamespace: kube-system}}, dialects: [{_DIALECTS}]}}' > {FOLDER}/config.yaml
 #   chown -R 65532:65532 {FOLDER} && chmod -R go= {FOLDER}
 #   cp manifests/static-pod.yaml /etc/kubernetes/manifests/gangsched.yaml
 """
@@ -87,7 +90,7 @@ def pages() -> dict[Path, str]:
     return {
         Path("manifests/deployment.yaml"): _DEPLOYMENT + deployment,
         Path("manifests/static-pod-rbac.yaml"): _RIGHTS + rights,
-        Path("manifests/static-pod.yaml"): _STATIC_POD.replace("DIALECTS", _dialects()) + _static_pod(),
+        Path("manifests/static-pod.yaml"): _STATIC_POD + _static_pod(),
     }
 
 
@@ -103,12 +106,6 @@ def _rendered(namespace: str, *parts: str) -> str:
         r"^(# Source: .*| +helm\.sh/chart: .*| +app\.kubernetes\.io/managed-by: Helm)\n", "", text, flags=re.MULTILINE
     )
     return re.sub(r"\n+---\n", "\n---\n", text)
-
-
-def _dialects() -> str:
-    """Those of the chart, for which alone the static pod's user has the rights, as a YAML list on one line."""
-    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
-    return f"[{', '.join(values['dialects'])}]"
 
 
 def _static_pod() -> str:

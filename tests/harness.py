@@ -15,6 +15,7 @@ from random import Random
 from msgspec.structs import replace
 
 from gangsched.api.conversion import group_from_object, made_group
+from gangsched.api.status import status_from_object, status_to_object
 from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
@@ -458,7 +459,7 @@ class Harness:
             return StatusRefused(key, stale=False)
         if version and version != group.resource_version:
             return StatusRefused(key, stale=True)
-        self.add(replace(group, status=effect.status))
+        self.add(replace(group, status=status_from_object(status_to_object(effect.status)["status"])))
         return StatusWritten(key, self.groups[key].resource_version, effect.status.reservation is not None)
 
     def _some_of(self, events: Iterable[Event], random: Random) -> list[Event]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from gangsched.config.dialects import NAMES
 from gangsched.core.objects.duration import parse_duration
+from gangsched.kube.demands import DEMANDS
 from gangsched.kube.dialects.table import DEFAULT
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,9 +76,10 @@ def test_the_schema_refuses_the_durations_that_the_operator_refuses_but_for_the_
         assert taken
 
 
-def test_the_role_has_a_rule_for_each_dialect_with_podgroups_of_its_own():
-    rule = re.compile(r'"([a-z-]+)" "([a-z0-9.-]+)"')
-    [line] = [
-        line for line in (CHART / "templates" / "rbac.yaml").read_text().splitlines() if "$groups := dict" in line
-    ]
-    assert dict(rule.findall(line)) == {dialect: kind.group for dialect, kind in DEFAULT.kinds.items()}
+def test_the_role_has_a_rule_for_each_kind_that_a_dialect_has_watched():
+    rights = yaml.safe_load((CHART / "files" / "dialects.yaml").read_text())
+    watched = {dialect: kind.resource for dialect, kind in DEFAULT.kinds.items()} | {DEMANDS.dialect: DEMANDS.kind}
+    assert {
+        dialect: [(rule["resource"], rule["group"], {"list", "watch"} <= set(rule["verbs"])) for rule in rules]
+        for dialect, rules in rights.items()
+    } == {dialect: [(kind.plural, kind.group, True)] for dialect, kind in watched.items()}

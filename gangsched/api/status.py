@@ -15,8 +15,9 @@ from gangsched.api.schema import MAX_COUNT, Count, Format, Int64, ListMap, Part
 from gangsched.api.shapes import requests_to_object
 from gangsched.api.template import QUANTITY
 from gangsched.api.times import format_time, parse_time
-from gangsched.core.gang.states import Phase
 from gangsched.core.objects.quantity import amount
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Capped, Counts, Minima, Outcome, Phase, Record
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import MOST_DEMANDS, Condition, Demand, GroupStatus, Place, Reservation
 
@@ -30,6 +31,7 @@ ConditionReason = Annotated[
 _LONGEST_MESSAGE = 32_768
 _MOST_RESOURCES = 1024
 """Of one pod, or of several taken together: a status that is refused for them tells nothing at all."""
+_MOST_ROLES = 128
 _LONGEST_ROLE = 253
 """As long as a role that pods name in another system's annotation may be; our own are shorter."""
 
@@ -97,6 +99,63 @@ class DemandStatus(StatusPart):
     )
 
 
+ByRole = Annotated[dict[Annotated[str, Field(max_length=_LONGEST_ROLE)], Count], Field(max_length=_MOST_ROLES)]
+"""Numbers of members by role; those without a role have the empty name."""
+
+
+class MinimaStatus(StatusPart):
+    """How many members a quorum needs."""
+
+    total: Count = Field(description="In all.")
+    roles: ByRole = Field(default_factory=dict, description="Of each role.")
+
+
+class CapStatus(StatusPart):
+    """A cap of the cluster that keeps places for members to come from being held."""
+
+    reason: ConditionReason = Field(description="Which cap, in one word for programs.")
+    message: Annotated[str, Field(max_length=_LONGEST_MESSAGE)] = Field(description="Why, in a sentence for people.")
+    retry_time: Time | None = Field(default=None, description="Before this no places are held again.")
+
+
+class RecordStatus(StatusPart):
+    """What the operator must remember of the group and its run beside the other fields of the status."""
+
+    run_start_time: Time | None = Field(default=None, description="When the run's first live member was seen.")
+    outcome: Annotated[Outcome, Strict(strict=False)] = Field(
+        default=Outcome.NONE,
+        description="Succeeded, Failed: the run has ended so. OutOfTime: its clock ran out under timeoutPolicy Fail.",
+    )
+    incomplete_time: Time | None = Field(
+        default=None,
+        description="Since when the group counts with the members that are bound, because the time of places held for "
+        "members to come was over before it was ever whole.",
+    )
+    quorum: MinimaStatus | None = Field(default=None, description="What the quorum under way was decided with.")
+    quorum_succeeded: ByRole = Field(
+        default_factory=dict, description="Members of the quorum under way that have succeeded meanwhile, by role."
+    )
+    role_minimums: ByRole = Field(default_factory=dict, description="Each role's minimum that was last satisfied.")
+    role_successes: ByRole = Field(default_factory=dict, description="Members that have succeeded, by role.")
+    timeouts: Count = Field(default=0, description="Time-outs and undone bindings of this run.")
+    backoff_level: Count = Field(default=0, description="How often the back-off has been doubled.")
+    retry_time: Time | None = Field(default=None, description="When the back-off ends.")
+    undone: Annotated[str, Field(max_length=_LONGEST_MESSAGE)] = Field(
+        default="", description="What happened to the last quorum whose bindings were undone."
+    )
+    leader_succeeded: bool = Field(
+        default=False, description="Whether the member has succeeded whose success is the group's."
+    )
+    places_expired: bool = Field(
+        default=False, description="Whether the time of places held for members to come is over."
+    )
+    hold_start_time: Time | None = Field(
+        default=None, description="Since when places are held for members to come that nobody has taken."
+    )
+    holds_released: Count = Field(default=0, description="How often places were released at the end of maxHoldTime.")
+    cap: CapStatus | None = Field(default=None, description="The cap that keeps places from being held.")
+
+
 class PodGroupStatus(StatusPart):
     """What the operator knows of the group; written by the operator alone."""
 
@@ -134,6 +193,9 @@ class PodGroupStatus(StatusPart):
     source: Annotated[str, Field(max_length=253)] | None = Field(
         default=None, description="How the group was declared."
     )
+    record: RecordStatus | None = Field(
+        default=None, description="What a restarted operator goes on with; for the operator's own use."
+    )
     demand: Annotated[list[DemandStatus], Field(max_length=MOST_DEMANDS)] | None = Field(
         default=None,
         description="What must be added to the present nodes so that the minimum fits; absent while it is not room "
@@ -161,6 +223,7 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
         "scheduledTime": _time_to_object(status.scheduled_time),
         "attempts": min(status.attempts, MAX_COUNT),
         "source": status.source or None,
+        "record": None if status.record is None else _record_to_object(status.record) or None,
         "demand": [_demand_to_object(each) for each in status.demand] or None,
     }
     return {"status": {name: value for name, value in fields.items() if value is not None}}
@@ -175,24 +238,111 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
     try:
         read = PodGroupStatus.model_validate(dict(status))
         return GroupStatus(
-            phase=read.phase or "",
+            record=_record_from_object(read),
             conditions=tuple(map(_condition_from_object, read.conditions)),
             members=read.members,
             bound=read.bound,
             running=read.running,
-            succeeded=read.succeeded,
-            failed=read.failed,
-            minimum=read.minimum,
             reservation=None if read.reservation is None else _reservation_from_object(read.reservation),
-            schedule_start_time=_time_from_object(read.schedule_start_time),
-            schedule_paused_time=_time_from_object(read.schedule_paused_time),
-            scheduled_time=_time_from_object(read.scheduled_time),
             attempts=read.attempts,
             source=read.source or "",
             demand=tuple(map(_demand_from_object, read.demand or ())),
         )
     except ValueError:
         return GroupStatus()
+
+
+def _record_to_object(record: Record) -> dict[str, Any]:
+    """What the other fields of the status do not say."""
+    fields = {
+        "runStartTime": _time_to_object(record.run_start),
+        "outcome": record.outcome or None,
+        "incompleteTime": _time_to_object(record.scheduled_at) if record.late else None,
+        "quorum": None
+        if record.quorum is None
+        else {"total": min(record.quorum.total, MAX_COUNT), "roles": _counts_to_object(record.quorum.roles)},
+        "quorumSucceeded": _counts_to_object(record.quorum_done),
+        "roleMinimums": _counts_to_object(record.satisfied.roles),
+        "roleSuccesses": _counts_to_object(record.succeeded),
+        "timeouts": min(record.timeouts, MAX_COUNT),
+        "backoffLevel": min(record.level, MAX_COUNT),
+        "retryTime": _time_to_object(record.retry_at),
+        "undone": _shortened(record.undone),
+        "leaderSucceeded": record.led,
+        "placesExpired": record.vacated,
+        "holdStartTime": _time_to_object(record.held_since),
+        "holdsReleased": min(record.caps, MAX_COUNT),
+        "cap": None if record.capped is None else _cap_to_object(record.capped),
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _record_from_object(read: PodGroupStatus) -> Record | None:
+    """The record; None before the status was first written."""
+    kept = read.record or RecordStatus()
+    scheduled_at, late_at = _time_from_object(read.scheduled_time), _time_from_object(kept.incomplete_time)
+    paused_at, clock_start = _time_from_object(read.schedule_paused_time), _time_from_object(read.schedule_start_time)
+    capped = None
+    if kept.cap is not None:
+        capped = Capped(
+            reason=Reason(kept.cap.reason),
+            note=kept.cap.message,
+            until=_time_from_object(kept.cap.retry_time),
+            paused_at=paused_at,
+            ran_s=round(paused_at - clock_start, 6) if paused_at else 0.0,
+        )
+    successes = _counts_from_object(kept.role_successes)
+    record = Record(
+        phase=read.phase or Phase.PENDING,
+        # A status of a version that did not write it has at least one of these, if a run had begun to wait.
+        run_start=_time_from_object(kept.run_start_time) or scheduled_at or clock_start,
+        outcome=kept.outcome or _outcome_of(read.phase, scheduled=bool(scheduled_at)),
+        scheduled_at=late_at or scheduled_at,
+        late=bool(late_at),
+        clock_start=0.0 if paused_at else clock_start,
+        quorum=None
+        if kept.quorum is None
+        else Minima(total=kept.quorum.total, roles=_counts_from_object(kept.quorum.roles)),
+        quorum_done=_counts_from_object(kept.quorum_succeeded),
+        satisfied=Minima(total=read.minimum, roles=_counts_from_object(kept.role_minimums)),
+        timeouts=kept.timeouts,
+        level=kept.backoff_level,
+        retry_at=_time_from_object(kept.retry_time),
+        undone=kept.undone,
+        succeeded=successes or ((("", read.succeeded),) if read.succeeded else ()),
+        failed=read.failed,
+        led=kept.leader_succeeded,
+        vacated=kept.places_expired,
+        held_since=_time_from_object(kept.hold_start_time),
+        capped=capped,
+        caps=kept.holds_released,
+    )
+    return record if read.phase is not None else None
+
+
+def _outcome_of(phase: Phase | None, *, scheduled: bool) -> Outcome:
+    """What a status of a version that did not write the outcome says of it."""
+    if phase is Phase.FAILED:
+        return Outcome.FAILED if scheduled else Outcome.OUT_OF_TIME
+    return Outcome.SUCCEEDED if phase is Phase.SUCCEEDED else Outcome.NONE
+
+
+def _cap_to_object(capped: Capped) -> dict[str, Any]:
+    until = {"retryTime": _time_to_object(capped.until)} if capped.until else {}
+    return {"reason": capped.reason, "message": _shortened(capped.note)} | until
+
+
+def _counts_to_object(counts: Counts) -> dict[str, int]:
+    """Numbers by role, within the schema's limit: pods may name any number of roles that their group does not have."""
+    kept = dict(counts[:_MOST_ROLES] if len(counts) <= _MOST_ROLES else counts[: _MOST_ROLES - 1])
+    others = sum(number for _, number in counts[len(kept) :])
+    if others:
+        kept[""] = kept.get("", 0) + others
+    return {role: min(number, MAX_COUNT) for role, number in kept.items()}
+
+
+def _counts_from_object(counts: Mapping[str, int]) -> Counts:
+    return tuple(sorted(counts.items()))
 
 
 def _time_to_object(seconds: float) -> str | None:

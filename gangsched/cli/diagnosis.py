@@ -7,20 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from gangsched.cli.findings import Findings
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints import registry
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.states import Phase
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import Event
+from gangsched.core.objects.events import Event, GroupsReplaced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.reasons import NodeReason, Reason
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
@@ -30,15 +32,6 @@ from gangsched.core.status.explanation import accepting_rows, amounts
 
 TRIED = 5
 """So many of those who hold what lacks are left out in thought, the largest first."""
-
-_OPENINGS = {
-    NodeReason.UNSCHEDULABLE: "uncordoning nodes: {} cordoned",
-    NodeReason.TAINT: "tolerating or removing taints: {} closed by one",
-    NodeReason.AFFINITY: "a wider nodeSelector or node affinity: {} not matched",
-    NodeReason.HOST_PORT: "another host port, or the end of its user: taken on {}",
-    NodeReason.ANTI_AFFINITY: "the end of pods whose anti-affinity closes nodes: {} closed",
-    NodeReason.TOO_MANY_PODS: "the end of pods where their number is at its limit: on {}",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +91,27 @@ def from_status(group: Group) -> Diagnosis:
 
 
 def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
-    """Decide on everything that was read; None if no group and no waiting pod of that name is among it."""
+    """Decide on everything that was read; None if no group and no waiting pod of that name is among it.
+
+    Back-offs are left out: the copy tries at once what the operator tries at their end.
+    """
     machine = Machine(policy)
-    machine.handle(events, now)
+    machine.handle([_without_back_offs(event) for event in events], now)
     known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None)
     return None if known is None else _Examination(machine, known).diagnose()
+
+
+def _without_back_offs(event: Event) -> Event:
+    if not isinstance(event, GroupsReplaced):
+        return event
+    return GroupsReplaced(tuple(map(_without_back_off, event.groups)))
+
+
+def _without_back_off(group: Group) -> Group:
+    record = group.status.record
+    if record is None or not record.retry_at:
+        return group
+    return replace(group, status=replace(group.status, record=replace(record, retry_at=0.0)))
 
 
 class _Examination:
@@ -119,7 +128,7 @@ class _Examination:
             return self._unreadable_to_the_operator(unread.told_message)
         if any(binding.state is BindState.SENT for binding in gang.bindings.values()):
             return self._fits_now()
-        refusal = gang.refusal
+        refusal = gang.attempt.refusal
         shortfall = None if refusal is None else self._shortfall(refusal)
         phase, reason = finding.phase, finding.reason
         if phase == Phase.QUEUED and gang.group is not None and gang.group.status.phase == Phase.TIMED_OUT:
@@ -175,7 +184,7 @@ class _Examination:
     def _completing(self) -> Iterator[str]:
         """What would make an incomplete group complete."""
         gang, assessment = self._gang, self._assessment
-        if assessment.facts.complete or gang.run.scheduled_at or assessment.hindrance is not None:
+        if assessment.facts.complete or gang.record.scheduled_at or assessment.hindrance is not None:
             return
         if assessment.missing:
             yield f"{number_of(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"
@@ -230,8 +239,9 @@ class _Examination:
         else:
             yield f"nodes with {each} free{where} for each member that does not fit"
         for obstacle in refusal.obstacles:
-            if obstacle.reason in _OPENINGS:
-                yield _OPENINGS[obstacle.reason].format(number_of(obstacle.nodes, "node"))
+            words = registry.words_of(obstacle.reason)
+            if words is not None and words.remedy:
+                yield words.remedy.format(nodes=number_of(obstacle.nodes, "node"))
         spec = self._assessment.terms.spec
         enough = len(self._assessment.census.bound) + refusal.fits
         if not spec.roles and 0 < enough < spec.min_member:

@@ -61,7 +61,7 @@ class Findings:
         return Finding(
             key=key,
             order=order_key(gang, assessment),
-            phase=gang.phase.value,
+            phase=gang.record.phase.value,
             reason=reason.value,
             message=message_of(gang, assessment, reason, refusal=self._refusal(gang)),
             minimum=assessment.minimum,
@@ -75,18 +75,19 @@ class Findings:
         return self._queue.before(key)
 
     def _refusal(self, gang: Gang) -> str:
-        if gang.refusal is None:
+        if gang.attempt.refusal is None:
             return ""
         return explanation.refused(
-            gang.refusal,
-            holders=self._holders.sentence(gang.key, gang.refusal),
+            gang.attempt.refusal,
+            holders=self._holders.sentence(gang.key, gang.attempt.refusal),
             ahead=explanation.ahead_of(gang.key, self.ahead(gang.key)),
         )
 
 
 def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
     """Why members wait that the group's own message says nothing of."""
-    waiting = [gang.refused_members[pod.uid] for pod in assessment.census.waiting if pod.uid in gang.refused_members]
+    refused = gang.attempt.refused_members
+    waiting = [refused[pod.uid] for pod in assessment.census.waiting if pod.uid in refused]
     if waiting:
         yield f"{_members(len(waiting))} still for room: {explanation.refused(waiting[0])}"
     if gang.claims:

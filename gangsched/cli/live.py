@@ -124,7 +124,7 @@ async def _list_foreign(session: ApiSession, dialect: str, kind: Kind[Any]) -> E
     """The groups of another system; why the caller cannot see them, where that is so."""
     try:
         subject = groups(dialect, kind)
-        version = await served_version(session, subject)
+        version = await served_version(session, kind.resource)
         if not version:
             return ForeignGroupsReplaced(dialect, ())
         return await _list(session, subject.resource(version))

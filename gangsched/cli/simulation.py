@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from gangsched.cli.findings import Finding, Findings
 from gangsched.cli.world import World
-from gangsched.core.gang.states import Phase
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, MakeGroup, PatchStatus
@@ -36,6 +35,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
 
 

@@ -32,9 +32,7 @@ from gangsched.kube.resources import decode_pod
 POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
 PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
-FOREIGN = {
-    (f"{kind.group}/{version}", KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.versions
-}
+FOREIGN = {(version, KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in}
 """The dialects of other systems' PodGroups."""
 READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *FOREIGN, *MAKERS)
 """What is understood, by apiVersion and kind; everything else is counted in `World.ignored`."""

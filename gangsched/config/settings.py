@@ -15,9 +15,10 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from gangsched.config.dialects import NAMES, DialectName, Pfnet
+from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
 from gangsched.config.part import Part, part_of
+from gangsched.config.pfnet import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
 from gangsched.core.objects.duration import PATTERN, parse_duration
@@ -155,10 +156,10 @@ class Settings(Part):
         AfterValidator(_unique),
     ] = Field(
         default=NAMES,
-        description="Whose labels, annotations and PodGroups say a pod's group; docs/dialects.md has them. Those of a "
-        "dialect that is left out mean nothing, and its pods are scheduled one by one; that goes for `gangsched` too. "
-        "With `palantir` Demand objects are written where the API server serves them. The chart's value `dialects` "
-        "sets this and grants the rights to read their PodGroups and to write Demand objects.",
+        description="Whose labels, annotations and PodGroups say a pod's group; docs/dialects.md has them, and what "
+        "else comes with each. Those of a dialect that is left out mean nothing, and its pods are scheduled one by "
+        "one; that goes for `gangsched` too. The chart's value `dialects` sets this and grants the rights that they "
+        "need.",
     )
     pfnet: Pfnet = Field(default_factory=Pfnet, description="What the dialect pfnet needs to be told.")
     spark: Spark = Field(default_factory=Spark, description="Where Spark applications of the dialect palantir go.")

@@ -34,10 +34,12 @@ class Spark(Part):
         "single-az-minimal-fragmentation",
     ] = Field(
         default="distribute-evenly",
-        description="Where the members of an application go. distribute-evenly: one after the other to each node; "
-        "tightly-pack: node after node, the fullest first; minimal-fragmentation: to few nodes, if possible to one. "
-        "az-aware: in one zone if it fits into one; single-az: in one zone or not at all. As strategies: Spread, Pack "
-        "and MinimalFragmentation, with the topology topology.kubernetes.io/zone.",
+        description="Where the members of an application go. `distribute-evenly`: to as many nodes as possible, one "
+        "after the other (strategy Spread). `tightly-pack`: to one node after the other, the fullest first (Pack). "
+        "`az-aware-tightly-pack`: the same, inside one zone if the application fits into one. "
+        "`single-az-tightly-pack`: the same, inside one zone or not at all. `single-az-minimal-fragmentation`: to few "
+        "nodes of one zone, if possible to one, or not at all (MinimalFragmentation). A zone is a value of the node "
+        "label topology.kubernetes.io/zone.",
     )
     driver_prioritized_node_label: PrioritizedNodeLabel | None = Field(
         default=None, description="Nodes that drivers prefer. Without it they prefer none."

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field, replace
 from msgspec.structs import replace as renewed
 
 from gangsched.core.cluster.avoidance import Avoidance
-from gangsched.core.gang import bindings, placeholders
+from gangsched.core.gang import bindings, placeholders, rollback
 from gangsched.core.gang.bindings import going_first
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.run import Transaction
-from gangsched.core.gang.wants import Want, further, role_minima, wishes
+from gangsched.core.gang.wants import Want, further, minima, wishes
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import Pod
@@ -108,10 +107,10 @@ class Pass:
         if not self._queue.worth_a_try(candidate, self._snapshot):
             return
         if candidate.bucket is not None:
-            gang.parked = False
-            gang.refused_members = {}
+            gang.attempt.try_all_again()
         want = self._assessments[key].want
-        if not above and want.extras and want.repairs and all(pod.uid in gang.refused_members for pod in want.repairs):
+        refused = gang.attempt.refused_members
+        if not above and want.extras and want.repairs and all(pod.uid in refused for pod in want.repairs):
             # Only its further members are still to be tried: the last call had no time for them.
             self._done.add((key, above))
             round_.add(Candidate((True, candidate.rank[1]), key))
@@ -130,28 +129,25 @@ class Pass:
             if want.extras or placed:
                 round_.add(Candidate((True, candidate.rank[1]), key))
         round_.add(self._queue.next_of(candidate, gang))
-        if not above and want.extras and gang.refused_members:
+        if not above and want.extras and gang.attempt.refused_members:
             # Its further members may have to wait for the next call: until they are tried it is not parked.
-            gang.parked = False
+            gang.attempt.try_again()
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place the quorum, or park the gang. Returns whether it has places."""
-        gang.held_up_by = self._held_up_by(gang.key)
-        if gang.held_up_by is not None:
-            gang.refusal = None
-            gang.parked = True
+        if gang.attempt.in_line(self._held_up_by(gang.key)):
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
             return False
         if self._place_quorum(gang, ask):
             self._placed.add(gang.key)
             return True
-        if gang.run.capped is not None and any(pod.node for pod in gang.live()):
+        if gang.record.capped is not None and any(pod.node for pod in gang.live()):
             self._singles(gang, [pod for pod in ask.members if pod.name])
         return False
 
     def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
-        if gang.run.capped is not None and self._stopped(gang, ask.members):
+        if gang.record.capped is not None and self._stopped(gang, ask.members):
             # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
             return False
         refused = self._avoidance.by_gang(gang.key)
@@ -160,33 +156,33 @@ class Pass:
         found = self._place(ask)
         if isinstance(found, Unfinished):
             return False
-        if gang.replanned and isinstance(found, Placement) and found.touches(refused):
+        if gang.attempt.replanned and isinstance(found, Placement) and found.touches(refused):
             self._snapshot.undo(mark)
-            gang.exhausted = gang.parked = True
+            gang.attempt.nowhere_else()
             return False
-        gang.complaint = ""
+        gang.attempt.heard("")
         if isinstance(found, Refusal):
-            gang.replanned = 0
+            gang.attempt.begin_count()
             if not found.never and self._caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
                 return False
-            gang.refusal = found
-            gang.parked = True
+            gang.attempt.refused(found)
             self._count(found)
             return False
         if self._stopped(gang, ask.members):
             self._snapshot.undo(mark)
             return False
-        gang.refusal = None
-        gang.undone = ""
+        gang.attempt.has_places()
+        gang.note(undone="")
         if gang.undo is not None:
-            gang.undo.retried = True
-            gang.partial_since = 0.0
-        if not gang.run.scheduled_at:
+            rollback.retry(gang)
+        if not gang.record.scheduled_at:
             spec = self._assessments[gang.key].terms.spec
-            gang.transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
+            if gang.record.quorum is None:
+                gang.note(quorum=minima(spec))
+                gang.roster.choose((), anew=True)
         if not ask.own:
             # Beside members that are bound or on their way nobody waits for another.
-            gang.vanguard = going_first(gang, ask.avoided, found.assignments)
+            gang.attempt.goes_first(going_first(gang, ask.avoided, found.assignments))
         self._bind(gang, found.assignments)
         return True
 
@@ -202,7 +198,7 @@ class Pass:
         if want.quorum is not None and gang.key in self._placed:
             members += further(gang, want.quorum.members, self._assessments[gang.key].terms.spec)
         left = self._singles(gang, members, above=True)
-        refused = [pod for pod in members if pod.uid in gang.refused_members]
+        refused = [pod for pod in members if pod.uid in gang.attempt.refused_members]
         self._decided.left[gang.key] = [*left, *refused]
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
@@ -223,7 +219,7 @@ class Pass:
                 refused=refused,
             )
             found = place_each(self._snapshot, ask, self._hunts)
-            gang.refused_members.update(found.refused)
+            gang.attempt.members_refused(found.refused)
             for refusal in found.refused.values():
                 self._count(refusal)
             for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
@@ -232,7 +228,8 @@ class Pass:
             self._bind(gang, [place for place in found.places if place[0].name], above=above)
             self._bind(gang, [place for place in found.places if not place[0].name])
             members = found.left
-        gang.parked = gang.parked or (not members and bool(gang.refused_members))
+        if not members and gang.attempt.refused_members:
+            gang.attempt.wait()
         return members
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
@@ -256,13 +253,12 @@ class Pass:
         self._singles(gang, [pod])
         if pod.uid in gang.bindings:
             bindings.release(gang, self._cluster, place.pod.uid)
-            gang.mismatched.discard(pod.uid)
+            placeholders.settled(gang, pod)
         else:
             self._snapshot.undo(mark)
 
     def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
-        if gang.transaction is not None:
-            gang.transaction.pods.update(pod.uid for pod, _ in found)
+        gang.roster.choose(pod.uid for pod, _ in found)
         begun = bindings.begin(gang, self._cluster, found)
         self._decided.effects += [renewed(effect, above=True) for effect in begun] if above else begun
 
@@ -290,7 +286,7 @@ class Pass:
 
 def _as_it_is(gang: Gang, pod: Pod) -> Pod | None:
     """The member as it is now; None if it waits for no place any more, or has been refused one."""
-    if pod.uid in gang.bindings or pod.uid in gang.refused_members:
+    if pod.uid in gang.bindings or pod.uid in gang.attempt.refused_members:
         return None
     if not pod.name:
         return pod

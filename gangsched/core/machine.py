@@ -110,7 +110,7 @@ class Machine:
         for event in events:
             self._apply(event, now)
         if now < self._alone_from:
-            self._members.rivals.clear()
+            self._members.take_rivals()
         if not self._synced:
             self._avoidance.take_events()
             self._forget_finished()
@@ -137,7 +137,7 @@ class Machine:
         effects += self._scaling.decide(touched, self.gangs, self.assessments, now)
         for effect in effects:
             if isinstance(effect, BindPod):
-                self._members.sent.setdefault(effect.uid, set()).add(effect.node)
+                self._members.note_sent(effect.uid, effect.node)
         self._resting = not (self._members.dirty or self._queue.waits or self.cluster.relief)
         return effects
 
@@ -155,7 +155,7 @@ class Machine:
 
     def stats(self) -> Stats:
         """What metrics show of the present state."""
-        phases = Counter(gang.phase.value for gang in self.gangs.values() if not gang.plain)
+        phases = Counter(gang.record.phase.value for gang in self.gangs.values() if not gang.plain)
         return Stats(
             pods=len(self.cluster.pods) - sum(len(gang.vacant()) for gang in self.gangs.values()),
             nodes=len(self.cluster.nodes),
@@ -178,13 +178,11 @@ class Machine:
 
     def take_waits(self) -> list[float]:
         """Seconds from complete to bound of the gangs scheduled since the last call."""
-        waits, self._upkeep.waits = self._upkeep.waits, []
-        return waits
+        return self._upkeep.take_waits()
 
     def take_rivals(self) -> list[tuple[str, str]]:
         """("NAMESPACE/POD", node) of pods of ours that somebody else has bound since the last call."""
-        rivals, self._members.rivals = self._members.rivals, []
-        return [(f"{pod.namespace}/{pod.name}", pod.node) for pod in rivals]
+        return [(f"{pod.namespace}/{pod.name}", pod.node) for pod in self._members.take_rivals()]
 
     def validate(self) -> list[str]:
         """Contradictions in the state; empty when all is well (checked after every test)."""
@@ -282,8 +280,8 @@ class Machine:
             gang = self.gangs.get(key)
             if gang is None or self._members.finished(gang):
                 self._forget(key)
-        self._members.dirty.clear()
-        self.cluster.worsened.clear()
+        self._members.dirty.forget_all()
+        self.cluster.take_worsened()
 
     def _forget(self, key: GroupKey) -> None:
         self._members.drop(key)

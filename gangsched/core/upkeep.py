@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, making, rollback
@@ -30,7 +29,7 @@ of its pods: that costs about a tenth of it, and events of its members that come
 class Upkeep:
     """Reconciles gangs, keeps `assessments`, and files each gang where it waits.
 
-    `timeouts` only grows; `waits` are seconds from complete to bound of gangs scheduled since somebody took them.
+    `timeouts` only grows.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Upkeep:
         look_s_per_pod: float,
     ) -> None:
         self.timeouts = 0
-        self.waits: list[float] = []
+        self._waits: list[float] = []
         self._cluster = cluster
         self._members = members
         self._assessments = assessments
@@ -70,14 +69,14 @@ class Upkeep:
         """
         touched: dict[GroupKey, None] = {}
         dirty = self._members.dirty
-        for key in list(islice(dirty, waiting, None)):
+        for key in dirty.beyond(waiting):
             if budget.spent >= units.TURN // 4:
                 break
-            del dirty[key]
+            dirty.done(key)
             budget.charge(self.if_due(key, touched, effects, now))
-        while budget.spent < units.TURN // 2 and (touched_first := next(iter(dirty), None)) is not None:
-            del dirty[touched_first]
-            budget.charge(self.if_due(touched_first, touched, effects, now))
+        while budget.spent < units.TURN // 2 and (longest := dirty.first()) is not None:
+            dirty.done(longest)
+            budget.charge(self.if_due(longest, touched, effects, now))
         while budget.spent < units.TURN * 3 // 4 and (due := self._deadlines.take_due(now)) is not None:
             budget.charge(self.if_due(due, touched, effects, now))
         to_be_told: list[GroupKey] = []
@@ -114,22 +113,27 @@ class Upkeep:
         """Have the next pass try these gangs, though they were refused in the same cluster."""
         for key in keys:
             gang = self._members.gangs[key]
-            gang.parked = False
+            gang.attempt.try_again()
             if key in self._queue:
                 self._queue.file(gang, self._assessments[key])
+
+    def take_waits(self) -> list[float]:
+        """Seconds from complete to bound of the gangs scheduled since the last call."""
+        waits, self._waits = self._waits, []
+        return waits
 
     def let_in(self) -> list[GroupKey]:
         """Have those tried that may enter now."""
         entered, kept_out = self._entrance.let_in(self._members.gangs)
         # The clock of a group that may not be tried yet stands still.
-        self._members.dirty.update(dict.fromkeys((*self._entrance.take_giving_way(), *kept_out)))
+        self._members.dirty.note(*self._entrance.take_giving_way(), *kept_out)
         for key in entered:
             self._queue.file(self._members.gangs[key], self._assessments[key])
         return entered
 
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         if len(gang.pods) > LARGE:
-            gang.look_at = now + len(gang.pods) * self._look_s_per_pod
+            gang.look_at_once(not_before=now + len(gang.pods) * self._look_s_per_pod)
         done = reconcile(
             gang,
             self._cluster,
@@ -142,7 +146,7 @@ class Upkeep:
         effects += done.effects
         self.timeouts += done.timed_out
         if done.waited_s is not None:
-            self.waits.append(done.waited_s)
+            self._waits.append(done.waited_s)
         if self._entrance.admits(gang, done.assessment, now):
             self._queue.file(gang, done.assessment)
         else:

@@ -6,12 +6,13 @@ from http import HTTPStatus
 
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
+from gangsched.kube.answers import Answer, Outcome, refused
 from gangsched.kube.errors import KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
 from gangsched.kube.session import ApiSession
 
 
-async def bind(session: ApiSession, effect: BindPod) -> PodBound | BindRefused:
+async def bind(session: ApiSession, effect: BindPod) -> Answer:
     """Bind the pod with this UID to the node. Never raises for anything that the server or the network does.
 
     Where the answer leaves open whether the pod is bound (409, a failure of the server, none at all) the pod is read:
@@ -30,27 +31,29 @@ async def bind(session: ApiSession, effect: BindPod) -> PodBound | BindRefused:
     except KubeError as unanswered:
         return await _look_up(session, effect, said=str(unanswered))
     if answer.ok:
-        return PodBound(uid=effect.uid, node=effect.node)
+        return _answer(PodBound(uid=effect.uid, node=effect.node))
     error = answer.error()
     if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return await _look_up(session, effect, said=str(error), retry_after_s=error.retry_after_s)
     if error.status == HTTPStatus.NOT_FOUND:
-        return _refused(effect, Refused.GONE, str(error))
+        return _answer(_refused(effect, Refused.GONE, str(error)))
     if error.passing:
-        return _refused(effect, Refused.UNAVAILABLE, str(error), retry_after_s=error.retry_after_s)
+        return _answer(_refused(effect, Refused.UNAVAILABLE, str(error), retry_after_s=error.retry_after_s))
     ending = error.status == HTTPStatus.FORBIDDEN and "NamespaceTerminating" in error.causes
-    return _refused(effect, Refused.DENIED if ending else Refused.FORBIDDEN, str(error))
+    return _answer(_refused(effect, Refused.DENIED if ending else Refused.FORBIDDEN, str(error)))
 
 
-async def _look_up(
-    session: ApiSession, effect: BindPod, *, said: str, retry_after_s: float = 0.0
-) -> PodBound | BindRefused:
+async def _look_up(session: ApiSession, effect: BindPod, *, said: str, retry_after_s: float = 0.0) -> Answer:
     """What became of a binding whose answer does not tell."""
     try:
         found = await outcome(session, effect)
     except KubeError:
         found = None
-    return found or _refused(effect, Refused.UNAVAILABLE, said, retry_after_s=retry_after_s)
+    return _answer(found or _refused(effect, Refused.UNAVAILABLE, said, retry_after_s=retry_after_s))
+
+
+def _answer(event: PodBound | BindRefused) -> Answer:
+    return Answer(Outcome.BOUND, event) if isinstance(event, PodBound) else refused(event)
 
 
 async def outcome(session: ApiSession, effect: BindPod) -> PodBound | BindRefused | None:

@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from gangsched.api.conversion import MADE_BY, MADE_LABEL
 from gangsched.api.shapes import requests_to_object
+from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand, SeenDemand
 from gangsched.core.objects.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced
 from gangsched.core.objects.quantity import InvalidQuantity, Quantity, amount
@@ -17,8 +18,9 @@ from gangsched.kube.foreign import Subject
 from gangsched.kube.objects import quoted
 from gangsched.kube.resources import Resource
 
-GROUP, VERSION, PLURAL = "scaler.palantir.com", "v1alpha2", "demands"
-NAME = f"{PLURAL}.{GROUP}"
+_DIALECT = DIALECTS["palantir"]
+[_KIND] = _DIALECT.resources
+[_VERSION] = _KIND.versions
 
 
 class _Unit(Struct, gc=False, rename="kebab"):
@@ -47,7 +49,7 @@ _UNREADABLE = PoolDemand(instance_group="", units=())
 
 def demands_path(namespace: str) -> str:
     """Where the namespace's objects are found."""
-    return f"/apis/{GROUP}/{VERSION}/namespaces/{quoted(namespace)}/{PLURAL}"
+    return f"/apis/{_KIND.group}/{_VERSION}/namespaces/{quoted(namespace)}/{_KIND.plural}"
 
 
 def demand_to_object(demand: DemandObject) -> dict[str, Any]:
@@ -63,7 +65,7 @@ def demand_to_object(demand: DemandObject) -> dict[str, Any]:
         spec["zone"] = pool.zone
     owner = {"apiVersion": "v1", "kind": "Pod", "name": demand.owner, "uid": demand.owner_uid, "controller": True}
     return {
-        "apiVersion": f"{GROUP}/{VERSION}",
+        "apiVersion": f"{_KIND.group}/{_VERSION}",
         "kind": "Demand",
         "metadata": {
             "name": demand.key.name,
@@ -115,8 +117,8 @@ def _unit(unit: _Unit, namespace: str) -> DemandUnit:
 
 def _resource(version: str) -> Resource[SeenDemand]:
     return Resource[SeenDemand](
-        name=NAME,
-        path=f"/apis/{GROUP}/{version}/{PLURAL}",
+        name=_KIND.name,
+        path=_KIND.path(version),
         read=_read,
         seen=lambda demand: DemandSeen(demand=demand),
         gone=lambda meta: DemandGone(key=_key(meta)),
@@ -127,10 +129,8 @@ def _resource(version: str) -> Resource[SeenDemand]:
 
 
 DEMANDS = Subject(
-    dialect="palantir",
-    group=GROUP,
-    versions=(VERSION,),
-    plural=PLURAL,
+    dialect=_DIALECT.name,
+    kind=_KIND,
     resource=_resource,
     absent=DemandsHidden(),
     hidden=lambda _: DemandsHidden(),

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
+from gangsched.kube.answers import Answer, Outcome, refused
 from gangsched.kube.errors import UNREADABLE, ApiError, KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
 from gangsched.kube.session import ApiSession, Response
@@ -34,7 +35,7 @@ class _Status(Struct, gc=False):
 _STATUS = msgspec.json.Decoder(_Status)
 
 
-async def evict(session: ApiSession, effect: EvictPod) -> PodEvicted | EvictionRefused:
+async def evict(session: ApiSession, effect: EvictPod) -> Answer:
     """Evict the pod with this UID. Never raises for anything that the server or the network does.
 
     The pod is read where the answer leaves open what became of it: a failure may have struck after the deletion, and
@@ -53,13 +54,13 @@ async def evict(session: ApiSession, effect: EvictPod) -> PodEvicted | EvictionR
     except KubeError as unanswered:
         return await _unless_gone(session, effect, _refused(effect, Spared.UNAVAILABLE, str(unanswered)))
     if answer.ok or answer.status == HTTPStatus.NOT_FOUND:
-        return PodEvicted(uid=effect.uid)
+        return _evicted(effect)
     error = answer.error()
-    refused = _sorted(effect, answer, error)
+    found = _sorted(effect, answer, error)
     server_failed = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    if server_failed or error.status == HTTPStatus.CONFLICT or refused.why is Spared.BUDGET:
-        return await _unless_gone(session, effect, refused)
-    return refused
+    if server_failed or error.status == HTTPStatus.CONFLICT or found.why is Spared.BUDGET:
+        return await _unless_gone(session, effect, found)
+    return refused(found)
 
 
 def _sorted(effect: EvictPod, answer: Response, error: ApiError) -> EvictionRefused:
@@ -87,14 +88,18 @@ def _budgets(body: bytes) -> str:
     return printable("; ".join(said))
 
 
-async def _unless_gone(session: ApiSession, effect: EvictPod, refused: EvictionRefused) -> PodEvicted | EvictionRefused:
+async def _unless_gone(session: ApiSession, effect: EvictPod, found: EvictionRefused) -> Answer:
     try:
         pod = await read_pod(session, effect.namespace, effect.name)
     except KubeError:
-        return refused
+        return refused(found)
     if pod is None or pod.metadata.uid != effect.uid or pod.metadata.deletion_timestamp is not None:
-        return PodEvicted(uid=effect.uid)
-    return refused
+        return _evicted(effect)
+    return refused(found)
+
+
+def _evicted(effect: EvictPod) -> Answer:
+    return Answer(Outcome.EVICTED, PodEvicted(uid=effect.uid))
 
 
 def _refused(effect: EvictPod, why: Spared, message: str, *, retry_after_s: float = 0.0) -> EvictionRefused:

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from gangsched.config.dialects import CustomResource
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
     Event,
@@ -31,7 +32,7 @@ from gangsched.core.objects.events import (
     ForeignGroupsReplaced,
 )
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.dialects.kind import PLURAL, Kind
+from gangsched.kube.dialects.kind import Kind
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import UNREADABLE, AccessDenied, ApiError, ApiUnreachable, Garbled, KubeError, NotServed
 from gangsched.kube.reflector import Observer, Reflector
@@ -59,7 +60,7 @@ _RESOURCES = msgspec.json.Decoder(_Resources)
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A kind of another system, served in one of `versions`, the first that is there, and what the core is told of it.
+    """A kind of another system, and what the core is told of it.
 
     `resource` is how its objects are listed and watched in a version; `absent` says that it is not served, `hidden`,
     for a reason in a sentence, that it cannot be read. `dialect` is whose configuration grants the right to read it,
@@ -67,23 +68,11 @@ class Subject:
     """
 
     dialect: str
-    group: str
-    versions: tuple[str, ...]
-    plural: str
+    kind: CustomResource
     resource: Callable[[str], Resource[Any]]
     absent: Event
     hidden: Callable[[str], Event]
     without: str
-
-    @property
-    def name(self) -> str:
-        """What people call it, such as `podgroups.scheduling.volcano.sh`."""
-        return f"{self.plural}.{self.group}"
-
-    @property
-    def served_in(self) -> tuple[str, ...]:
-        """Its versions as discovery names them, such as `scheduling.volcano.sh/v1beta1`."""
-        return tuple(f"{self.group}/{version}" for version in self.versions)
 
 
 def groups(dialect: str, kind: Kind[Any]) -> Subject:
@@ -95,7 +84,7 @@ def groups(dialect: str, kind: Kind[Any]) -> Subject:
     def resource(version: str) -> Resource[ForeignGroup]:
         return Resource[ForeignGroup](
             name=kind.name,
-            path=f"/apis/{kind.group}/{version}/{PLURAL}",
+            path=kind.resource.path(version),
             read=read,
             seen=lambda group: ForeignGroupSeen(group=group),
             gone=lambda meta: ForeignGroupGone(
@@ -107,9 +96,7 @@ def groups(dialect: str, kind: Kind[Any]) -> Subject:
 
     return Subject(
         dialect=dialect,
-        group=kind.group,
-        versions=kind.versions,
-        plural=PLURAL,
+        kind=kind.resource,
         resource=resource,
         absent=ForeignGroupsReplaced(dialect=dialect, groups=()),
         hidden=lambda why: ForeignGroupsHidden(dialect=dialect, why=why),
@@ -117,7 +104,7 @@ def groups(dialect: str, kind: Kind[Any]) -> Subject:
     )
 
 
-async def served_version(session: ApiSession, kind: Subject) -> str:
+async def served_version(session: ApiSession, kind: CustomResource) -> str:
     """The version in which the API server serves the kind; empty if in none that we know.
 
     Raises:
@@ -154,7 +141,7 @@ class ForeignWatch:
         patience_s: float = PATIENCE_S,
     ) -> None:
         self.settled = asyncio.Event()
-        self.name = subject.name
+        self.name = subject.kind.name
         self._session = session
         self._subject = subject
         self._post = post
@@ -171,12 +158,12 @@ class ForeignWatch:
         """Look for the kind and watch it while it is there."""
         while True:
             try:
-                version = await served_version(self._session, self._subject)
+                version = await served_version(self._session, self._subject.kind)
                 if version:
                     await self._watch(version)
                 self._absent()
                 self._failures = 0
-                await self._discovery.until_listed(self._subject.served_in)
+                await self._discovery.until_listed(self._subject.kind.served_in)
                 continue
             except NotServed:
                 # A kind that is being installed may be in discovery a moment before it is served.

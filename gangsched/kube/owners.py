@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +11,7 @@ from msgspec import Struct
 from gangsched.core.objects.effects import LookUpOwner
 from gangsched.core.objects.results import OwnerSeen
 from gangsched.kube import wire
+from gangsched.kube.answers import Answer, Outcome, failed
 from gangsched.kube.errors import UNREADABLE, KubeError, printable
 from gangsched.kube.objects import quoted
 from gangsched.kube.session import ApiSession
@@ -68,14 +68,7 @@ class _Job(Struct, gc=False):
 _JOB = msgspec.json.Decoder(_Job)
 
 
-class Unanswered(NamedTuple):
-    """The Job could not be read now: throttled, failed or not answered. `retry_after_s` is the server's wish or 0."""
-
-    message: str
-    retry_after_s: float = 0.0
-
-
-async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> OwnerSeen | Unanswered:
+async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> Answer:
     """Whether the Job with this UID replaces an evicted pod without counting a failure.
 
     Never raises for anything that the server or the network does. A Job that cannot be read for good (a missing right)
@@ -87,10 +80,9 @@ async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> OwnerSeen |
     try:
         answer = await session.request("GET", path, timeout_s=_TIMEOUT_S)
     except KubeError as unanswered:
-        return Unanswered(str(unanswered))
+        return failed(unanswered)
     if answer.ok:
-        why = _why_not(name, effect.uid, answer.body)
-        return OwnerSeen(uid=effect.uid, replaces=not why, why=why)
+        return _seen(effect, _why_not(name, effect.uid, answer.body))
     error = answer.error()
     if error.status == HTTPStatus.NOT_FOUND:
         why = _gone(name)
@@ -100,10 +92,14 @@ async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> OwnerSeen |
             f" it: give its account the verb get on jobs of the API group batch ({error})"
         )
     elif error.passing:
-        return Unanswered(str(error), retry_after_s=error.retry_after_s)
+        return failed(error)
     else:
         why = f"the API server does not give Job {name} ({error}), so nothing is known of its podFailurePolicy"
-    return OwnerSeen(uid=effect.uid, replaces=False, why=why)
+    return _seen(effect, why)
+
+
+def _seen(effect: LookUpOwner, why: str) -> Answer:
+    return Answer(Outcome.SEEN, OwnerSeen(uid=effect.uid, replaces=not why, why=why))
 
 
 def _why_not(name: str, uid: str, body: bytes) -> str:

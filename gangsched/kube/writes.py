@@ -1,138 +1,52 @@
-"""The writes that the machine asks for: one call each, and the answer sorted by what is to be done about it.
+"""The writes that tell people, programs and autoscalers: one call each, its answer sorted by what helps.
 
 None of them raises for anything that the server or the network does.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from http import HTTPStatus
-from typing import NamedTuple
 
 import msgspec
 
-from gangsched.api.conversion import group_from_object, made_group
+from gangsched.api.conversion import made_group
 from gangsched.api.crd import PLURAL
 from gangsched.api.status import status_to_object
 from gangsched.api.times import format_time
-from gangsched.core.objects.effects import (
-    BindPod,
-    DropDemand,
-    EmitEvent,
-    EvictPod,
-    LookUpOwner,
-    MakeGroup,
-    PatchPodCondition,
-    PatchStatus,
-    PutDemand,
-)
-from gangsched.core.objects.events import GroupSeen
-from gangsched.core.objects.results import BindRefused, EvictionRefused, GroupNotMade, OwnerSeen, PodBound, PodEvicted
-from gangsched.kube.binding import bind
+from gangsched.core.objects.effects import DropDemand, EmitEvent, MakeGroup, PatchPodCondition, PatchStatus, PutDemand
+from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWritten
+from gangsched.kube.answers import Answer, Outcome, failed
 from gangsched.kube.demands import demand_to_object, demands_path
 from gangsched.kube.errors import UNREADABLE, ApiError, KubeError
-from gangsched.kube.evictions import evict
 from gangsched.kube.objects import pod_path, quoted, write
-from gangsched.kube.owners import Unanswered, look_up_owner
 from gangsched.kube.recorder import event_object, namespace_of, shortened
 from gangsched.kube.resources import API_VERSION
 from gangsched.kube.session import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiSession, Response
 from gangsched.kube.wire import Versioned
 
 _VERSIONED = msgspec.json.Decoder(Versioned)
-_OBJECT = msgspec.json.Decoder(dict[str, object])
 _MESSAGE_BYTES = 4096
 """Room for any sentence of ours; one that quotes somebody else's text must not burden every member of a group."""
 _TEST_FAILED = "the server rejected our request due to an error in our request"
 """How an API server words that a test in a JSON patch failed; a status that it refuses is "invalid" or "forbidden"."""
 
 
-class Outcome(StrEnum):
-    """How the API server answered a status patch, pod condition, Event or Demand object."""
+async def make_group(session: ApiSession, effect: MakeGroup) -> Answer:
+    """Create the PodGroup; `STALE` if one of its name is there already.
 
-    WRITTEN = "Written"
-    """It stands."""
-    STALE = "Stale"
-    """It was conditional on what is no longer so: a resourceVersion, or that the name is free."""
-    GONE = "Gone"
-    """The object does not exist any more, or another one has its name."""
-    UNAVAILABLE = "Unavailable"
-    """Throttled, failed or not answered: the same write may succeed later."""
-    REFUSED = "Refused"
-    """The server will not accept it however often it is sent."""
-
-
-class Answer(NamedTuple):
-    """The outcome of a write; `retry_after_s` is what the server asked for, 0 without; `message` is for a log."""
-
-    outcome: Outcome
-    resource_version: str = ""
-    retry_after_s: float = 0.0
-    message: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApiWrites:
-    """All the writes through one session; `instance` is who the Events come from, `now` the time in epoch seconds."""
-
-    session: ApiSession
-    instance: str
-    now: Callable[[], float] = time.time
-
-    async def bind(self, effect: BindPod) -> PodBound | BindRefused:
-        """See `bind`."""
-        return await bind(self.session, effect)
-
-    async def evict(self, effect: EvictPod) -> PodEvicted | EvictionRefused:
-        """See `evict`."""
-        return await evict(self.session, effect)
-
-    async def look_up_owner(self, effect: LookUpOwner) -> OwnerSeen | Unanswered:
-        """See `look_up_owner`."""
-        return await look_up_owner(self.session, effect)
-
-    async def make_group(self, effect: MakeGroup) -> GroupSeen | GroupNotMade | None:
-        """See `make_group`."""
-        return await make_group(self.session, effect)
-
-    async def patch_status(self, effect: PatchStatus) -> Answer:
-        """See `patch_status`."""
-        return await patch_status(self.session, effect)
-
-    async def patch_condition(self, effect: PatchPodCondition) -> Answer:
-        """See `patch_condition`."""
-        return await patch_condition(self.session, effect)
-
-    async def emit(self, effect: EmitEvent) -> Answer:
-        """See `emit_event`."""
-        return await emit_event(self.session, effect, now=self.now(), reporting_instance=self.instance)
-
-    async def put_demand(self, effect: PutDemand) -> Answer:
-        """See `put_demand`."""
-        return await put_demand(self.session, effect)
-
-    async def drop_demand(self, effect: DropDemand) -> Answer:
-        """See `drop_demand`."""
-        return await drop_demand(self.session, effect)
-
-
-async def make_group(session: ApiSession, effect: MakeGroup) -> GroupSeen | GroupNotMade | None:
-    """Create the PodGroup; None if one of its name is there already, which a watch will show."""
+    Either way only the watch shows it: an answer that comes after the PodGroup's end would revive it.
+    """
     key = effect.key
     body = made_group(key, effect.spec, owner=effect.owner, owner_uid=effect.owner_uid)
     path = f"/apis/{API_VERSION}/namespaces/{quoted(key.namespace)}/{PLURAL}"
     sent = await _send(session, "POST", path, body)
+    if isinstance(sent, Response):
+        return Answer(Outcome.WRITTEN)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
-        return None
-    if not isinstance(sent, Response):
-        return GroupNotMade(key, f"the PodGroup {key.name}, in which its places must stand, was not created: {sent}")
-    try:
-        return GroupSeen(group_from_object(_OBJECT.decode(sent.body)))
-    except UNREADABLE:
-        return None
+        return Answer(Outcome.STALE)
+    said = f"the PodGroup {key.name}, in which its places must stand, was not created: {sent}"
+    return Answer(Outcome.REFUSED, GroupNotMade(key, said), message=said)
 
 
 async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
@@ -148,17 +62,19 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
     patch = [*tests, {"op": "add", "path": "/status", "value": status_to_object(effect.status)["status"]}]
     path = f"/apis/{API_VERSION}/namespaces/{quoted(effect.key.namespace)}/{PLURAL}/{quoted(effect.key.name)}/status"
     sent = await _send(session, "PATCH", path, patch, content_type=JSON_PATCH)
+    refused = StatusRefused(effect.key, stale=False)
     if isinstance(sent, Response):
         try:
             version = _VERSIONED.decode(sent.body).metadata.resource_version
         except UNREADABLE as error:
-            return Answer(Outcome.UNAVAILABLE, message=f"the answer cannot be read: {error}")
-        return Answer(Outcome.WRITTEN, resource_version=version or "")
+            return Answer(Outcome.UNAVAILABLE, refused, message=f"the answer cannot be read: {error}")
+        reserved = effect.status.reservation is not None
+        return Answer(Outcome.WRITTEN, StatusWritten(effect.key, version or "", reserved=reserved))
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT and effect.resource_version:
-        return Answer(Outcome.STALE, message=str(sent))
+        return Answer(Outcome.STALE, StatusRefused(effect.key, stale=True))
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.UNPROCESSABLE_ENTITY and sent.message == _TEST_FAILED:
-        return Answer(Outcome.GONE, message="another PodGroup has its name now")
-    return _failed(sent)
+        return Answer(Outcome.GONE, refused)
+    return failed(sent, event=refused)
 
 
 async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Answer:
@@ -170,19 +86,17 @@ async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Ans
     body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
     path = f"{pod_path(effect.namespace, effect.name)}/status"
     sent = await _send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
-    if isinstance(sent, Response):
-        return Answer(Outcome.WRITTEN)
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.UNPROCESSABLE_ENTITY and "metadata.uid" in sent.message:
-        return Answer(Outcome.GONE, message="another pod has its name now")
-    return _failed(sent)
+    return Answer(Outcome.GONE) if _has_another_uid(sent) else _answer(sent)
 
 
-async def emit_event(session: ApiSession, effect: EmitEvent, *, now: float, reporting_instance: str) -> Answer:
+async def emit_event(
+    session: ApiSession, effect: EmitEvent, *, now: Callable[[], float], reporting_instance: str
+) -> Answer:
     """Create the Event."""
-    body = event_object(effect, now=now, reporting_instance=reporting_instance)
+    body = event_object(effect, now=now(), reporting_instance=reporting_instance)
     path = f"/apis/events.k8s.io/v1/namespaces/{quoted(namespace_of(effect))}/events"
     sent = await _send(session, "POST", path, body)
-    return Answer(Outcome.WRITTEN) if isinstance(sent, Response) else _failed(sent)
+    return _answer(sent)
 
 
 async def put_demand(session: ApiSession, effect: PutDemand) -> Answer:
@@ -192,17 +106,13 @@ async def put_demand(session: ApiSession, effect: PutDemand) -> Answer:
     if not effect.uid:
         sent = await _send(session, "POST", path, body)
         if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
-            return Answer(Outcome.STALE, message=str(sent))
-        return Answer(Outcome.WRITTEN) if isinstance(sent, Response) else _failed(sent)
+            return Answer(Outcome.STALE)
+        return _answer(sent)
     body["metadata"]["uid"] = effect.uid
     # In a merge patch a null takes away a zone that was said before.
     body["spec"].setdefault("zone", None)
     sent = await _send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH)
-    if isinstance(sent, Response):
-        return Answer(Outcome.WRITTEN)
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.UNPROCESSABLE_ENTITY and "metadata.uid" in sent.message:
-        return Answer(Outcome.GONE, message="another Demand has its name now")
-    return _failed(sent)
+    return Answer(Outcome.GONE) if _has_another_uid(sent) else _answer(sent)
 
 
 async def drop_demand(session: ApiSession, effect: DropDemand) -> Answer:
@@ -210,11 +120,9 @@ async def drop_demand(session: ApiSession, effect: DropDemand) -> Answer:
     path = f"{demands_path(effect.key.namespace)}/{quoted(effect.key.name)}"
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": effect.uid}}
     sent = await _send(session, "DELETE", path, options)
-    if isinstance(sent, Response):
-        return Answer(Outcome.WRITTEN)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
-        return Answer(Outcome.GONE, message="another Demand has its name now")
-    return _failed(sent)
+        return Answer(Outcome.GONE)
+    return _answer(sent)
 
 
 async def _send(
@@ -232,11 +140,12 @@ async def _send(
     return answer if answer.ok else answer.error()
 
 
-def _failed(error: KubeError) -> Answer:
-    if not isinstance(error, ApiError):
-        return Answer(Outcome.UNAVAILABLE, message=str(error))
-    if error.status == HTTPStatus.NOT_FOUND:
-        return Answer(Outcome.GONE, message=str(error))
-    if error.passing or error.status == HTTPStatus.CONFLICT:
-        return Answer(Outcome.UNAVAILABLE, retry_after_s=error.retry_after_s, message=str(error))
-    return Answer(Outcome.REFUSED, message=str(error))
+def _answer(sent: Response | KubeError) -> Answer:
+    return Answer(Outcome.WRITTEN) if isinstance(sent, Response) else failed(sent)
+
+
+def _has_another_uid(sent: Response | KubeError) -> bool:
+    """Whether the object that has the name is not the one that was meant."""
+    if not isinstance(sent, ApiError) or sent.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+        return False
+    return "metadata.uid" in sent.message

@@ -16,6 +16,9 @@ _LOOK_S = 0.5
 class Alone:
     """Stands in for `Leadership`. `away_s` says for how many seconds the API server has not answered, 0 if it does."""
 
+    elected = handed_over = standby = False
+    problem = ""
+
     def __init__(
         self,
         away_s: Callable[[], float],
@@ -43,3 +46,10 @@ class Alone:
             await self._sleep(_LOOK_S)
         self.term += 1
         return f"the API server has not answered for {self._limit_s:g} s"
+
+    async def release(self, *, timeout_s: float) -> None:
+        """Nobody waits for it."""
+
+    def role(self, *, decides: bool) -> str:  # noqa: ARG002 - of a leader it says whether it leads
+        """What this replica does."""
+        return "acting without leader election"

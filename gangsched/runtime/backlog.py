@@ -16,34 +16,20 @@ How many at once
     much to do or cannot be reached; never more than there are workers.
 
 What is never sent
-    Of several status patches of one group, conditions of one pod or writes of one Demand, only the newest waits, and at
-    most one is in flight. A binding drops the condition that waits for its pod, and waits for one in flight, which is
-    not tried again: written later it would call a bound pod unscheduled.
-    A binding that still waits can be withdrawn. An eviction of a pod, a look-up of an owner or a PodGroup to be made
-    that waits or is in flight already is not added again: its answer serves both.
+    Of several writes with one key (status patches of one group, conditions of one pod, writes of one Demand) only the
+    newest waits, and at most one is in flight. A write drops what it overrules, as a binding the condition that waits
+    for its pod, and waits for one in flight, which is not tried again.
+    A binding that still waits can be withdrawn. What undoes is not added where one with its key waits or is in flight
+    already: its answer serves both.
     Events wait in a bounded queue that drops its oldest.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
-from typing import NamedTuple
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 
-from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import (
-    BindPod,
-    DropDemand,
-    Effect,
-    EmitEvent,
-    EvictPod,
-    LookUpOwner,
-    MakeGroup,
-    PatchPodCondition,
-    PatchStatus,
-    PutDemand,
-    WithdrawBinding,
-)
+from gangsched.runtime.write import BINDINGS, SENT_AT_THE_END, TELLING, Job, Lane
 
 AT_FIRST = 64
 """A thousand writes at once would open as many connections, which share the processor until none of them is in time;
@@ -52,74 +38,12 @@ EVENTS_YIELD_S = 5.0
 """An Event lets statuses and conditions go first that were decided at most so much later."""
 
 
-class Job(NamedTuple):
-    """A write that waits: since when (seconds of any monotonic clock) and how often it was tried before."""
-
-    effect: Effect
-    since: float
-    attempt: int = 0
-
-
-class Dropped(NamedTuple):
-    """How many decisions of each kind that waited were forgotten."""
-
-    bindings: int
-    evictions: int
-
-
-def _turn(job: Job) -> float:
-    """Whose turn it is among what tells people: the oldest's, but Events yield to what people and programs wait for."""
-    return job.since + EVENTS_YIELD_S if isinstance(job.effect, EmitEvent) else job.since
-
-
-class _Newest:
-    """Keeps the newest waiting job of each key and hides it while another of that key is in flight."""
-
-    def __init__(self) -> None:
-        self.ready: dict[Hashable, Job] = {}
-        self._behind: dict[Hashable, Job] = {}
-        self._in_flight: set[Hashable] = set()
-
-    def __len__(self) -> int:
-        return len(self.ready) + len(self._behind)
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self.ready or key in self._behind
-
-    def add(self, key: Hashable, job: Job) -> None:
-        waiting = self._behind if key in self._in_flight else self.ready
-        older = waiting.get(key)
-        # A replaced job keeps its place and its age: a group that changes often is not told later for it.
-        waiting[key] = job._replace(since=older.since) if older is not None else job
-
-    def take(self, key: Hashable) -> Job:
-        job = self.ready.pop(key)
-        self._in_flight.add(key)
-        return job
-
-    def done(self, key: Hashable) -> None:
-        self._in_flight.discard(key)
-        if key in self._behind:
-            self.ready[key] = self._behind.pop(key)
-
-    def flies(self, key: Hashable) -> bool:
-        return key in self._in_flight
-
-    def drop(self, key: Hashable) -> None:
-        self.ready.pop(key, None)
-        self._behind.pop(key, None)
-
-    def waiting(self, kind: type[Effect]) -> int:
-        jobs = (*self.ready.values(), *self._behind.values())
-        return sum(isinstance(job.effect, kind) for job in jobs)
-
-    def clear(self) -> None:
-        self.ready.clear()
-        self._behind.clear()
-
-
 class Backlog:
-    """Everything decided and not sent, and what is in flight. No I/O and no clock: times are passed in."""
+    """Everything decided and not sent, and what is in flight. No I/O and no clock: times are passed in.
+
+    A job waits in its lane, where the head can always be sent; or behind the one of its key that is in flight, or
+    behind one that it overrules.
+    """
 
     def __init__(
         self,
@@ -138,19 +62,13 @@ class Backlog:
         self._telling_patience_s = telling_patience_s
         self._events_limit = events_limit
         self._on_event_dropped = on_event_dropped
-        self._bindings: OrderedDict[tuple[str, str], Job] = OrderedDict()
-        self._above: OrderedDict[tuple[str, str], Job] = OrderedDict()
-        self._above_in_flight = 0
-        self._bindings_behind: dict[str, Job] = {}
-        self._undoing: OrderedDict[EvictPod | LookUpOwner | MakeGroup, Job] = OrderedDict()
-        self._undoing_in_flight: set[EvictPod | LookUpOwner | MakeGroup] = set()
-        self._reservations: dict[GroupKey, None] = {}
-        self._statuses = _Newest()
-        self._conditions = _Newest()
-        self._demands = _Newest()
-        self._events: deque[Job] = deque()
+        self._lanes: dict[Lane, OrderedDict[Hashable, Job]] = {lane: OrderedDict() for lane in Lane}
+        self._lane_of: dict[Hashable, Lane] = {}
+        self._behind: dict[Hashable, Job] = {}
+        self._overruling: dict[Hashable, Job] = {}
+        self._flying: set[Hashable] = set()
+        self._flying_in = dict.fromkeys(Lane, 0)
         self._telling = 0
-        self._binding = 0
         self._in_flight = 0
 
     @property
@@ -163,102 +81,50 @@ class Backlog:
         """How many of those change the cluster rather than tell people."""
         return self._in_flight - self._telling
 
-    def waiting(self, kind: type[Effect]) -> int:
+    def waiting(self, kind: type[object]) -> int:
         """How many writes of this kind wait."""
-        if kind is BindPod:
-            return len(self._bindings) + len(self._above) + len(self._bindings_behind)
-        if kind in (EvictPod, LookUpOwner, MakeGroup):
-            return sum(isinstance(effect, kind) for effect in self._undoing)
-        if kind is PatchStatus:
-            return len(self._statuses)
-        if kind in (PutDemand, DropDemand):
-            return self._demands.waiting(kind)
-        return len(self._conditions) if kind is PatchPodCondition else len(self._events)
+        return sum(type(job.effect) is kind for job in self._all_waiting())
 
     @property
     def empty(self) -> bool:
         """Whether nothing waits; something may still be in flight."""
-        return not (
-            self._bindings
-            or self._above
-            or self._bindings_behind
-            or self._undoing
-            or len(self._statuses)
-            or len(self._conditions)
-            or len(self._demands)
-            or self._events
-        )
+        return not (self._lane_of or self._behind or self._overruling)
 
-    def add(self, effect: Effect, now: float) -> None:
-        """A new decision; it replaces an older one about the same status or condition."""
-        match effect:
-            case BindPod(uid=uid, node=node):
-                self._conditions.drop(uid)
-                if self._conditions.flies(uid):
-                    self._bindings_behind[uid] = Job(effect, now)
-                else:
-                    self._lane(effect)[uid, node] = Job(effect, now)
-            case EvictPod() | LookUpOwner() | MakeGroup():
-                if effect not in self._undoing_in_flight:
-                    self._undoing.setdefault(effect, Job(effect, now))
-            case PatchStatus(key=key):
-                self._statuses.add(key, Job(effect, now))
-                if effect.resource_version:
-                    self._reservations[key] = None
-                else:
-                    self._reservations.pop(key, None)
-            case PatchPodCondition(uid=uid):
-                self._conditions.add(uid, Job(effect, now))
-            case PutDemand(key=key) | DropDemand(key=key):
-                self._demands.add(key, Job(effect, now))
-            case EmitEvent():
-                self._append_event(Job(effect, now))
+    def add(self, job: Job) -> None:
+        """A new decision; it replaces an older one with its key and what it overrules."""
+        if job.overrules is not None:
+            self._forget(job.overrules)
+            if job.overrules in self._flying:
+                self._overruling[job.overrules] = job
+                return
+        self._enter(job)
 
-    def withdraw(self, effect: WithdrawBinding) -> bool:
-        """Forget this binding if it waits; False if it does not: it has been sent, or was never decided."""
-        match self._bindings_behind.get(effect.uid):
-            case Job(effect=BindPod(node=node)) if node == effect.node:
-                del self._bindings_behind[effect.uid]
-                return True
-        lanes = (self._bindings, self._above)
-        return any(lane.pop((effect.uid, effect.node), None) is not None for lane in lanes)
+    def withdraw(self, key: Hashable) -> Job | None:
+        """Forget what waits under this key and give it; None if nothing does: it was sent, or was never decided."""
+        overruled = next((other for other, job in self._overruling.items() if job.key == key), None)
+        return self._forget(key) or self._overruling.pop(overruled, None)
 
-    def superseded(self, effect: Effect) -> bool:
-        """Whether a newer decision about the same status or condition waits."""
-        match effect:
-            case PatchStatus(key=key):
-                return key in self._statuses
-            case PatchPodCondition(uid=uid):
-                return uid in self._conditions or uid in self._bindings_behind
-            case PutDemand(key=key) | DropDemand(key=key):
-                return key in self._demands
-            case _:
-                return False
+    def superseded(self, job: Job) -> bool:
+        """Whether a newer decision takes the place of a job in flight."""
+        return job.key in self._behind or job.key in self._overruling
 
     def add_again(self, job: Job) -> None:
         """Put a job back that failed for now and has not been superseded."""
-        again = job._replace(attempt=job.attempt + 1)
-        match job.effect:
-            case EvictPod() | LookUpOwner() | MakeGroup() as effect:
-                self._undoing[effect] = again
-            case PatchStatus(key=key):
-                self._statuses.add(key, again)
-                if job.effect.resource_version:
-                    self._reservations[key] = None
-            case PatchPodCondition(uid=uid):
-                self._conditions.add(uid, again)
-            case PutDemand(key=key) | DropDemand(key=key):
-                self._demands.add(key, again)
-            case _:
-                self._append_event(again)
+        self._enter(job._replace(attempt=job.attempt + 1))
 
     def next(self, now: float) -> Job | None:
         """Take the job to send now, or None if nothing may be sent before another one is done or added."""
         if self._in_flight >= self._most:
             return None
-        job = self._next_binding(now) or self._next_undoing() or self._next_telling(now)
-        if job is not None:
-            self._in_flight += 1
+        lane = self._next_lane(now)
+        if lane is None:
+            return None
+        key, job = self._lanes[lane].popitem(last=False)
+        del self._lane_of[key]
+        self._flying.add(key)
+        self._flying_in[lane] += 1
+        self._telling += lane in TELLING
+        self._in_flight += 1
         return job
 
     def done(self, job: Job) -> None:
@@ -266,125 +132,107 @@ class Backlog:
         self._in_flight -= 1
         if self._in_flight < self._most:
             self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
-        match job.effect:
-            case BindPod(above=above):
-                self._binding -= 1
-                self._above_in_flight -= above
-                return
-            case EvictPod() | LookUpOwner() | MakeGroup() as effect:
-                self._undoing_in_flight.discard(effect)
-                return
-            case PatchStatus(key=key):
-                self._statuses.done(key)
-                if job.effect.resource_version:
-                    return
-            case PatchPodCondition(uid=uid):
-                self._conditions.done(uid)
-                match self._bindings_behind.pop(uid, None):
-                    case Job(effect=BindPod(node=node) as binding) as behind:
-                        self._lane(binding)[uid, node] = behind
-            case PutDemand(key=key) | DropDemand(key=key):
-                self._demands.done(key)
-        self._telling -= 1
+        self._flying_in[job.lane] -= 1
+        self._telling -= job.lane in TELLING
+        self._flying.discard(job.key)
+        for followers in (self._behind, self._overruling):
+            if job.key in followers:
+                self._enter(followers.pop(job.key))
 
     def slow_down(self) -> None:
         """The server, or the way to it, has more than it can do: no more at once than at first."""
         self._most = AT_FIRST
 
-    def close(self) -> Dropped:
-        """Forget what waits and would change the cluster, and what speaks of single pods or to autoscalers."""
-        dropped = Dropped(bindings=self.waiting(BindPod), evictions=self.waiting(EvictPod))
-        self._bindings.clear()
-        self._above.clear()
-        self._bindings_behind.clear()
-        self._undoing.clear()
-        self._conditions.clear()
-        self._demands.clear()
-        return dropped
+    def close(self) -> Counter[str]:
+        """Forget what waits and is not sent at the end; give how many of each kind would have changed the cluster."""
+        dropped = [job for job in self._all_waiting() if job.lane not in SENT_AT_THE_END]
+        for job in dropped:
+            self.withdraw(job.key)
+        return Counter(job.kind for job in dropped if job.lane not in TELLING)
 
     def clear(self) -> int:
-        """Forget the statuses and Events that wait; give how many there were."""
-        untold = len(self._statuses) + len(self._events)
-        self._statuses.clear()
-        self._reservations.clear()
-        self._events.clear()
+        """Forget all that waits; give how many there were."""
+        untold = len(self._lane_of) + len(self._behind) + len(self._overruling)
+        for queue in (*self._lanes.values(), self._behind, self._overruling):
+            queue.clear()
+        self._lane_of.clear()
         return untold
 
-    def _append_event(self, job: Job) -> None:
-        if len(self._events) >= self._events_limit:
-            self._events.popleft()
+    def _all_waiting(self) -> Iterator[Job]:
+        for queue in (*self._lanes.values(), self._behind, self._overruling):
+            yield from queue.values()
+
+    def _enter(self, job: Job) -> None:
+        key, lane = job.key, job.lane
+        where = self._lane_of.get(key)
+        if job.served_by_others and (where is not None or key in self._flying):
+            return
+        if key in self._flying:
+            older = self._behind.get(key)
+            self._behind[key] = job if older is None else job._replace(since=older.since)
+            return
+        queue = self._lanes[lane]
+        if where is lane:
+            # A replaced job keeps its place and its age: a group that changes often is not told later for it.
+            job = job._replace(since=queue[key].since)
+        elif where is not None:
+            del self._lanes[where][key]
+        elif lane is Lane.EVENT and len(queue) >= self._events_limit:
+            del self._lane_of[queue.popitem(last=False)[0]]
             self._on_event_dropped()
-        self._events.append(job)
+        queue[key] = job
+        self._lane_of[key] = lane
 
-    def _next_binding(self, now: float) -> Job | None:
-        for key in self._reservations:
-            if key in self._statuses.ready:
-                del self._reservations[key]
-                return self._statuses.take(key)
-        if not (self._bindings or self._above):
-            return None
-        overdue = self._next_overdue(now)
-        if overdue is not None:
-            return overdue
-        self._binding += 1
-        if self._bindings and not self._above_is_overdue(now):
-            return self._bindings.popitem(last=False)[1]
-        self._above_in_flight += 1
-        return self._above.popitem(last=False)[1]
+    def _forget(self, key: Hashable) -> Job | None:
+        lane = self._lane_of.pop(key, None)
+        return self._lanes[lane].pop(key) if lane is not None else self._behind.pop(key, None)
 
-    def _above_is_overdue(self, now: float) -> bool:
-        if not self._above or self._above_in_flight >= self._trickle_slots:
-            return False
-        return next(iter(self._above.values())).since <= now - self._patience_s
-
-    def _lane(self, effect: BindPod) -> OrderedDict[tuple[str, str], Job]:
-        return self._above if effect.above else self._bindings
-
-    def _next_overdue(self, now: float) -> Job | None:
-        """What has waited too long, although bindings wait."""
-        if self._undoing and len(self._undoing_in_flight) < self._trickle_slots:
-            effect, oldest = next(iter(self._undoing.items()))
-            if oldest.since <= now - self._patience_s:
-                return self._take_undoing(effect)
-        if self._telling < self._trickle_slots:
-            told = self._oldest_telling()
-            if told is not None and told.since <= now - self._telling_patience_s:
-                return self._take_telling(told)
-        return None
-
-    def _next_undoing(self) -> Job | None:
-        if not self._undoing or len(self._undoing_in_flight) >= self._undoing_slots:
-            return None
-        return self._take_undoing(next(iter(self._undoing)))
-
-    def _take_undoing(self, effect: EvictPod | LookUpOwner | MakeGroup) -> Job:
-        self._undoing_in_flight.add(effect)
-        return self._undoing.pop(effect)
-
-    def _next_telling(self, now: float) -> Job | None:
+    def _next_lane(self, now: float) -> Lane | None:
+        lanes = self._lanes
+        if lanes[Lane.RESERVATION]:
+            return Lane.RESERVATION
+        if lanes[Lane.BINDING] or lanes[Lane.ABOVE]:
+            return self._overdue(now) or self._binding_lane(now)
+        if lanes[Lane.UNDOING] and self._flying_in[Lane.UNDOING] < self._undoing_slots:
+            return Lane.UNDOING
         oldest = self._oldest_telling()
         if oldest is None:
             return None
-        yields = self._binding and oldest.since > now - self._telling_patience_s
-        if self._telling >= (self._trickle_slots if yields else self._telling_slots):
-            return None
-        return self._take_telling(oldest)
+        binding = any(self._flying_in[lane] for lane in BINDINGS)
+        yields = binding and oldest.since > now - self._telling_patience_s
+        return oldest.lane if self._telling < (self._trickle_slots if yields else self._telling_slots) else None
+
+    def _binding_lane(self, now: float) -> Lane:
+        above = self._lanes[Lane.ABOVE]
+        overdue = (
+            above and self._flying_in[Lane.ABOVE] < self._trickle_slots and _head(above).since <= now - self._patience_s
+        )
+        return Lane.ABOVE if overdue or not self._lanes[Lane.BINDING] else Lane.BINDING
+
+    def _overdue(self, now: float) -> Lane | None:
+        """What has waited too long, although bindings wait."""
+        undoing = self._lanes[Lane.UNDOING]
+        if (
+            undoing
+            and self._flying_in[Lane.UNDOING] < self._trickle_slots
+            and _head(undoing).since <= now - self._patience_s
+        ):
+            return Lane.UNDOING
+        if self._telling < self._trickle_slots:
+            told = self._oldest_telling()
+            if told is not None and told.since <= now - self._telling_patience_s:
+                return told.lane
+        return None
 
     def _oldest_telling(self) -> Job | None:
-        kept = (self._statuses, self._conditions, self._demands)
-        heads = [next(iter(waiting.ready.values())) for waiting in kept if waiting.ready]
-        if self._events:
-            heads.append(self._events[0])
+        heads = [_head(queue) for lane in (Lane.STATUS, Lane.DETAIL, Lane.EVENT) if (queue := self._lanes[lane])]
         return min(heads, key=_turn, default=None)
 
-    def _take_telling(self, job: Job) -> Job:
-        self._telling += 1
-        match job.effect:
-            case PatchStatus(key=key):
-                return self._statuses.take(key)
-            case PatchPodCondition(uid=uid):
-                return self._conditions.take(uid)
-            case PutDemand(key=key) | DropDemand(key=key):
-                return self._demands.take(key)
-            case _:
-                return self._events.popleft()
+
+def _head(queue: OrderedDict[Hashable, Job]) -> Job:
+    return next(iter(queue.values()))
+
+
+def _turn(job: Job) -> float:
+    """Whose turn it is among what tells people: the oldest's, but Events yield to what people and programs wait for."""
+    return job.since + EVENTS_YIELD_S if job.lane is Lane.EVENT else job.since

@@ -28,6 +28,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gangsched.api.times import format_time
+from gangsched.config.settings import LeaderElection
+from gangsched.core.objects.duration import parse_duration
 from gangsched.kube.lease import Lease, LeaseSpec
 
 _NEVER = float("-inf")
@@ -44,6 +46,15 @@ class Timing:
     lease_s: float = 15.0
     renew_s: float = 10.0
     retry_s: float = 2.0
+
+    @classmethod
+    def of(cls, settings: LeaderElection) -> Timing:
+        """As the settings say."""
+        return cls(
+            lease_s=parse_duration(settings.lease_duration),
+            renew_s=parse_duration(settings.renew_deadline),
+            retry_s=parse_duration(settings.retry_period),
+        )
 
 
 class Election:

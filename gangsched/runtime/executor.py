@@ -7,57 +7,34 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from functools import partial
+from typing import Protocol
 
-from gangsched.core.objects.effects import (
-    BindPod,
-    DropDemand,
-    Effect,
-    EmitEvent,
-    EvictPod,
-    LookUpOwner,
-    MakeGroup,
-    PatchPodCondition,
-    PatchStatus,
-    PutDemand,
-    WithdrawBinding,
-)
-from gangsched.core.objects.events import Event, GroupSeen
-from gangsched.core.objects.results import (
-    BindRefused,
-    EvictionRefused,
-    GroupNotMade,
-    OwnerSeen,
-    Refused,
-    StatusRefused,
-    StatusWritten,
-)
-from gangsched.kube.owners import Unanswered
-from gangsched.kube.writes import Answer, Outcome
-from gangsched.runtime.backlog import Backlog, Job
-from gangsched.runtime.calls import Timer, Writes
+from gangsched.core.objects.effects import Effect
+from gangsched.core.objects.events import Event
+from gangsched.kube.answers import Answer
+from gangsched.runtime.backlog import Backlog
 from gangsched.runtime.metrics import Metrics
+from gangsched.runtime.write import BINDINGS, Job, Retry, Table, Withdrawal
 
 _log = logging.getLogger(__name__)
 
-_KINDS: tuple[type[Effect], ...] = (
-    BindPod,
-    EvictPod,
-    LookUpOwner,
-    MakeGroup,
-    PatchStatus,
-    PatchPodCondition,
-    PutDemand,
-    DropDemand,
-    EmitEvent,
-)
-Told = PatchStatus | PatchPodCondition | EmitEvent | PutDemand | DropDemand
-_OUTCOMES = {GroupSeen: Outcome.WRITTEN, GroupNotMade: Outcome.REFUSED, type(None): Outcome.STALE}
 # More than any back-off needs; without a limit the factor would in the end be too large for a float.
 _MOST_DOUBLINGS = 16
 _UNCERTAIN_S = 10.0
 """A binding without an answer has taken effect after so long, and the watch has shown it, or it never does."""
+
+LookUp = Callable[[], Awaitable[Event | None]]
+"""Finds out what became of a write; None if nothing has. It raises a KubeError where it cannot."""
+
+
+class Timer(Protocol):
+    """Something that will be done later unless it is cancelled."""
+
+    def cancel(self) -> None:
+        """Do not do it."""
+        ...
 
 
 def _later(delay_s: float, action: Callable[[], None]) -> Timer:
@@ -67,9 +44,8 @@ def _later(delay_s: float, action: Callable[[], None]) -> Timer:
 class Executor:
     """Sends the writes of one term of leadership, in the order of `Backlog`, by a fixed set of workers.
 
-    A binding, an eviction or a PodGroup to be made is sent once; its answer goes to the inbox and the machine decides.
-    The other writes are retried here up to `attempts` times with full-jitter back-off while the server is unavailable,
-    a look-up of an owner until it is answered, because the machine waits for it.
+    How each kind is sent and what becomes of one that fails stands in `table`; what `Retry.SOME` tries again is given
+    up after so many `attempts`. What the machine is told goes to `post`.
 
     `allowed`, whether the term lasts, is asked immediately before anything is sent. Once it says no, what was decided
     is forgotten and nothing is posted: another process may lead already. The next term has an executor of its own.
@@ -77,7 +53,7 @@ class Executor:
 
     def __init__(
         self,
-        writes: Writes,
+        table: Table,
         post: Callable[[Iterable[Event]], None],
         *,
         metrics: Metrics,
@@ -93,7 +69,7 @@ class Executor:
         jitter: Callable[[], float] = random.random,
         later: Callable[[float, Callable[[], None]], Timer] = _later,
     ) -> None:
-        self._writes = writes
+        self._table = table
         self._post = post
         self._metrics = metrics
         self._slots = slots
@@ -102,7 +78,7 @@ class Executor:
         self._backoff_max_s = backoff_max_s
         self._allowed = allowed
         self._withheld = False
-        self._demands_refused = False
+        self._failing: set[str] = set()
         self._monotonic = monotonic
         self._jitter = jitter
         self._later = later
@@ -118,9 +94,10 @@ class Executor:
         self._closing = False
         self._cut = False
         self._quiet = asyncio.Event()
-        self._uncertain: dict[str, tuple[float, BindPod]] = {}
-        for kind in _KINDS:
-            metrics.read_queue_from(kind.__name__, partial(self._backlog.waiting, kind))
+        self._uncertain: dict[Hashable, tuple[float, LookUp]] = {}
+        for kind, row in table.items():
+            if not isinstance(row, Withdrawal):
+                metrics.read_queue_from(kind.__name__, partial(self._backlog.waiting, kind))
 
     def submit(self, effects: Iterable[Effect]) -> None:
         """Queue effects in order. Synchronous; while closing, everything is dropped."""
@@ -129,15 +106,18 @@ class Executor:
             return
         now = self._monotonic()
         for effect in effects:
-            if isinstance(effect, WithdrawBinding):
-                self._withdraw(effect)
+            row = self._table[type(effect)]
+            if isinstance(row, Withdrawal):
+                self._withdraw(row, effect)
                 continue
-            if isinstance(effect, LookUpOwner) and effect.uid in self._retries:
+            job = row.job(effect, now)
+            if job.served_by_others and job.key in self._retries:
                 continue
-            older = self._retries.pop(_subject(effect), None)
-            if older is not None:
-                older.cancel()
-            self._backlog.add(effect, now)
+            for key in (job.key, job.overrules):
+                older = self._retries.pop(key, None)
+                if older is not None:
+                    older.cancel()
+            self._backlog.add(job)
             added += 1
         self._wake(added)
 
@@ -147,9 +127,9 @@ class Executor:
             for number in range(self._slots):
                 workers.create_task(self._work(), name=f"executor-{number}")
 
-    def unanswered(self) -> list[BindPod]:
-        """The bindings that may have happened without our knowing; to be asked for when `run` has ended."""
-        return [effect for _, effect in self._uncertain.values()]
+    def unanswered(self) -> list[LookUp]:
+        """What finds out whether a write has happened of which we do not know it; asked for when `run` has ended."""
+        return [outcome for _, outcome in self._uncertain.values()]
 
     async def drain(self, timeout_s: float, *, telling_s: float) -> int:
         """Stop: let bindings and evictions in flight end, send statuses and Events for `telling_s`, drop the rest.
@@ -158,9 +138,10 @@ class Executor:
         """
         self._closing = True
         dropped = self._backlog.close()
-        if any(dropped):
-            self._metrics.dropped(bindings=dropped.bindings, evictions=dropped.evictions)
-            _log.info("bindings and evictions not sent because of the shutdown", extra=dropped._asdict())
+        for kind, count in dropped.items():
+            self._metrics.not_sent(kind, "Dropped", count)
+        if dropped:
+            _log.info("bindings and evictions not sent because of the shutdown", extra=dict(dropped))
         for timer in self._retries.values():
             timer.cancel()
         self._retries.clear()
@@ -214,164 +195,88 @@ class Executor:
         if self._closing and awaited == 0 and self._backlog.empty:
             self._quiet.set()
 
-    def _withdraw(self, effect: WithdrawBinding) -> None:
-        if self._backlog.withdraw(effect):
-            self._metrics.binding_withdrawn()
-            said = "it was withdrawn before it was sent"
-            self._post((BindRefused(uid=effect.uid, node=effect.node, why=Refused.WITHDRAWN, message=said),))
+    def _withdraw(self, row: Withdrawal[Effect], effect: Effect) -> None:
+        withdrawn = self._backlog.withdraw(row.key(effect))
+        if withdrawn is not None:
+            self._metrics.not_sent(withdrawn.kind, "Withdrawn")
+            self._post((row.answer(effect),))
 
     def _withhold(self, job: Job) -> None:
-        self._metrics.withheld(type(job.effect).__name__)
+        self._metrics.withheld(job.kind)
         if not self._withheld:
             self._withheld = True
             _log.warning("nothing more is sent: this process may not write any longer, for another may lead by now")
 
     async def _send(self, job: Job) -> None:
-        match job.effect:
-            case BindPod() as effect:
-                await self._bind(effect)
-            case EvictPod() as effect:
-                await self._evict(effect)
-            case LookUpOwner() as effect:
-                self._answered_owner(job, effect, await self._writes.look_up_owner(effect))
-            case MakeGroup() as effect:
-                await self._make(effect)
-            case PatchStatus() as effect:
-                self._answered_status(job, effect, await self._writes.patch_status(effect))
-            case PatchPodCondition() as effect:
-                self._answered(job, effect, await self._writes.patch_condition(effect))
-            case EmitEvent() as effect:
-                self._answered(job, effect, await self._writes.emit(effect))
-            case PutDemand() as effect:
-                self._answered(job, effect, await self._writes.put_demand(effect))
-            case DropDemand() as effect:
-                self._answered(job, effect, await self._writes.drop_demand(effect))
-
-    async def _bind(self, effect: BindPod) -> None:
         sent = self._monotonic()
-        self._note_sent(effect, sent)
-        answer = await self._writes.bind(effect)
-        if not (isinstance(answer, BindRefused) and answer.why is Refused.UNAVAILABLE):
-            self._uncertain.pop(effect.uid, None)
-        result = answer.why.value if isinstance(answer, BindRefused) else "Bound"
-        self._metrics.bound(result, self._monotonic() - sent)
-        if isinstance(answer, BindRefused):
-            if answer.why is Refused.UNAVAILABLE:
+        if job.write.outcome is not None:
+            self._note_sent(job.key, partial(job.write.outcome, job.effect), sent)
+        answer = await job.write.send(job.effect)
+        self._metrics.answered(job.kind, answer.result, self._monotonic() - sent)
+        again = False
+        if answer.passing:
+            again = self._tried_again(job, answer)
+            if job.lane in BINDINGS:
                 self._backlog.slow_down()
-            _log.warning(
-                "binding refused",
-                extra={
-                    "pod": f"{effect.namespace}/{effect.name}",
-                    "node": effect.node,
-                    "why": result,
-                    "answer": answer.message,
-                },
-            )
-        self._post((answer,))
+        else:
+            self._uncertain.pop(job.key, None)
+        self._tell(job, answer, again=again)
+        if answer.event is not None and not again:
+            self._post((answer.event,))
 
-    def _note_sent(self, effect: BindPod, now: float) -> None:
+    def _note_sent(self, key: Hashable, outcome: LookUp, now: float) -> None:
         while self._uncertain:
-            uid, (sent, _) = next(iter(self._uncertain.items()))
+            oldest, (sent, _) = next(iter(self._uncertain.items()))
             if now - sent < _UNCERTAIN_S:
                 break
-            del self._uncertain[uid]
-        self._uncertain.pop(effect.uid, None)
-        self._uncertain[effect.uid] = now, effect
+            del self._uncertain[oldest]
+        self._uncertain.pop(key, None)
+        self._uncertain[key] = now, outcome
 
-    async def _evict(self, effect: EvictPod) -> None:
-        answer = await self._writes.evict(effect)
-        result = answer.why.value if isinstance(answer, EvictionRefused) else "Evicted"
-        self._metrics.evicted(result)
-        pod = f"{effect.namespace}/{effect.name}"
-        if isinstance(answer, EvictionRefused):
-            _log.warning("eviction refused", extra={"pod": pod, "why": result, "answer": answer.message})
-        else:
-            _log.info("evicted", extra={"pod": pod})
-        self._post((answer,))
+    def _tried_again(self, job: Job, answer: Answer) -> bool:
+        """Whether the write, which may succeed later, or a newer one in its place is tried again; it is seen to."""
+        retry = job.write.retry
+        if self._closing or retry is Retry.NEVER:
+            return False
+        if self._backlog.superseded(job):
+            return True
+        if retry is Retry.SOME and job.attempt + 1 >= self._attempts:
+            return False
+        self._retry_later(job, answer.retry_after_s)
+        return True
 
-    async def _make(self, effect: MakeGroup) -> None:
-        """Create it. Only the watch shows it: an answer that comes after the PodGroup's end would revive it."""
-        answer = await self._writes.make_group(effect)
-        self._metrics.written(type(effect).__name__, _OUTCOMES[type(answer)].value)
-        if isinstance(answer, GroupSeen):
-            _log.info("made a PodGroup, in which places of a group stand", extra={"podgroup": str(effect.key)})
-        elif answer is not None:
-            _log.warning("a PodGroup was not made", extra={"podgroup": str(effect.key), "answer": answer.message})
-            self._post((answer,))
-
-    def _answered_owner(self, job: Job, effect: LookUpOwner, answer: OwnerSeen | Unanswered) -> None:
-        kind = type(effect).__name__
-        if isinstance(answer, OwnerSeen):
-            self._metrics.written(kind, "Seen")
-            self._post((answer,))
+    def _tell(self, job: Job, answer: Answer, *, again: bool) -> None:
+        """Log what came of it: what is tried for ever once, after as many attempts as others have."""
+        write = job.write
+        if not answer.message:
+            self._failing.discard(job.kind)
+            if write.done and answer.done:
+                _log.info(write.done, extra={"kind": job.kind, "object": write.about(job.effect)})
             return
-        self._metrics.written(kind, Outcome.UNAVAILABLE.value)
-        if job.attempt + 1 == self._attempts:
-            owner = f"{effect.namespace}/{effect.name}"
-            _log.warning("a Job could not be read yet; trying on", extra={"job": owner, "answer": answer.message})
-        if not self._closing:
-            self._retry_later(job, answer.retry_after_s)
-
-    def _answered_status(self, job: Job, effect: PatchStatus, answer: Answer) -> None:
-        if answer.outcome is Outcome.WRITTEN:
-            reserved = effect.status.reservation is not None
-            self._post((StatusWritten(effect.key, answer.resource_version, reserved=reserved),))
-        if not self._answered(job, effect, answer) and answer.outcome is not Outcome.WRITTEN:
-            self._post((StatusRefused(key=effect.key, stale=answer.outcome is Outcome.STALE),))
-
-    def _answered(self, job: Job, effect: Told, answer: Answer) -> bool:
-        """Count the answer; True if the write, or a newer one in its place, will be tried again."""
-        kind = type(effect).__name__
-        self._metrics.written(kind, answer.outcome.value)
-        if answer.outcome is Outcome.UNAVAILABLE and not self._closing:
-            if self._backlog.superseded(effect):
-                return True
-            if job.attempt + 1 < self._attempts:
-                self._retry_later(job, answer.retry_after_s)
-                return True
-        given_up = answer.outcome not in (Outcome.WRITTEN, Outcome.GONE, Outcome.STALE)
-        if isinstance(effect, PutDemand | DropDemand):
-            # The machine goes on asking; what keeps them from being written is most often the same for all.
-            given_up, self._demands_refused = given_up and not self._demands_refused, given_up
-        if given_up:
-            _log.warning(
-                "write given up",
-                extra={
-                    "kind": kind,
-                    "object": _object_of(effect),
-                    "outcome": answer.outcome.value,
-                    "attempts": job.attempt + 1,
-                    "answer": answer.message,
-                },
-            )
-        return False
+        endless = write.retry is Retry.UNTIL_ANSWERED
+        if job.attempt + 1 != self._attempts if endless else again:
+            return
+        if write.repeated and job.kind in self._failing:
+            return
+        self._failing.add(job.kind)
+        _log.warning(
+            write.failed,
+            extra={
+                "kind": job.kind,
+                "object": write.about(job.effect),
+                "why": str(answer.result),
+                "attempts": job.attempt + 1,
+                "answer": answer.message,
+            },
+        )
 
     def _retry_later(self, job: Job, retry_after_s: float) -> None:
         longest = min(self._backoff_s * 2 ** min(job.attempt, _MOST_DOUBLINGS), self._backoff_max_s)
         delay = retry_after_s or longest * self._jitter()
-        subject = _subject(job.effect)
 
         def again() -> None:
-            del self._retries[subject]
+            del self._retries[job.key]
             self._backlog.add_again(job)
             self._wake(1)
 
-        self._retries[subject] = self._later(delay, again)
-
-
-def _subject(effect: Effect) -> Hashable:
-    """What a newer effect supersedes an older one by; a fresh object where nothing is ever superseded.
-
-    A binding supersedes what was to be said of its pod as unscheduled.
-    """
-    match effect:
-        case PatchStatus(key=key) | PutDemand(key=key) | DropDemand(key=key):
-            return key
-        case PatchPodCondition(uid=uid) | BindPod(uid=uid) | LookUpOwner(uid=uid):
-            return uid
-        case _:
-            return object()
-
-
-def _object_of(effect: Told) -> str:
-    return f"{effect.namespace}/{effect.name}" if isinstance(effect, PatchPodCondition | EmitEvent) else str(effect.key)
+        self._retries[job.key] = self._later(delay, again)

@@ -90,6 +90,11 @@ class Leadership:
         return self._election.term
 
     @property
+    def elected(self) -> bool:
+        """Whether others may have led before."""
+        return True
+
+    @property
     def handed_over(self) -> bool:
         """Whether the last holder let go of the lease, so that it acted until just before we took it."""
         return self._election.handed_over
@@ -108,6 +113,10 @@ class Leadership:
     def problem(self) -> str:
         """Why the Lease could not be read or written at the last attempt; empty if it could."""
         return self._problem
+
+    def role(self, *, decides: bool) -> str:
+        """What this replica does."""
+        return "leading" if decides else f"standby; the leader is {self.leader or 'not known'}"
 
     async def acquire(self) -> None:
         """Campaign until the lease is ours."""

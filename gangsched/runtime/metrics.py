@@ -23,6 +23,8 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from gangsched.core.objects.effects import BindPod, EvictPod
+
 
 class Stats(Protocol):
     """The plain numbers that `Machine.stats` gives; `refusals`, `timeouts` and `node_refusals` only ever grow."""
@@ -173,10 +175,12 @@ class Metrics:
         )
         self._writes = Counter(
             "gangsched_writes",
-            "Status patches, conditions, Events, Demands, look-ups of owners and PodGroups made, by kind and result.",
+            "Status patches, conditions, Events, Demands, look-ups of owners and PodGroups made, by kind and result;"
+            " Dropped were never sent because of a shutdown.",
             ["kind", "result"],
             registry=registry,
         )
+        self._own_results = {BindPod.__name__: self._bindings, EvictPod.__name__: self._evictions}
         self._withheld = Counter(
             "gangsched_writes_withheld",
             "Writes never sent because this process was no longer allowed to write, by kind.",
@@ -280,27 +284,15 @@ class Metrics:
         """Take the numbers that the machine knows from this function at every scrape."""
         self._known.stats = stats
 
-    def bound(self, result: str, duration_s: float) -> None:
-        """A binding was answered with this result after so long."""
-        self._bindings.labels(result).inc()
-        self._binding_duration.observe(duration_s)
+    def answered(self, kind: str, result: str, duration_s: float) -> None:
+        """A write of this kind was answered with this result after so long."""
+        self._results(kind, result).inc()
+        if kind == BindPod.__name__:
+            self._binding_duration.observe(duration_s)
 
-    def binding_withdrawn(self) -> None:
-        """A decided binding was withdrawn before it was sent."""
-        self._bindings.labels("Withdrawn").inc()
-
-    def evicted(self, result: str) -> None:
-        """An eviction was answered with this result."""
-        self._evictions.labels(result).inc()
-
-    def dropped(self, *, bindings: int, evictions: int) -> None:
-        """So many decided bindings and evictions were not sent because of a shutdown."""
-        self._bindings.labels("Dropped").inc(bindings)
-        self._evictions.labels("Dropped").inc(evictions)
-
-    def written(self, kind: str, result: str) -> None:
-        """A status patch, pod condition, Event or look-up was answered with this result."""
-        self._writes.labels(kind, result).inc()
+    def not_sent(self, kind: str, result: str, count: int = 1) -> None:
+        """So many decided writes of this kind were not sent, for this reason."""
+        self._results(kind, result).inc(count)
 
     def withheld(self, kind: str) -> None:
         """A decided write of this kind was not sent because this process was no longer allowed to."""
@@ -375,6 +367,11 @@ class Metrics:
     def rivals_bound(self, count: int) -> None:
         """Somebody else has bound so many pods that are ours to bind."""
         self._rival_bindings.inc(count)
+
+    def _results(self, kind: str, result: str) -> Counter:
+        """Bindings and evictions have counters of their own, all other writes one."""
+        own = self._own_results.get(kind)
+        return own.labels(result) if own is not None else self._writes.labels(kind, result)
 
     def render(self) -> bytes:
         """All metrics in the Prometheus text format."""

@@ -13,19 +13,15 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
-from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import Event
 from gangsched.kube.errors import KubeError
 from gangsched.runtime.engine import Engine
-from gangsched.runtime.executor import Executor
+from gangsched.runtime.executor import Executor, LookUp
 
 _log = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
 _AT_ONCE = 32
-
-Outcome = Callable[[BindPod], Awaitable[Event | None]]
-"""Finds out what became of a binding; None if the pod still waits. It raises a KubeError where it cannot."""
 
 
 class Mandate(Protocol):
@@ -63,17 +59,15 @@ class Terms:
         mandate: Mandate,
         make_executor: Callable[[Callable[[], bool]], Executor] | None,
         prepare: Callable[[], Awaitable[None]],
-        outcome: Outcome,
         post: Callable[[Iterable[Event]], None],
     ) -> None:
         self._engine = engine
         self._mandate = mandate
         self._make_executor = make_executor
         self._prepare = prepare
-        self._outcome = outcome
         self._post = post
         self._executor: Executor | None = None
-        self._unanswered: list[BindPod] = []
+        self._unanswered: list[LookUp] = []
 
     async def run(self) -> None:
         """Campaign, lead and stand by for ever. Only a bug ends it, by raising."""
@@ -82,6 +76,10 @@ class Terms:
             why = await self._term()
             self._engine.stand_down()
             _log.warning("not leading any more; standing by, as after a start", extra={"why": why})
+
+    def may_write(self) -> bool:
+        """Whether this process may write now: it leads, and not only to see what it would do."""
+        return self._make_executor is not None and self._mandate.held()
 
     async def drain(self, timeout_s: float, *, telling_s: float) -> int:
         """Send nothing new; wait for what is in flight. See `Executor.drain`."""
@@ -110,15 +108,15 @@ class Terms:
         self._engine.lead(executor.submit if executor is not None else None)
         _log.info("everything is listed; scheduling begins")
 
-    async def _read_back(self, bindings: Sequence[BindPod]) -> None:
-        """Find out of bindings without an answer what became of them, and post it."""
+    async def _read_back(self, look_ups: Sequence[LookUp]) -> None:
+        """Find out of writes without an answer what became of them, and post it."""
         slots = asyncio.Semaphore(_AT_ONCE)
 
-        async def read(binding: BindPod) -> None:
+        async def read(look_up: LookUp) -> None:
             async with slots:
                 while True:
                     try:
-                        found = await self._outcome(binding)
+                        found = await look_up()
                     except KubeError:
                         await asyncio.sleep(_RETRY_S)
                     else:
@@ -126,7 +124,7 @@ class Terms:
             if found is not None:
                 self._post((found,))
 
-        await asyncio.gather(*map(read, bindings))
+        await asyncio.gather(*map(read, look_ups))
 
 
 def _lasting(mandate: Mandate) -> Callable[[], bool]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gangsched.api.conversion import group_from_object, made_group
 from gangsched.core.objects.declaration import GroupKey, Preference, Role, Topology
 from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded, TimeoutPolicy
+from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.shape import NodeTerm, Requirement, Shape, Toleration
 from gangsched.core.objects.status import GroupStatus
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
@@ -138,7 +139,7 @@ def test_a_manifest_without_name_is_an_error():
 def test_an_object_with_an_error_keeps_its_identity_and_status():
     """Its members wait under its name, and what it holds is not forgotten because somebody broke the spec."""
     group = group_from_object({**manifest({"minMember": 0}), "status": {"phase": "Running", "bound": 2}})
-    assert (group.key.name, group.status) == ("a", GroupStatus(phase="Running", bound=2))
+    assert (group.key.name, group.status) == ("a", GroupStatus(Record(phase=Phase.RUNNING), bound=2))
 
 
 anything = st.recursive(

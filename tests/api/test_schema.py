@@ -41,6 +41,7 @@ def test_every_string_list_map_and_number_is_bounded(path, node):
         "string": "enum" in node or "maxLength" in node,
         "array": "maxItems" in node,
         "object": "properties" in node or "maxProperties" in node,
+        "boolean": True,
         "integer": node.get("format") == "int64" or {"minimum", "maximum"} <= node.keys(),
         "int-or-string": {"minimum", "maxLength", "pattern"} <= node.keys(),
     }

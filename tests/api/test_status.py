@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.status import PodGroupStatus, status_from_object, status_to_object
-from gangsched.core.gang.states import Phase
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Capped, Minima, Outcome, Phase, Record
 from gangsched.core.objects.status import MOST_DEMANDS, Condition, Demand, GroupStatus, Place, Reservation
 from tests.api.manifests import MINIMAL
 
@@ -39,20 +40,68 @@ demands = st.builds(
     requests=requests.map(lambda amounts: tuple(sorted(amounts.items()))),
     domain=st.just("") | names,
 )
+by_role = st.dictionaries(st.just("") | names, counts, max_size=4).map(lambda counted: tuple(sorted(counted.items())))
+minima = st.builds(Minima, total=counts, roles=by_role)
+capped = st.builds(
+    Capped,
+    reason=st.sampled_from([Reason.HOLD_LIMIT, Reason.NAMESPACE_LIMIT]),
+    note=st.text(max_size=100),
+    until=st.just(0.0) | moments,
+)
+
+
+@st.composite
+def records(draw):
+    """Records as the engine makes them: what contradicts itself cannot be written."""
+    scheduled_at = draw(st.just(0.0) | moments)
+    outcome = draw(st.sampled_from([Outcome.NONE, *([Outcome.SUCCEEDED, Outcome.FAILED] if scheduled_at else [])]))
+    living = st.sampled_from([phase for phase in Phase if phase not in (Phase.SUCCEEDED, Phase.FAILED)])
+    clock_start = draw(st.just(0.0) | seconds.map(float))
+    cap = draw(st.none() | capped)
+    if cap is not None and draw(st.booleans()):
+        ran_s = draw(st.integers(0, 10_000))
+        cap = replace(cap, paused_at=draw(st.integers(20_000, 4_000_000_000).map(float)), ran_s=float(ran_s))
+        clock_start = 0.0
+    if not scheduled_at and draw(st.booleans()):
+        outcome = Outcome.OUT_OF_TIME
+    ended = {Outcome.SUCCEEDED: Phase.SUCCEEDED, Outcome.FAILED: Phase.FAILED, Outcome.OUT_OF_TIME: Phase.FAILED}
+    return Record(
+        phase=ended.get(outcome) or draw(living),
+        run_start=draw(moments),
+        outcome=outcome,
+        scheduled_at=scheduled_at,
+        late=bool(scheduled_at) and draw(st.booleans()),
+        clock_start=clock_start,
+        quorum=draw(st.none() | minima),
+        quorum_done=draw(by_role),
+        satisfied=draw(minima),
+        timeouts=draw(counts),
+        level=draw(counts),
+        retry_at=draw(st.just(0.0) | moments),
+        undone=draw(st.text(max_size=100)),
+        succeeded=draw(by_role.map(lambda counted: tuple(each for each in counted if each[1]))),
+        failed=draw(counts),
+        led=draw(st.booleans()),
+        vacated=draw(st.booleans()),
+        held_since=draw(st.just(0.0) | moments),
+        capped=cap,
+        caps=draw(counts),
+    )
+
+
+@given(records())
+def test_a_record_survives_the_status_in_which_it_stands(record):
+    assert status_from_object(status_to_object(GroupStatus(record))["status"]).record == record
+
+
 statuses = st.builds(
     GroupStatus,
-    phase=st.just("") | st.sampled_from([*map(str, Phase)]),
+    record=st.none() | records(),
     conditions=st.lists(conditions, max_size=2, unique_by=lambda condition: condition.type).map(tuple),
     members=counts,
     bound=counts,
     running=counts,
-    succeeded=counts,
-    failed=counts,
-    minimum=counts,
     reservation=st.none() | st.builds(Reservation, expires=moments, placements=st.lists(places, max_size=4).map(tuple)),
-    schedule_start_time=st.just(0.0) | moments,
-    schedule_paused_time=st.just(0.0) | moments,
-    scheduled_time=st.just(0.0) | moments,
     attempts=counts,
     source=st.just("") | names,
     demand=st.lists(demands, max_size=4).map(tuple),
@@ -67,12 +116,9 @@ def test_a_status_survives_its_object(status):
 def test_every_field_can_be_written():
     condition = Condition(type="Scheduled", status=True, reason="Scheduled", message="", since=1.0)
     status = GroupStatus(
-        phase="Queued",
+        Record(scheduled_at=3.0, capped=Capped(Reason.HOLD_LIMIT, "", paused_at=2.0, ran_s=1.0)),
         conditions=(condition,),
         reservation=Reservation(expires=1.0, placements=()),
-        schedule_start_time=1.0,
-        schedule_paused_time=1.0,
-        scheduled_time=1.0,
         source="PodGroup",
         demand=(Demand(count=1, requests=()),),
     )
@@ -95,7 +141,7 @@ def test_what_is_not_so_is_left_out():
 
 def test_clock_times_carry_microseconds_and_conditions_seconds():
     condition = Condition(type="Scheduled", status=True, reason="Scheduled", message="", since=1_767_225_600.9)
-    body = status_to_object(GroupStatus(conditions=(condition,), schedule_start_time=1_767_225_600.25))["status"]
+    body = status_to_object(GroupStatus(Record(clock_start=1_767_225_600.25), conditions=(condition,)))["status"]
     assert body["scheduleStartTime"] == "2026-01-01T00:00:00.250000Z"
     assert body["conditions"][0]["lastTransitionTime"] == "2026-01-01T00:00:00Z"
 
@@ -140,7 +186,7 @@ def test_no_more_demands_are_read_than_are_written():
 
 
 def test_a_field_that_a_newer_version_wrote_is_passed_over():
-    assert status_from_object({"phase": "Running", "forecast": "soon"}) == GroupStatus(phase="Running")
+    assert status_from_object({"phase": "Running", "forecast": "soon"}) == GroupStatus(Record(phase=Phase.RUNNING))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.status import GroupStatus
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, node, pod
@@ -39,6 +40,13 @@ def members(number, **fields):
 
 def holder(name, cpu, on="n1"):
     return pod(f"{name}-0", group=name, cpu=cpu, node=on, scheduler="other")
+
+
+def test_a_group_in_its_back_off_is_tried_on_the_copy_all_the_same():
+    record = Record(phase=Phase.TIMED_OUT, run_start=NOW - 100, timeouts=1, retry_at=NOW + 60, undone="1 was bound")
+    found = diagnose(node(cpu="1"), group(min_member=2, status=GroupStatus(record)), *members(2))
+    assert (found.phase, found.reason) == ("TimedOut", "TimedOut")
+    assert found.shortfall.fits == 1
 
 
 class TestEnds:

@@ -33,8 +33,8 @@ def cluster(*, kai: Answer = MISSING, apart: str = "") -> FakeApi:
         if path != apart:
             api.answer("GET", path, page([], 1))
     for kind in DEFAULT.kinds.values():
-        for version in kind.versions:
-            path = f"/apis/{kind.group}/{version}"
+        for version in kind.resource.versions:
+            path = f"/apis/{kind.resource.group}/{version}"
             api.answer("GET", path, kai if path == KAI else MISSING)
     return api
 

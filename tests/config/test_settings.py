@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gangsched.config.dialects import Pfnet
+from gangsched.config.pfnet import Pfnet
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
 from gangsched.config.spark import Fifo, PrioritizedNodeLabel, Spark
 from gangsched.core.objects.policy import NamespaceLimits, OwnerGuard, Policy, PriorityFrom, TurnRules

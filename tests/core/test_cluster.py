@@ -5,12 +5,17 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.constraints import feasibility as module
-from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS, VACANT
+from gangsched.core.constraints import node_affinity
+from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, NodeTerm, PodTerm, Requirement
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod, shape
+from tests.verdicts import OF_RESOURCES, class_of, verdicts
+from tests.verdicts import closed as rows_closed
+from tests.verdicts import forbidden as forbidden_to
 
 HOST = "kubernetes.io/hostname"
 TEAM_A = (Requirement("team", "In", ("a",)),)
@@ -33,8 +38,20 @@ def free(cluster, name, resource="cpu"):
 
 
 def verdict(cluster, name, asked):
-    code = int(cluster.verdicts(asked)[cluster.capacity.rows[name]])
-    return None if code == ACCEPTED else STATIC_REASONS[code - 1]
+    said = verdicts(Snapshot(cluster), MemberClass(asked)).get(name)
+    reason = None if said in OF_RESOURCES else said
+    assert (name in accepting(cluster, asked)) is (reason is None)
+    return reason
+
+
+def accepting(cluster, asked):
+    return {cluster.capacity.names[row] for row in np.flatnonzero(cluster.accepting(MemberClass(asked)))}
+
+
+def closed(cluster, asked, reason):
+    snapshot = Snapshot(cluster)
+    rows = rows_closed(snapshot, class_of(snapshot, asked), reason)
+    return sorted(cluster.capacity.names[row] for row in rows)
 
 
 # Nodes
@@ -77,7 +94,7 @@ def test_the_verdict_on_a_node_follows_every_change_of_it(cluster, asked, bad, g
     cluster.set_node(node("n2", labels={"zone": "a"}))
     for _ in range(2):
         cluster.set_node(bad)
-        assert verdict(cluster, "n1", asked) is reason
+        assert verdict(cluster, "n1", asked) == reason
         cluster.set_node(good)
         assert verdict(cluster, "n1", asked) is None
 
@@ -86,49 +103,53 @@ def test_the_verdict_on_a_reused_row_is_that_of_its_new_node(cluster):
     asked = shape(node_selector={"zone": "a"})
     cluster.set_node(node("n1", labels={"zone": "a"}))
     cluster.set_node(node("n2", labels={"zone": "a"}))
-    assert cluster.verdicts(asked).tolist() == [ACCEPTED, ACCEPTED]
+    assert cluster.accepting(MemberClass(asked)).tolist() == [True, True]
     cluster.remove_node("n1")
-    assert cluster.verdicts(asked).tolist() == [VACANT, ACCEPTED]
+    assert cluster.accepting(MemberClass(asked)).tolist() == [False, True]
     cluster.set_node(node("n3", labels={"zone": "b"}))
     assert cluster.capacity.rows == {"n2": 1, "n3": 0}
-    assert verdict(cluster, "n3", asked) is NodeReason.AFFINITY
+    assert verdict(cluster, "n3", asked) == NodeReason.AFFINITY
     assert verdict(cluster, "n2", asked) is None
 
 
-def test_verdicts_that_were_given_out_do_not_change_afterwards(cluster):
-    cluster.set_node(node("n1"))
-    before = cluster.verdicts(shape())
-    cluster.set_node(node("n1", unschedulable=True))
-    cluster.verdicts(shape())
-    assert before.tolist() == [ACCEPTED]
-
-
-def test_shapes_that_differ_only_in_requests_and_ports_share_a_verdict(cluster):
-    cluster.set_node(node("n1"))
-    assert cluster.verdicts(shape(cpu=1)) is cluster.verdicts(shape(cpu=2, host_ports=[80]))
-    assert cluster.verdicts(shape(cpu=1)) is not cluster.verdicts(shape(cpu=1, tolerations=[""]))
-
-
-def test_verdicts_are_kept_for_the_shapes_asked_for_last(cluster, monkeypatch):
-    monkeypatch.setattr(module, "_KEPT_SHAPES", 2)
+def test_answers_that_were_given_out_do_not_change_afterwards(cluster):
+    asked = MemberClass(shape(node_selector={"zone": "a"}))
     cluster.set_node(node("n1", labels={"zone": "a"}))
-    kept = shape(node_selector={"zone": "a"})
-    first = cluster.verdicts(kept)
-    for zone in "bcd":
-        assert verdict(cluster, "n1", shape(node_selector={"zone": zone})) is NodeReason.AFFINITY
-        assert cluster.verdicts(kept) is first
-    cluster.verdicts(shape(node_selector={"zone": "e"}))
-    cluster.verdicts(shape(node_selector={"zone": "f"}))
-    assert cluster.verdicts(kept) is not first
-    assert verdict(cluster, "n1", kept) is None
+    before = cluster.accepting(asked)
+    cluster.set_node(node("n1"))
+    assert cluster.accepting(asked).tolist() == [False]
+    assert before.tolist() == [True]
+
+
+def test_matching_nodes_are_kept_for_the_selectors_asked_for_last(cluster, monkeypatch):
+    monkeypatch.setattr(node_affinity, "_KEPT", 2)
+    (kept_by,) = (each for each in cluster.constraints if isinstance(each, node_affinity.NodeAffinity))
+    for at in range(20):
+        cluster.set_node(node(f"n{at}", labels={"zone": "a"}))
+    for zone in "abacada":
+        assert len(accepting(cluster, shape(node_selector={"zone": zone}))) == (20 if zone == "a" else 0)
+    assert list(kept_by._known) == [((("zone", zone),), None) for zone in "da"]  # noqa: SLF001 - memory
 
 
 def test_verdicts_are_right_for_more_nodes_than_there_was_room_for_at_first(cluster):
     for at in range(70):
         cluster.set_node(node(f"n{at}", unschedulable=at % 3 == 0))
-        cluster.verdicts(shape())
-    codes = cluster.verdicts(shape()).tolist()
-    assert [code == ACCEPTED for code in codes] == [at % 3 != 0 for at in range(70)]
+        accepting(cluster, shape())
+    assert cluster.accepting(MemberClass(shape())).tolist() == [at % 3 != 0 for at in range(70)]
+
+
+@pytest.mark.parametrize("changing", ["labels", "taints"])
+def test_values_that_come_and_go_are_forgotten(cluster, changing):
+    """A taint whose value is a time was kept for ever for each time that there was."""
+    asked = shape(node_selector={"zone": "a"}) if changing == "labels" else shape()
+    for at in range(2000):
+        fields = {"labels": {"zone": f"z{at}"}} if changing == "labels" else {"taints": [f"ends={at}:NoSchedule"]}
+        cluster.set_node(node("n1", **fields))
+        assert accepting(cluster, asked) == set()
+    by_label = [cluster.nodes_by_row.by_label("zone")]
+    of_taints = [each._taints for each in cluster.constraints if isinstance(each, TaintToleration)]  # noqa: SLF001
+    columns = by_label if changing == "labels" else of_taints
+    assert all(len(column._values) < 100 for column in columns)  # noqa: SLF001 - memory shows nowhere else
 
 
 def test_rank_is_the_order_of_names_after_every_change_of_the_nodes(cluster):
@@ -179,7 +200,8 @@ def test_the_other_pods_of_a_node_stay_when_one_leaves(cluster):
     cluster.set_pod(pod("a", node="n1", host_ports=[HostPort(80, ip="10.0.0.1")]))
     cluster.set_pod(pod("b", node="n1", host_ports=[HostPort(80, ip="10.0.0.2")]))
     cluster.remove_pod("uid-default/a")
-    assert cluster.ports[0].conflicts([HostPort(80)])
+    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == ["n1"]
+    assert closed(cluster, pod("c", host_ports=[HostPort(80, ip="10.0.0.1")]), NodeReason.HOST_PORT) == []
     assert cluster.on_node == {"n1": {"uid-default/b"}}
     assert free(cluster, "n1") == 7000
 
@@ -195,22 +217,22 @@ def test_a_pod_on_a_node_that_is_not_known_yet_counts_when_it_appears(cluster):
     assert cluster.node_of("uid-default/a") == "n1"
     cluster.set_node(node("n1", cpu=8, labels={HOST: "n1"}))
     assert free(cluster, "n1") == 7000
-    assert cluster.ports[0]
-    assert cluster.forbidden(pod("b")) == {(HOST, "n1")}
+    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == ["n1"]
+    assert forbidden_to(Snapshot(cluster), pod("b")) == {(HOST, "n1")}
 
 
 def test_a_node_that_comes_back_has_its_pods_again(cluster):
     cluster.set_node(node("n1", cpu=8, labels={HOST: "n1"}))
     cluster.set_pod(pod("a", node="n1", host_ports=[80], anti_affinity=[anti()]))
     cluster.remove_node("n1")
-    assert cluster.forbidden(pod("b")) == frozenset()
-    assert not any(cluster.ports.values())
+    assert forbidden_to(Snapshot(cluster), pod("b")) == frozenset()
+    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == []
     cluster.set_node(node("other"))
     cluster.set_node(node("n1", cpu=4, labels={HOST: "n1"}))
     assert free(cluster, "other") == 8000
     assert free(cluster, "n1") == 3000
-    assert cluster.forbidden(pod("b")) == {(HOST, "n1")}
-    assert [row for row, used in cluster.ports.items() if used] == [cluster.capacity.rows["n1"]]
+    assert forbidden_to(Snapshot(cluster), pod("b")) == {(HOST, "n1")}
+    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == ["n1"]
 
 
 def test_a_pod_that_goes_while_its_node_is_away_does_not_come_back_with_it(cluster):
@@ -262,7 +284,7 @@ def test_an_assumed_pod_counts_until_it_is_forgotten(cluster):
     assert cluster.node_of("uid-default/a") == ""
     assert free(cluster, "n1") == 8000
     assert cluster.relief.rows == {0}
-    assert not any(cluster.ports.values())
+    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == []
 
 
 @pytest.mark.parametrize("shown_on", ["n1", "n2"])
@@ -318,43 +340,43 @@ def test_anti_affinity_of_a_pod_forbids_its_domain_wherever_it_stands_now(cluste
     cluster.set_pod(pod("x", anti_affinity=[anti("zone", selector=TEAM_A)]))
     newcomer = pod("y", labels={"team": "a"})
 
-    def closed(asked=newcomer):
-        return sorted(cluster.capacity.names[row] for row in cluster.closed_rows(cluster.forbidden(asked)))
+    def closed_to(asked=newcomer):
+        return closed(cluster, asked, NodeReason.ANTI_AFFINITY)
 
-    assert closed() == []
+    assert closed_to() == []
     cluster.assume("uid-default/x", "n1")
-    assert closed() == ["n1", "n2"]
-    assert closed(pod("y", labels={"team": "b"})) == []
-    assert closed(pod("other/y", labels={"team": "a"})) == []
+    assert closed_to() == ["n1", "n2"]
+    assert closed_to(pod("y", labels={"team": "b"})) == []
+    assert closed_to(pod("other/y", labels={"team": "a"})) == []
     cluster.set_node(node("n1", labels={"zone": "b"}))
-    assert closed() == ["n1", "n3"]
+    assert closed_to() == ["n1", "n3"]
     cluster.set_node(node("n1"))
-    assert closed() == []
+    assert closed_to() == []
     cluster.set_node(node("n1", labels={"zone": "a"}))
     cluster.forget("uid-default/x")
-    assert closed() == []
+    assert closed_to() == []
 
 
 def test_anti_affinity_of_a_pod_seen_anew_is_what_it_says_now(cluster):
     cluster.set_node(node("n1", labels={"zone": "a", "rack": "1"}))
     cluster.set_pod(pod("x", node="n1", anti_affinity=[anti("zone")]))
-    assert cluster.forbidden(pod("y")) == {("zone", "a")}
+    assert forbidden_to(Snapshot(cluster), pod("y")) == {("zone", "a")}
     cluster.set_pod(pod("x", node="n1", anti_affinity=[anti("rack", selector=TEAM_A)]))
-    assert cluster.forbidden(pod("y")) == frozenset()
-    assert cluster.forbidden(pod("y", labels={"team": "a", "app": "z"})) == {("rack", "1")}
+    assert forbidden_to(Snapshot(cluster), pod("y")) == frozenset()
+    assert forbidden_to(Snapshot(cluster), pod("y", labels={"team": "a", "app": "z"})) == {("rack", "1")}
     cluster.set_pod(pod("x", node="n1"))
-    assert cluster.forbidden(pod("y", labels={"team": "a"})) == frozenset()
+    assert forbidden_to(Snapshot(cluster), pod("y", labels={"team": "a"})) == frozenset()
 
 
 def test_anti_affinity_follows_the_labels_of_the_newcomers_namespace(cluster):
     cluster.set_node(node("n1", labels={HOST: "n1"}))
     cluster.set_pod(pod("x", node="n1", anti_affinity=[anti(namespaces=(), namespace_selector=TEAM_A)]))
     newcomer = pod("other/y")
-    assert cluster.forbidden(newcomer) == frozenset()
+    assert forbidden_to(Snapshot(cluster), newcomer) == frozenset()
     cluster.set_namespace("other", (("team", "a"),))
-    assert cluster.forbidden(newcomer) == {(HOST, "n1")}
+    assert forbidden_to(Snapshot(cluster), newcomer) == {(HOST, "n1")}
     cluster.remove_namespace("other")
-    assert cluster.forbidden(newcomer) == frozenset()
+    assert forbidden_to(Snapshot(cluster), newcomer) == frozenset()
 
 
 # Relief
@@ -463,8 +485,29 @@ def test_validate_names_every_kind_of_contradiction():
     (resized, *others) = cluster.validate()
     assert resized.startswith("n1: taken")
     assert others == [
-        "the host ports in use are not those of the pods",
-        "the anti-affinity terms are not those of the pods",
+        "what NodePorts knows is not what nodes and pods say",
+        "what InterPodAffinity knows is not what nodes and pods say",
     ]
     cluster.pods["uid-default/a"] = pod("a", node="n1", host_ports=[80], anti_affinity=[anti()], phase="Failed")
     assert "the lists of pods by node are not what the pods say" in cluster.validate()
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        pytest.param({"labels": {"zone": "b"}}, "labels and names by row are not those of the nodes", id="labels"),
+        pytest.param({"taints": ["a:NoSchedule"]}, "what TaintToleration knows is not", id="taints"),
+        pytest.param({"unschedulable": True}, "what NodeUnschedulable knows is not", id="cordon"),
+    ],
+)
+def test_validate_names_what_is_known_of_nodes_and_wrong(other, said):
+    cluster = Cluster()
+    cluster.set_node(node("n1", labels={"zone": "a"}))
+    accepting(cluster, shape(node_selector={"zone": "a"}))
+    assert cluster.validate() == []
+    cluster.nodes["n1"] = node("n1", **{"labels": {"zone": "a"}, **other})
+    (found,) = cluster.validate()
+    assert found.startswith(said)
+    cluster.nodes["n1"] = node("n1", labels={"zone": "a"})
+    cluster.nodes_by_row.by_label("zone").set(0, "b")
+    assert cluster.validate() == ["labels and names by row are not those of the nodes"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.declaration import resolve
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
@@ -30,7 +31,7 @@ def members(number, **fields):
 def assess(spec, pods) -> Assessment:
     gang = Gang(spec.key, group=spec, pods={each.uid: each for each in pods})
     terms, hindrance = resolve(gang, pods, policy=Policy(), priority_classes={}, foreign=Foreign())
-    return advance(gang, terms, hindrance, now=1.0, policy=Policy())
+    return advance(gang, Cluster(), terms, hindrance, now=1.0, policy=Policy())
 
 
 # Members that do not exist yet

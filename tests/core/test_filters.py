@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from gangsched.core.constraints.filters import first_untolerated, refusal, tolerates
+from gangsched.core.constraints.taint_toleration import tolerated as is_tolerated
 from gangsched.core.objects.node import Taint
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
-from tests.builders import node, shape, taint, toleration
+from tests.builders import node, shape
 from tests.strategies import nodes, shapes
+from tests.verdicts import refusal
 
 GPU_ONLY = Taint(key="gpu", value="yes", effect="NoSchedule")
 
@@ -36,41 +37,37 @@ GPU_ONLY = Taint(key="gpu", value="yes", effect="NoSchedule")
     ],
 )
 def test_a_toleration_covers_a_taint_as_kubernetes_says(held, tolerated):
-    assert tolerates(held, GPU_ONLY) is tolerated
+    assert is_tolerated((held,), GPU_ONLY) is tolerated
 
 
 @pytest.mark.parametrize(("operator", "value"), [("Gt", "1"), ("Lt", "9")])
 def test_numeric_tolerations_never_match_while_their_gate_is_off(operator, value):
-    assert not tolerates(Toleration("level", operator, value, ""), Taint(key="level", value="5", effect="NoSchedule"))
+    held = Toleration("level", operator, value, "")
+    assert not is_tolerated((held,), Taint(key="level", value="5", effect="NoSchedule"))
 
 
 def test_an_empty_value_is_equal_to_an_empty_value():
-    assert tolerates(Toleration("gpu", "Equal", "", ""), Taint(key="gpu", effect="NoSchedule"))
+    assert is_tolerated((Toleration("gpu", "Equal", "", ""),), Taint(key="gpu", effect="NoSchedule"))
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "taints", "untolerated"),
+    ("tolerations", "taints", "kept_out"),
     [
-        pytest.param([], [], None, id="no taint"),
-        pytest.param([], ["a:NoSchedule"], "a:NoSchedule", id="NoSchedule keeps out"),
-        pytest.param([], ["a:NoExecute"], "a:NoExecute", id="NoExecute keeps out"),
-        pytest.param([], ["a:PreferNoSchedule"], None, id="PreferNoSchedule never keeps out"),
-        pytest.param([], ["a:PreferNoSchedule", "b:NoExecute", "c:NoSchedule"], "b:NoExecute", id="first of them"),
-        pytest.param(["a"], ["a:NoSchedule", "a:NoExecute"], None, id="one toleration covers both effects"),
-        pytest.param(["a:NoSchedule"], ["a:NoSchedule", "a:NoExecute"], "a:NoExecute", id="one effect is left"),
-        pytest.param(["b", "a"], ["a:NoSchedule", "b:NoSchedule"], None, id="each taint has its toleration"),
-        pytest.param(["b"], ["a:NoSchedule", "b:NoSchedule"], "a:NoSchedule", id="one taint has none"),
-        pytest.param([""], ["a:NoSchedule", "b=x:NoExecute"], None, id="tolerate everything"),
+        pytest.param([], [], False, id="no taint"),
+        pytest.param([], ["a:NoSchedule"], True, id="NoSchedule keeps out"),
+        pytest.param([], ["a:NoExecute"], True, id="NoExecute keeps out"),
+        pytest.param([], ["a:PreferNoSchedule"], False, id="PreferNoSchedule never keeps out"),
+        pytest.param([], ["a:PreferNoSchedule", "b:NoExecute", "c:NoSchedule"], True, id="one of several"),
+        pytest.param(["a"], ["a:NoSchedule", "a:NoExecute"], False, id="one toleration covers both effects"),
+        pytest.param(["a:NoSchedule"], ["a:NoSchedule", "a:NoExecute"], True, id="one effect is left"),
+        pytest.param(["b", "a"], ["a:NoSchedule", "b:NoSchedule"], False, id="each taint has its toleration"),
+        pytest.param(["b"], ["a:NoSchedule", "b:NoSchedule"], True, id="one taint has none"),
+        pytest.param([""], ["a:NoSchedule", "b=x:NoExecute"], False, id="tolerate everything"),
     ],
 )
-def test_the_first_taint_that_keeps_the_pod_out_is_found(tolerations, taints, untolerated):
-    found = first_untolerated(map(toleration, tolerations), map(taint, taints))
-    assert found == (taint(untolerated) if untolerated else None)
-
-
-def test_other_effects_can_be_asked_for():
-    taints = [taint("a:NoSchedule"), taint("b:PreferNoSchedule")]
-    assert first_untolerated([], taints, effects={"PreferNoSchedule"}) == taints[1]
+def test_a_taint_that_is_not_tolerated_keeps_the_pod_out(tolerations, taints, kept_out):
+    found = refusal(shape(tolerations=tolerations), node(taints=taints))
+    assert found == (NodeReason.TAINT if kept_out else None)
 
 
 ZONE_A = NodeTerm(expressions=(Requirement("zone", "In", ("a",)),))
@@ -140,7 +137,7 @@ ZONE_A = NodeTerm(expressions=(Requirement("zone", "In", ("a",)),))
     ],
 )
 def test_the_first_reason_of_kube_scheduler_is_named(asked, offered, reason):
-    assert refusal(asked, offered) is reason
+    assert refusal(asked, offered) == reason
 
 
 @given(shapes, nodes())

@@ -167,8 +167,8 @@ def test_a_member_that_changes_its_group_while_its_binding_is_on_the_way_takes_i
     assert bindings(machine, PodSeen(pod("a-0", group="b"))) == []
     assert machine.cluster.node_of(pod("a-0").uid) == "n1"
     machine.handle([PodBound(pod("a-0").uid, "n1")], 1000.0)
-    assert machine.gangs[key("b")].phase == "Scheduled"
-    assert machine.gangs[key("a")].phase == "Pending"
+    assert machine.gangs[key("b")].record.phase == "Scheduled"
+    assert machine.gangs[key("a")].record.phase == "Pending"
 
 
 def test_places_held_later_are_made_durable_anew():

@@ -53,7 +53,7 @@ def test_obstacles_are_counted_per_reason(cluster_of):
     )
     asked = shape("1", gpu=1, node_selector={"disk": "fast"}, host_ports=[80])
     snapshot = Snapshot(cluster)
-    found = obstacles(snapshot, MemberClass(asked, cluster.forbidden(pod("new"))))
+    found = obstacles(snapshot, MemberClass(asked, snapshot.seen(pod("new"))))
     assert counted(found) == {
         (NodeReason.UNSCHEDULABLE, ""): 1,
         (NodeReason.TAINT, ""): 3,

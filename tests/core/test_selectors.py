@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.objects.selectors import matches, node_matches
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.selectors import matches
 from gangsched.core.objects.shape import NodeTerm, Requirement
+from tests.builders import node, shape
+from tests.verdicts import refusal
 
 LABELS = {"zone": "a", "gen": "7", "empty": "", "big": "9223372036854775807", "word": "seven"}
 
@@ -135,4 +138,5 @@ def named(operator, *values, key="metadata.name"):
     ],
 )
 def test_a_node_matches_as_kubernetes_says(selector, terms, matched):
-    assert node_matches(node_selector=selector, terms=terms, labels=LABELS, name="n1") is matched
+    found = refusal(shape(node_selector=dict(selector), node_affinity=terms), node("n1", labels=LABELS))
+    assert found == (None if matched else NodeReason.AFFINITY)

@@ -5,12 +5,14 @@ import pytest
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.kept import MOST_KEPT
 from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import GPU, node, pod, shape
+from tests.verdicts import class_of, closed, forbidden
 
 SHUNS_ZONE = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
 SHUNS_RACK = PodTerm(topology_key="rack", selector=(), namespaces=("default",))
@@ -65,7 +67,7 @@ def test_what_is_taken_is_missing_until_it_is_undone(cluster_of):
     snapshot.take(0, asked, 1)
     assert snapshot.own.tolist() == [1, 0]
     assert caps(snapshot, member("2")) == [3, 4]
-    assert snapshot.closed_by_ports(asked) == [0]
+    assert closed(snapshot, asked, NodeReason.HOST_PORT) == [0]
     assert not snapshot.fits(asked, 0)
     assert caps(snapshot, asked) == [0, 0]
     inner = snapshot.mark()
@@ -76,7 +78,7 @@ def test_what_is_taken_is_missing_until_it_is_undone(cluster_of):
     snapshot.undo(mark)
     assert np.array_equal(snapshot.free, before)
     assert snapshot.own.tolist() == [0, 0]
-    assert snapshot.closed_by_ports(asked) == []
+    assert closed(snapshot, asked, NodeReason.HOST_PORT) == []
 
 
 def test_taking_never_reaches_the_cluster(cluster_of):
@@ -84,7 +86,7 @@ def test_taking_never_reaches_the_cluster(cluster_of):
     snapshot = Snapshot(cluster)
     snapshot.take(0, member("2", host_ports=[80]), 1)
     assert cluster.capacity.free_of(0, "cpu") == 8000
-    assert cluster.ports == {}
+    assert cluster.validate() == []
     assert caps(Snapshot(cluster), member("2", host_ports=[80])) == [1]
 
 
@@ -105,7 +107,7 @@ def test_host_ports_of_pods_and_of_members_placed_here_close_a_node(cluster_of):
     assert caps(snapshot, member(host_ports=[81, 80])) == [0, 0, 1]
     assert caps(snapshot, member(host_ports=[81])) == [1, 1, 1]
     assert [snapshot.fits(member(host_ports=[80]), row) for row in range(3)] == [False, False, True]
-    assert snapshot.closed_by_ports(member()) == []
+    assert closed(snapshot, member(), NodeReason.HOST_PORT) == []
 
 
 def test_the_host_ports_of_a_pod_that_leaves_are_free_for_who_takes_its_place_until_that_is_undone(cluster_of):
@@ -142,11 +144,11 @@ def test_required_anti_affinity_of_a_pod_closes_nodes_to_a_newcomer_without_cons
         pod("strict", node="n1", anti_affinity=[SHUNS_ZONE]),
     )
     snapshot = Snapshot(cluster)
-    closed = MemberClass(shape(), cluster.forbidden(pod("new")))
-    assert caps(snapshot, closed) == [0, 0, 8, 8]
-    assert snapshot.closed_by_anti_affinity(closed) == [0, 1]
-    assert [snapshot.fits(closed, row) for row in range(4)] == [False, False, True, True]
-    assert snapshot.accepts(closed).tolist() == [False, False, True, True]
+    newcomer = class_of(snapshot, pod("new"))
+    assert caps(snapshot, newcomer) == [0, 0, 8, 8]
+    assert closed(snapshot, newcomer, NodeReason.ANTI_AFFINITY) == [0, 1]
+    assert [snapshot.fits(newcomer, row) for row in range(4)] == [False, False, True, True]
+    assert snapshot.accepts(newcomer).tolist() == [False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -195,12 +197,12 @@ def test_a_domain_that_a_pod_has_and_another_is_nominated_to_stays_closed_while_
         cluster.nominate(pod(name, nominated_node=where, anti_affinity=[SHUNS_ZONE]))
     snapshot = Snapshot(cluster)
     taken = {("zone", "a"), ("zone", "c")}
-    assert snapshot.forbidden(pod("new")) == taken
+    assert forbidden(snapshot, pod("new")) == taken
     snapshot.heed_nominated(0)
-    assert snapshot.forbidden(pod("new")) == {*taken, ("zone", "b")}
-    assert snapshot.forbidden(pod("other/new")) == frozenset()
+    assert forbidden(snapshot, pod("new")) == {*taken, ("zone", "b")}
+    assert forbidden(snapshot, pod("other/new")) == frozenset()
     snapshot.heed_nominated(1)
-    assert snapshot.forbidden(pod("new")) == taken
+    assert forbidden(snapshot, pod("new")) == taken
 
 
 def test_an_emptied_snapshot_has_the_same_nodes_without_any_pod(cluster_of):
@@ -215,7 +217,7 @@ def test_an_emptied_snapshot_has_the_same_nodes_without_any_pod(cluster_of):
     assert not ever.heeds_pods
     assert full.heeds_pods
     assert caps(ever, member("1")) == [4, 0]
-    assert caps(ever, MemberClass(shape("1", host_ports=[80]), cluster.forbidden(pod("new")))) == [1, 0]
+    assert caps(ever, class_of(ever, pod("new", host_ports=[80]))) == [1, 0]
 
 
 def test_another_gang_begins_with_its_own_members_and_undo_returns_to_the_former_ones(cluster_of):
@@ -267,8 +269,8 @@ def test_amounts_are_by_column_and_none_where_a_resource_is_unheard_of(cluster_o
     cluster = cluster_of(node("n1", gpu=1))
     columns = cluster.capacity.columns
     snapshot = Snapshot(cluster)
-    assert snapshot.amounts(shape("1", gpu=2)) == {columns["cpu"]: 1000, columns[GPU]: 2, columns["pods"]: 1}
-    assert snapshot.amounts(shape(requests={"x.io/unheard-of": 1})) == {}
+    assert snapshot.amounts(member("1", gpu=2)) == {columns["cpu"]: 1000, columns[GPU]: 2, columns["pods"]: 1}
+    assert snapshot.amounts(member(requests={"x.io/unheard-of": 1})) == {}
 
 
 def test_room_is_bounded_so_that_sums_over_nodes_cannot_overflow(cluster_of):

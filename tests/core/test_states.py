@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import fields
 
 from gangsched.core.gang import states
-from gangsched.core.gang.states import TABLE, Facts, NoRest, Phase, Step, leave_failed, settle
+from gangsched.core.gang.states import TABLE, Facts, NoRest, Step, leave_failed, settle
+from gangsched.core.objects.record import Phase
 
 NAMES = tuple(field.name for field in fields(Facts))
 ALL = [Facts(**dict(zip(NAMES, values, strict=True))) for values in product((False, True), repeat=len(NAMES))]

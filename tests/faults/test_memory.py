@@ -18,17 +18,7 @@ from msgspec.structs import replace
 import gangsched
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import (
-    BindPod,
-    DropDemand,
-    EmitEvent,
-    EvictPod,
-    LookUpOwner,
-    MakeGroup,
-    PatchPodCondition,
-    PatchStatus,
-    PutDemand,
-)
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
 from gangsched.core.objects.events import (
     Event,
     GroupGone,
@@ -43,13 +33,13 @@ from gangsched.core.objects.events import (
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import BindRefused, PodBound, PodEvicted, Refused, StatusWritten
+from gangsched.core.objects.results import BindRefused, PodBound, PodEvicted, Refused, StatusRefused, StatusWritten
 from gangsched.core.objects.shape import PodTerm, Requirement
-from gangsched.kube.owners import Unanswered
-from gangsched.kube.writes import Answer, Outcome
+from gangsched.kube.answers import Answer, Outcome
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.metrics import Metrics
 from tests.builders import group, node, pod, pods
+from tests.runtime.fake_table import answer_with, table_of
 
 ROUNDS = 150
 LATEST = 10
@@ -73,7 +63,7 @@ class Rig:
         self._version = 0
         self._arrived: list[Event] = []
         metrics = Metrics()
-        self.executor = Executor(self, self._post, metrics=metrics, slots=4)
+        self.executor = Executor(table_of(self._send), self._post, metrics=metrics, slots=4)
 
     def add(self, *things: Pod | Group) -> None:
         for thing in things:
@@ -121,7 +111,26 @@ class Rig:
     def _post(self, events: Iterable[Event]) -> None:
         self._arrived.extend(events)
 
-    async def bind(self, effect: BindPod) -> PodBound | BindRefused:
+    async def _send(self, effect: Effect) -> Answer:
+        match effect:
+            case BindPod():
+                return answer_with(self._bind(effect))
+            case EvictPod(uid=uid):
+                self.pods.pop(uid, None)
+                self._post([PodGone(uid)])
+                return answer_with(PodEvicted(uid))
+            case LookUpOwner():
+                return Answer(Outcome.UNAVAILABLE, message="nobody knows")
+            case PatchStatus(key=key) if key in self.groups:
+                self.add(replace(self.groups[key], status=effect.status))
+                return Answer(Outcome.WRITTEN, StatusWritten(key, str(self._version)))
+            case PatchStatus(key=key):
+                return Answer(Outcome.GONE, StatusRefused(key, stale=False))
+            case PatchPodCondition(uid=uid) if uid in self.pods:
+                self.add(replace(self.pods[uid], told_reason=effect.reason, told_message=effect.message))
+        return Answer(Outcome.WRITTEN)
+
+    def _bind(self, effect: BindPod) -> PodBound | BindRefused:
         found = self.pods.get(effect.uid)
         if found is None:
             return BindRefused(effect.uid, effect.node, Refused.GONE, "gone")
@@ -130,40 +139,6 @@ class Rig:
         self.bound += 1
         self.add(replace(found, node=effect.node))
         return PodBound(effect.uid, effect.node)
-
-    async def patch_status(self, effect: PatchStatus) -> Answer:
-        found = self.groups.get(effect.key)
-        if found is None:
-            return Answer(Outcome.GONE)
-        self.add(replace(found, status=effect.status))
-        return Answer(Outcome.WRITTEN, resource_version=str(self._version))
-
-    async def patch_condition(self, effect: PatchPodCondition) -> Answer:
-        found = self.pods.get(effect.uid)
-        if found is None:
-            return Answer(Outcome.GONE)
-        self.add(replace(found, told_reason=effect.reason, told_message=effect.message))
-        return Answer(Outcome.WRITTEN)
-
-    async def emit(self, _: EmitEvent) -> Answer:
-        return Answer(Outcome.WRITTEN)
-
-    async def put_demand(self, _: PutDemand) -> Answer:
-        return Answer(Outcome.WRITTEN)
-
-    async def drop_demand(self, _: DropDemand) -> Answer:
-        return Answer(Outcome.WRITTEN)
-
-    async def evict(self, effect: EvictPod) -> PodEvicted:
-        self.pods.pop(effect.uid, None)
-        self._post([PodGone(effect.uid)])
-        return PodEvicted(effect.uid)
-
-    async def look_up_owner(self, _: LookUpOwner) -> Unanswered:
-        return Unanswered("nobody knows")
-
-    async def make_group(self, _: MakeGroup) -> None:
-        return None
 
 
 def load(number: int) -> list[Pod | Group]:

@@ -19,14 +19,13 @@ from typing import Any, Self
 import msgspec
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.kube.resources import NAMESPACES, NODES, PODS
 from testbed import binaries
 from testbed.control_plane import ControlPlane
+from tests.verdicts import verdicts
 
 Json = dict[str, Any]
 
@@ -232,16 +231,11 @@ def refusals(snapshot: Snapshot, pod: Pod) -> dict[str, str]:
     """The nodes on which gangsched would not place the pod, and why not."""
     member = classify(snapshot, [pod])[pod.uid]
     caps = snapshot.caps(member)
-    closed, taken = snapshot.closed_by_anti_affinity(member), snapshot.closed_by_ports(member)
-    static = snapshot.cluster.verdicts(pod.shape)
-    why = {}
+    why = verdicts(snapshot, member)
     for row in range(snapshot.size):
-        assert snapshot.fits(member, row) == (caps[row] > 0), f"caps and fits of {snapshot.name(row)} contradict"
-        if not caps[row]:
-            reason = STATIC_REASONS[static[row] - 1] if static[row] != ACCEPTED else ""
-            reason = reason or (NodeReason.ANTI_AFFINITY if row in closed else "")
-            reason = reason or (NodeReason.HOST_PORT if row in taken else NodeReason.INSUFFICIENT)
-            why[snapshot.name(row)] = reason
+        name = snapshot.name(row)
+        assert snapshot.fits(member, row) == (caps[row] > 0), f"caps and fits of {name} contradict"
+        assert (caps[row] > 0) == (name not in why), f"what is said of {name} contradicts its room"
     return why
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import re
@@ -16,11 +15,11 @@ import pytest
 import yaml
 
 from gangsched.config.settings import InvalidConfig, Settings, load
-from testbed import binaries, docs, manifests
+from testbed import binaries
 from testbed.docs import ROOT
+from tests.toy_dialect import run_python, tree_with_a_toy
 
 CHART = ROOT / "charts" / "gangsched"
-SCHEMA = Path("charts/gangsched/values.schema.json")
 IMAGE = {"image": {"repository": "registry.invalid/gangsched"}}
 THE_CHARTS = {"listen", "log_format", "dialects"}
 Values = Mapping[str, Any]
@@ -251,15 +250,19 @@ def test_as_a_part_of_another_chart_it_takes_the_global_values_that_helm_adds(he
     assert "at '/config': additional properties 'repairDeadlin' not allowed" in refused.stderr
 
 
-def test_what_is_generated_is_written_though_the_schema_that_stands_there_refuses_the_chart(tmp_path, monkeypatch):
-    """A new dialect in the settings and in values.yaml, and then `make docs`: helm judges by the schema beside it."""
-    shutil.copytree(CHART, tmp_path / "charts" / "gangsched")
-    current = (tmp_path / SCHEMA).read_text()
-    stale = copy.deepcopy(json.loads(current))
-    stale["properties"]["dialects"]["items"]["enum"].remove("native")
-    (tmp_path / SCHEMA).write_text(json.dumps(stale))
-    monkeypatch.setattr(docs, "ROOT", tmp_path)
-    monkeypatch.setattr(manifests, "CHART", tmp_path / "charts" / "gangsched")
-    docs.main()
-    assert (tmp_path / SCHEMA).read_text() == current
-    assert (tmp_path / "manifests" / "deployment.yaml").read_text() == (ROOT / "manifests/deployment.yaml").read_text()
+def test_a_new_dialect_reaches_role_and_configuration_by_make_docs_though_the_schema_that_stands_there_refuses_it(
+    helm: Helm, tmp_path
+):
+    """Helm judges by the schema beside the chart, so it is to be written before helm makes the manifests."""
+    tree = tree_with_a_toy(tmp_path)
+    chart = tree / "charts" / "gangsched"
+    assert "at '/dialects/0': value must be one of" in helm(values={"dialects": ["toy"]}, chart=chart).stderr
+    run_python(tree, "-m", "testbed.docs")
+
+    done = helm(values={"dialects": ["toy", "kueue"]}, chart=chart)
+    assert done.returncode == 0, done.stderr
+    for text in (done.stdout, (tree / "manifests" / "deployment.yaml").read_text()):
+        rules = [rule for each in yaml.safe_load_all(text) if each for rule in each.get("rules", [])]
+        assert {"apiGroups": ["toy.example"], "resources": ["bands"], "verbs": ["list", "watch"]} in rules
+        assert "toy" in configured(text)["dialects"]
+    assert "kai, tenstack, native, toy]}'" in (tree / "manifests" / "static-pod.yaml").read_text()

@@ -9,6 +9,8 @@ import pytest
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.status import status_to_object
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Capped, Minima, Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
@@ -17,8 +19,28 @@ from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
+RECORD = Record(
+    phase=Phase.RESERVED,
+    run_start=1_789_999_999.0,
+    clock_start=1_790_000_000.000001,
+    scheduled_at=1_790_000_059.999999,
+    quorum=Minima(4, (("worker", 3),)),
+    quorum_done=(("worker", 1),),
+    satisfied=Minima(4, (("worker", 3),)),
+    timeouts=6,
+    level=5,
+    retry_at=1_790_000_100.5,
+    undone="3 members were bound",
+    succeeded=(("", 1), ("worker", 1)),
+    failed=3,
+    led=True,
+    vacated=True,
+    held_since=1_790_000_001.0,
+    capped=Capped(Reason.HOLD_LIMIT, "too long", until=1_790_000_090.0),
+    caps=2,
+)
 STATUS = GroupStatus(
-    phase="Reserved",
+    RECORD,
     conditions=(
         Condition(
             type="Scheduled",
@@ -33,9 +55,6 @@ STATUS = GroupStatus(
     members=5,
     bound=1,
     running=1,
-    succeeded=2,
-    failed=3,
-    minimum=4,
     reservation=Reservation(
         expires=1_790_000_060.123457,
         placements=(
@@ -49,8 +68,6 @@ STATUS = GroupStatus(
             Place(node="node-2", role="", count=1, pods=(), requests=()),
         ),
     ),
-    schedule_start_time=1_790_000_000.000001,
-    scheduled_time=1_790_000_059.999999,
     attempts=7,
     source="gangsched",
 )
@@ -142,7 +159,9 @@ def test_a_reservation_for_ten_thousand_pods_is_accepted(control_plane, path):
         Place(node=f"node-{i}", role="worker", count=2, pods=pods[2 * i : 2 * i + 2], requests=(("cpu", 100),))
         for i in range(5_000)
     )
-    status = GroupStatus(phase="Reserved", reservation=Reservation(expires=1_790_000_000.0, placements=places))
+    status = GroupStatus(
+        Record(phase=Phase.RESERVED), reservation=Reservation(expires=1_790_000_000.0, placements=places)
+    )
     control_plane.api.post(path, MINIMAL)
     control_plane.api.merge(f"{path}/a/status", status_to_object(status))
     assert group_from_object(control_plane.api.get(f"{path}/a")).status == status

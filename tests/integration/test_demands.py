@@ -11,7 +11,7 @@ import pytest
 from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand
 from gangsched.core.objects.effects import DropDemand, PutDemand
 from gangsched.kube.session import connect
-from gangsched.kube.writes import ApiWrites
+from gangsched.kube.writes import drop_demand, put_demand
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
@@ -168,21 +168,20 @@ async def test_another_object_of_the_name_is_neither_changed_nor_deleted(cluster
     pool = PoolDemand(instance_group="batch", units=(DemandUnit(1, (("cpu", 1000),)),))
     wanted = DemandObject(DemandKey(cluster.namespace, "demand-pi-driver"), "pi-driver", driver, pool)
     session = await connect(kubeconfig=str(cluster.control_plane.kubeconfig))
-    writes = ApiWrites(session=session, instance="test")
     answers = [
-        await writes.put_demand(PutDemand(wanted)),
-        await writes.put_demand(PutDemand(wanted)),
-        await writes.put_demand(PutDemand(wanted, "another")),
-        await writes.drop_demand(DropDemand(wanted.key, "another")),
+        await put_demand(session, PutDemand(wanted)),
+        await put_demand(session, PutDemand(wanted)),
+        await put_demand(session, PutDemand(wanted, "another")),
+        await drop_demand(session, DropDemand(wanted.key, "another")),
     ]
     uid = demands(cluster)["demand-pi-driver"]["metadata"]["uid"]
     answers += [
-        await writes.put_demand(PutDemand(wanted, uid)),
-        await writes.drop_demand(DropDemand(wanted.key, uid)),
-        await writes.put_demand(PutDemand(wanted, uid)),
+        await put_demand(session, PutDemand(wanted, uid)),
+        await drop_demand(session, DropDemand(wanted.key, uid)),
+        await put_demand(session, PutDemand(wanted, uid)),
     ]
     await session.close()
-    assert [answer.outcome.value for answer in answers] == [
+    assert [str(answer.result) for answer in answers] == [
         *("Written", "Stale", "Gone", "Gone"),
         *("Written", "Written", "Gone"),
     ]

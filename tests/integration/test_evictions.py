@@ -5,38 +5,39 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from gangsched.core.objects.effects import EvictPod, LookUpOwner
+from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted, Spared
+from gangsched.kube.answers import Answer
 from gangsched.kube.evictions import evict
-from gangsched.kube.owners import Unanswered, look_up_owner
+from gangsched.kube.owners import look_up_owner
 from gangsched.kube.session import ApiSession, connect
 from tests.integration.cluster import Cluster
 
-Answer = TypeVar("Answer")
 IGNORES = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
 ELSEWHERE = "somebody-else"
 
 
 def ask(
     cluster: Cluster, call: Callable[[ApiSession], Coroutine[Any, Any, Answer]], *, kubeconfig: Path | None = None
-) -> Answer:
-    """What one call of the operator's own client gives."""
+) -> Event | None:
+    """What the machine is told of one call of the operator's own client."""
 
-    async def asked() -> Answer:
+    async def asked() -> Event | None:
         session = await connect(kubeconfig=str(kubeconfig or cluster.control_plane.kubeconfig))
         try:
-            return await call(session)
+            return (await call(session)).event
         finally:
             await session.close()
 
     return asyncio.run(asked())
 
 
-def evicted(cluster: Cluster, name: str, uid: str) -> PodEvicted | EvictionRefused:
+def evicted(cluster: Cluster, name: str, uid: str) -> Event | None:
     effect = EvictPod(uid=uid, namespace=cluster.namespace, name=name)
     return ask(cluster, lambda session: evict(session, effect))
 
@@ -150,7 +151,7 @@ class TestOwners:
         cluster.api.post(jobs, {"metadata": {"name": "train"}, "spec": {"template": {"spec": template}, **spec}})
         return str(cluster.api.get(f"{jobs}/train")["metadata"]["uid"])
 
-    def seen(self, cluster: Cluster, uid: str, *, kubeconfig: Path | None = None) -> OwnerSeen | Unanswered:
+    def seen(self, cluster: Cluster, uid: str, *, kubeconfig: Path | None = None) -> Event | None:
         effect = LookUpOwner(uid=uid, namespace=cluster.namespace, name="train")
         return ask(cluster, lambda session: look_up_owner(session, effect), kubeconfig=kubeconfig)
 

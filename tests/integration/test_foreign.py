@@ -99,7 +99,7 @@ def test_nothing_is_written_to_other_systems_objects_and_no_pod_is_changed(
         for entry in with_crd.audited()
         if entry.get("userAgent") == "gangsched" and "resource" in entry.get("objectRef", {})
     ]
-    foreign = {kind.group for kind in DEFAULT.kinds.values()}
+    foreign = {kind.resource.group for kind in DEFAULT.kinds.values()}
 
     assert {entry["verb"] for entry in ours if entry["objectRef"].get("apiGroup") in foreign} == {"list", "watch"}
     written = {

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from gangsched.core.objects.effects import BindPod
-from gangsched.core.objects.results import BindRefused, PodBound, Refused
+from gangsched.core.objects.events import Event
+from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.binding import bind
 from gangsched.kube.session import connect
 from testbed.control_plane import ControlPlane
@@ -140,10 +141,10 @@ def test_what_is_no_nodes_fault_is_told_from_what_may_be(
     def answer(kubeconfig: Path) -> tuple[Refused, str]:
         effect = BindPod(uid=uid, namespace=cluster.namespace, name="kept", node="e1")
 
-        async def asked() -> PodBound | BindRefused:
+        async def asked() -> Event | None:
             session = await connect(kubeconfig=str(kubeconfig))
             try:
-                return await bind(session, effect)
+                return (await bind(session, effect)).event
             finally:
                 await session.close()
 

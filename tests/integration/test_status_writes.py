@@ -8,15 +8,19 @@ import pytest
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PatchStatus
+from gangsched.core.objects.record import Phase, Record
+from gangsched.core.objects.results import StatusWritten
 from gangsched.core.objects.status import GroupStatus
+from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.session import connect
-from gangsched.kube.writes import Answer, Outcome, patch_status
+from gangsched.kube.writes import patch_status
 from tests.integration.cluster import Cluster
 
 
-def patched(cluster: Cluster, uid: str, *, phase: str = "Queued", resource_version: str = "") -> Answer:
+def patched(cluster: Cluster, uid: str, *, bound: int = 0, resource_version: str = "") -> Answer:
     """What the operator's own write of the status of the PodGroup a is answered."""
-    effect = PatchStatus(GroupKey(cluster.namespace, "a"), uid, GroupStatus(phase=phase), resource_version)
+    status = GroupStatus(Record(phase=Phase.QUEUED), bound=bound)
+    effect = PatchStatus(GroupKey(cluster.namespace, "a"), uid, status, resource_version)
 
     async def asked() -> Answer:
         session = await connect(kubeconfig=str(cluster.control_plane.kubeconfig))
@@ -47,7 +51,7 @@ def test_a_podgroup_that_was_made_again_does_not_get_the_old_ones_status(cluster
     cluster.delete_group("a")
     cluster.add_group("a", min_member=1)
     answer = patched(cluster, group["uid"], resource_version=group["resourceVersion"] if conditional else "")
-    assert answer.outcome is Outcome.GONE, answer
+    assert answer.result is Outcome.GONE, answer
     assert cluster.status("a") == {}
 
 
@@ -57,22 +61,23 @@ def test_a_status_is_replaced_as_a_whole_and_the_version_that_it_gave_is_known(c
         {"status": {"phase": "Reserved", "reservation": {"expires": "2026-01-01T00:00:00Z", "placements": []}}},
     )
     written = patched(cluster, group["uid"])
-    assert written == Answer(Outcome.WRITTEN, resource_version=metadata(cluster)["resourceVersion"])
+    version = metadata(cluster)["resourceVersion"]
+    assert written == Answer(Outcome.WRITTEN, StatusWritten(GroupKey(cluster.namespace, "a"), version))
     assert cluster.phase("a") == "Queued"
     assert "reservation" not in cluster.status("a")
-    again = patched(cluster, group["uid"], phase="Binding", resource_version=written.resource_version)
-    assert again.outcome is Outcome.WRITTEN, again
-    assert cluster.phase("a") == "Binding"
+    again = patched(cluster, group["uid"], bound=1, resource_version=version)
+    assert again.result is Outcome.WRITTEN, again
+    assert cluster.status("a")["bound"] == 1
 
 
 def test_a_status_on_condition_of_a_version_that_is_past_is_stale(cluster, group):
     cluster.change_spec("a", minMember=2)
     answer = patched(cluster, group["uid"], resource_version=group["resourceVersion"])
-    assert answer.outcome is Outcome.STALE, answer
+    assert answer.result is Outcome.STALE, answer
     assert cluster.status("a") == {}
 
 
 def test_a_status_that_the_schema_forbids_is_refused_and_one_of_no_podgroup_is_gone(cluster, group):
-    assert patched(cluster, group["uid"], phase="Odd").outcome is Outcome.REFUSED
+    assert patched(cluster, group["uid"], bound=-1).result is Outcome.REFUSED
     cluster.delete_group("a")
-    assert patched(cluster, group["uid"]).outcome is Outcome.GONE
+    assert patched(cluster, group["uid"]).result is Outcome.GONE

@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand, SeenDemand
 from gangsched.core.objects.effects import DropDemand, PutDemand
 from gangsched.core.objects.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
+from gangsched.kube.answers import Outcome
 from gangsched.kube.demands import DEMANDS, demand_to_object
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.foreign import ForeignWatch
 from gangsched.kube.session import ApiSession
-from gangsched.kube.writes import ApiWrites, Outcome
+from gangsched.kube.writes import drop_demand, put_demand
 from tests.builders import GPU, amounts
 from tests.kube.fake_api import FakeApi, body, page, serving, status, stream
 
@@ -176,11 +177,11 @@ async def test_a_missing_right_is_told_once_until_it_is_there(caplog):
     assert vars(warning)["so"] == "an autoscaler is asked for nothing"
 
 
-async def outcome(api: FakeApi, effect: PutDemand | DropDemand) -> Outcome:
+async def outcome(api: FakeApi, effect: PutDemand | DropDemand) -> str:
     async with serving(api) as session:
-        writes = ApiWrites(session=session, instance="i")
-        answer = await (writes.put_demand(effect) if isinstance(effect, PutDemand) else writes.drop_demand(effect))
-    return answer.outcome
+        if isinstance(effect, PutDemand):
+            return (await put_demand(session, effect)).result
+        return (await drop_demand(session, effect)).result
 
 
 async def test_a_new_one_is_created():

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.config.dialects import NAMES, Pfnet
-from gangsched.config.spark import Spark
+from gangsched.config.pfnet import Pfnet
+from gangsched.config.settings import Settings
+from gangsched.config.spark import Fifo, Spark
 from gangsched.core.objects.declaration import Declaration, Placing, Preference, Role, Topology
 from gangsched.core.objects.shape import Shape
 from gangsched.kube.dialects.table import DEFAULT, chosen
@@ -31,7 +32,7 @@ TASK_GROUP = f"{YUNIKORN}/task-group-name"
 
 def read(labels: dict[str, str], annotations: dict[str, str], *names) -> Declaration | None:
     """What the pod says in these dialects, or in all."""
-    return (chosen(names) if names else DEFAULT).declaration(labels, annotations)
+    return (chosen(Settings(dialects=names)) if names else DEFAULT).declaration(labels, annotations)
 
 
 def terms(found: Declaration | None) -> tuple[object, ...]:
@@ -118,7 +119,8 @@ class TestPfnet:
             }
         )
         said = {} if timeout is None else {f"{PFNET}-schedule-timeout-seconds": timeout}
-        found = chosen(["pfnet"], configured).declaration({}, {f"{PFNET}-name": "gang-0", f"{PFNET}-size": "2"} | said)
+        dialects = chosen(Settings(dialects=("pfnet",), pfnet=configured))
+        found = dialects.declaration({}, {f"{PFNET}-name": "gang-0", f"{PFNET}-size": "2"} | said)
         assert terms(found) == ("pfnet", "gang-0", 2, seconds)
         assert found is not None
         assert found.jitter_s == 100.0
@@ -147,7 +149,7 @@ class TestPfnet:
     def test_the_prefix_is_the_configured_one(self) -> None:
         configured = Pfnet.model_validate({"gangAnnotationPrefix": "scheduling.k8s.pfn.io/gang"})
         said = {"scheduling.k8s.pfn.io/gang-name": "a", "scheduling.k8s.pfn.io/gang-size": "3"}
-        assert terms(chosen(NAMES, configured).declaration({}, said)) == ("pfnet", "a", 3, 30.0)
+        assert terms(chosen(Settings(pfnet=configured)).declaration({}, said)) == ("pfnet", "a", 3, 30.0)
 
 
 class TestPalantir:
@@ -261,7 +263,7 @@ class TestPalantir:
         assert DEFAULT.declaration(labels, {}) is None
 
     def test_whether_drivers_wait_for_their_turn_is_configured(self):
-        said = chosen(in_turn=False).declaration(
+        said = chosen(Settings(fifo=Fifo.model_validate({"sparkDrivers": False}))).declaration(
             {"spark-app-id": "app", "spark-role": "driver"}, self.REQUESTS | {"spark-executor-count": "2"}
         )
         assert said is not None
@@ -278,7 +280,7 @@ class TestPalantir:
         ],
     )
     def test_its_packers_are_strategies(self, binpack, placing):
-        dialects = chosen(spark=Spark(binpack=binpack))
+        dialects = chosen(Settings(spark=Spark(binpack=binpack)))
         said = dialects.declaration({"spark-app-id": "app", "spark-role": "executor"}, {})
         assert said is not None
         assert said.placement == placing

@@ -51,7 +51,10 @@ def budget(message: str | None = NEEDS) -> dict[str, str | None]:
 
 async def asked_of(api: FakeApi) -> PodEvicted | EvictionRefused:
     async with serving(api) as session:
-        return await evict(session, EVICT)
+        found = await evict(session, EVICT)
+    assert isinstance(found.event, PodEvicted | EvictionRefused)
+    assert found.done == isinstance(found.event, PodEvicted) == (not found.message)
+    return found.event
 
 
 async def test_an_eviction_is_of_the_very_pod_and_bounded_on_the_server() -> None:

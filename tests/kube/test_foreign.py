@@ -171,7 +171,7 @@ async def test_that_discovery_is_denied_for_good_keeps_no_replica_from_being_rea
     async with serving(api) as session:
         session.contact.observer = Told()
         with pytest.raises(AccessDenied):
-            await served_version(session, groups("volcano", DEFAULT.kinds["volcano"]))
+            await served_version(session, DEFAULT.kinds["volcano"].resource)
         with pytest.raises(ApiError):
             await listed_versions(session)
     assert failed == []

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.kube import convert
@@ -37,7 +38,7 @@ def error(dialect: str, spec: object, **metadata: Any) -> str:
 
 
 def test_each_kind_is_where_its_system_serves_it():
-    assert {dialect: (kind.name, kind.versions) for dialect, kind in DEFAULT.kinds.items()} == {
+    assert {dialect: (kind.name, kind.resource.versions) for dialect, kind in DEFAULT.kinds.items()} == {
         "koordinator": ("podgroups.scheduling.sigs.k8s.io", ("v1alpha1",)),
         "scheduler-plugins": ("podgroups.scheduling.x-k8s.io", ("v1alpha1",)),
         "volcano": ("podgroups.scheduling.volcano.sh", ("v1beta1",)),
@@ -45,7 +46,7 @@ def test_each_kind_is_where_its_system_serves_it():
         "tenstack": ("podgroups.batch.scheduler.tencent.com", ("v1",)),
         "native": ("podgroups.scheduling.k8s.io", ("v1beta1", "v1alpha3", "v1alpha2")),
     }
-    assert list(chosen(["gangsched", "kai"]).kinds) == ["kai"]
+    assert list(chosen(Settings(dialects=("gangsched", "kai"))).kinds) == ["kai"]
 
 
 def test_the_object_is_known_by_dialect_name_and_uid_and_by_its_age():
@@ -377,7 +378,7 @@ def test_the_native_group_is_read_from_the_pods_spec_and_no_annotation_can_feign
         "the field spec.schedulingGroup.podGroupName",
     )
     assert DEFAULT.declaration({}, {"spec.schedulingGroup.podGroupName": "g"}) is None
-    assert chosen(["gangsched", "volcano"]).declaration({}, {}, scheduling_group="g") is None
+    assert chosen(Settings(dialects=("gangsched", "volcano"))).declaration({}, {}, scheduling_group="g") is None
 
 
 def test_a_pod_in_two_systems_words_is_told_by_both_objects():

@@ -6,12 +6,14 @@ import pytest
 
 from gangsched.core.objects.effects import LookUpOwner
 from gangsched.core.objects.results import OwnerSeen
-from gangsched.kube.owners import Unanswered, look_up_owner
+from gangsched.kube.answers import Answer as Found
+from gangsched.kube.answers import Outcome
+from gangsched.kube.owners import look_up_owner
 from tests.kube.fake_api import Answer, FakeApi, body, serving, status
 
 JOB_PATH = "/apis/batch/v1/namespaces/team/jobs/train"
 LOOK_UP = LookUpOwner(uid="j1", namespace="team", name="train")
-REPLACES = OwnerSeen(uid="j1", replaces=True)
+REPLACES = Found(Outcome.SEEN, OwnerSeen(uid="j1", replaces=True))
 
 
 def disruption(action: str = "Ignore", **pattern: Any) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def conditions(*pairs: tuple[str, str]) -> dict[str, Any]:
     return {"conditions": [{"type": kind, "status": value} for kind, value in pairs]}
 
 
-async def seen(answer: Answer) -> OwnerSeen | Unanswered:
+async def seen(answer: Answer) -> Found:
     api = FakeApi()
     api.answer("GET", JOB_PATH, answer)
     async with serving(api) as session:
@@ -42,7 +44,7 @@ async def seen(answer: Answer) -> OwnerSeen | Unanswered:
 
 
 async def why_not(answer: Answer) -> str:
-    found = await seen(answer)
+    found = (await seen(answer)).event
     assert isinstance(found, OwnerSeen)
     assert (found.uid, found.replaces) == ("j1", False)
     return found.why
@@ -137,7 +139,7 @@ async def test_a_job_that_would_not_make_the_pod_again_says_why(answer: Answer, 
 @pytest.mark.parametrize("code", [401, 408, 429, 500, 503, 504])
 async def test_a_server_that_is_unavailable_leaves_it_unanswered(code: int) -> None:
     found = await seen(status(code, "later", reason="Why", headers={"Retry-After": "5"}))
-    assert found == Unanswered(f"{code} Why: later", retry_after_s=5.0)
+    assert found == Found(Outcome.UNAVAILABLE, retry_after_s=5.0, message=f"{code} Why: later")
 
 
 async def test_an_owner_of_any_name_is_asked_for_in_its_place_and_told_on_one_line() -> None:
@@ -145,6 +147,7 @@ async def test_an_owner_of_any_name_is_asked_for_in_its_place_and_told_on_one_li
     api = FakeApi()
     api.answer("GET", "/apis/batch/v1/namespaces/team/jobs/..%2F..%2Fsecrets%3Fx%0Aforged", status(404))
     async with serving(api) as session:
-        found = await look_up_owner(session, LookUpOwner(uid="j", namespace="team", name="../../secrets?x\nforged"))
+        look_up = LookUpOwner(uid="j", namespace="team", name="../../secrets?x\nforged")
+        found = (await look_up_owner(session, look_up)).event
     assert isinstance(found, OwnerSeen)
     assert found.why.startswith("Job team/../../secrets?x\\nforged no longer exists")

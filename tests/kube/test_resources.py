@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
     Event,
@@ -114,7 +115,7 @@ def test_a_pods_group_is_read_from_annotations_alone_and_in_the_dialects_that_ar
     raw = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "p", "annotations": said}}))
 
     _, found = PODS.read(raw)
-    _, narrowed = pods(chosen(["gangsched", "kueue"])).read(raw)
+    _, narrowed = pods(chosen(Settings(dialects=("gangsched", "kueue")))).read(raw)
 
     assert found.declaration is not None
     assert (found.declaration.group, found.declaration.source) == ("a", "koordinator")

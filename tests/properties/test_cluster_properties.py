@@ -9,11 +9,12 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.shape import HostPort, Labels, PodTerm, Requirement, Shape
-from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.classes import Seen
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 from tests.naive import World
 from tests.strategies import labels, nodes, pod_terms, shapes
+from tests.verdicts import class_of
 
 NODE_NAMES = ("n0", "n1", "n2", "n3")
 UIDS = tuple(f"pod-{at}" for at in range(6))
@@ -46,7 +47,7 @@ PROBES: tuple[Pod, ...] = (
 )
 
 
-Rooms = dict[tuple[int, frozenset[tuple[str, str]]], dict[str, int]]
+Rooms = dict[tuple[int, Seen], dict[str, int]]
 
 
 class ClusterMachine(RuleBasedStateMachine):
@@ -226,9 +227,9 @@ class ClusterMachine(RuleBasedStateMachine):
         snapshot = Snapshot(cluster)
         found = {}
         for at, probe in enumerate(PROBES):
-            member = MemberClass(probe.shape, cluster.forbidden(probe))
+            member = class_of(snapshot, probe)
             caps = snapshot.caps(member).tolist()
-            found[at, member.forbidden] = {name: caps[row] for name, row in cluster.capacity.rows.items()}
+            found[at, member.seen] = {name: caps[row] for name, row in cluster.capacity.rows.items()}
         return found
 
     def free(self, cluster: Cluster, name: str) -> dict[str, int]:

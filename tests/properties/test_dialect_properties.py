@@ -54,5 +54,5 @@ def test_no_group_is_bound_in_part_whatever_its_pods_say(said, number, declared)
             gang = harness.machine.gangs[key]
             if assessment.hindrance is None and not gang.plain:
                 bound = len(assessment.census.bound)
-                assert bound == 0 or bound >= gang.run.minimum > 0
+                assert bound == 0 or bound >= gang.record.minimum > 0
     harness.wait(100)

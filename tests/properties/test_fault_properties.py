@@ -10,7 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang.states import Phase
 from gangsched.core.gang.wants import role_minima
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration, GroupKey, Role
@@ -18,6 +17,7 @@ from gangsched.core.objects.effects import BindPod, EvictPod
 from gangsched.core.objects.pod import Owner, PodPhase, role_of
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.results import OwnerSeen
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
@@ -280,12 +280,12 @@ class Faults(RuleBasedStateMachine):
             cluster.set_pod(found)
         for key, gang in machine.gangs.items():
             assessment = machine.assessments[key]
-            if gang.run.failed_for_good or assessment.hindrance is not None:
+            if gang.record.outcome is Outcome.OUT_OF_TIME or assessment.hindrance is not None:
                 continue
             live = [found for found in self.harness.pods.values() if is_live(found) and key_of(found) == key]
             waiting = [found for found in live if not found.node]
             spec = assessment.terms.spec
-            if gang.run.scheduled_at:
+            if gang.record.scheduled_at:
                 want = assessment.want
                 asks = [want.quorum] if want.quorum is not None else []
                 asks += [Ask(members=(member,), need=1) for member in (*want.repairs, *want.extras)]
@@ -321,10 +321,10 @@ class Faults(RuleBasedStateMachine):
                 left = [found for found in gang.live() if found.node]
                 assert left
                 assert all(harness.rule_one.spared(found) for found in left), "an undo never ended"
-                assert gang.phase in (Phase.DEGRADED, Phase.FAILED)
+                assert gang.record.phase in (Phase.DEGRADED, Phase.FAILED)
             if key in harness.groups and harness.now >= gang.reason_since + POLICY.fold_s:
                 status = harness.groups[key].status
-                assert status.phase == gang.phase, "the status is out of date"
+                assert status.phase == gang.record.phase, "the status is out of date"
                 assert status.reservation is None
         other = Machine(POLICY)
         for events, now, effects in harness.history:

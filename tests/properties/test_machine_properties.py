@@ -10,9 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.run import Transaction
-from gangsched.core.gang.states import Phase
-from gangsched.core.gang.wants import role_minima
+from gangsched.core.gang.wants import minima, role_minima
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Role
@@ -21,6 +19,7 @@ from gangsched.core.objects.events import Event
 from gangsched.core.objects.pod import PodPhase, role_of
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
@@ -44,7 +43,7 @@ class Watched(Harness):
         for effect in effects:
             if isinstance(effect, BindPod):
                 gang = next(gang for gang in self.machine.gangs.values() if effect.uid in gang.pods)
-                if not gang.run.scheduled_at:
+                if not gang.record.scheduled_at:
                     self.check_whole(gang)
                     if effect.uid in refused and gang.bindings[effect.uid].tries > 1 and gang.group is not None:
                         reservation = written.get(gang.key)
@@ -60,11 +59,11 @@ class Watched(Harness):
         spec = self.machine.assessments[gang.key].terms.spec
         there = [member for member in gang.live() if member.uid in gang.bindings]
         roles = Counter(role_of(member) for member in there)
-        transaction = gang.transaction or Transaction(spec.minimum, role_minima(spec))
-        done = sum(uid in transaction.pods for uid in gang.run.succeeded)
-        assert len(there) + done >= min(spec.minimum, transaction.minimum), f"{gang.key} is bound in part"
+        quorum = gang.record.quorum or minima(spec)
+        done = sum(number for _, number in gang.record.quorum_done)
+        assert len(there) + done >= min(spec.minimum, quorum.total), f"{gang.key} is bound in part"
         for role, minimum in role_minima(spec).items():
-            owed = min(minimum, transaction.role_minima.get(role, 0)) - done
+            owed = min(minimum, dict(quorum.roles).get(role, 0)) - done
             assert roles[role] >= owed, f"{gang.key} lacks {role}"
 
 
@@ -256,10 +255,10 @@ class Cluster(RuleBasedStateMachine):
             want = assessment.want
             asks = [want.quorum] if want.quorum is not None else []
             asks += [Ask(members=(member,), need=1) for member in (*want.repairs, *want.extras)]
-            refused_by_server = gang.run.backoff_until > self.harness.now and gang.refusal is None
+            refused_by_server = gang.record.retry_at > self.harness.now and gang.attempt.refusal is None
             for ask in asks:
                 assert refused_by_server or isinstance(place(Snapshot(machine.cluster), ask), Refusal), key
-            if gang.phase in (Phase.QUEUED, Phase.TIMED_OUT) and not assessment.census.bound and not gang.plain:
+            if gang.record.phase in (Phase.QUEUED, Phase.TIMED_OUT) and not assessment.census.bound and not gang.plain:
                 assert assessment.due > self.harness.now
                 assert assessment.due < float("inf")
 
@@ -274,7 +273,7 @@ class Cluster(RuleBasedStateMachine):
         for key, found in self.harness.groups.items():
             gang = self.harness.machine.gangs[key]
             if self.harness.now >= gang.reason_since + POLICY.fold_s:
-                assert found.status.phase == gang.phase, "the status is out of date"
+                assert found.status.phase == gang.record.phase, "the status is out of date"
                 assert found.status.reservation is None
         other = Machine(POLICY)
         for events, now, effects in self.harness.history:

@@ -13,6 +13,7 @@ from gangsched.core.objects.declaration import Declaration, Preference
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm, Requirement, Shape, Toleration
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.placement import Ask, Placement, place
@@ -23,6 +24,7 @@ from tests import naive
 from tests.builders import pod
 from tests.naive import World
 from tests.strategies import label_maps, nodes, pod_terms, shapes
+from tests.verdicts import class_of, closed
 
 COLOURS = ("red", "blue")
 PORTS = ((), (), (), (HostPort(80),), (HostPort(81),), (HostPort(80), HostPort(81)), (HostPort(80, ip="10.0.0.1"),))
@@ -122,7 +124,7 @@ PROBES = [
 
 def picture(snapshot: Snapshot) -> tuple[object, ...]:
     """All that can be seen of a snapshot."""
-    ports = [snapshot.closed_by_ports(probe) for probe in PROBES]
+    ports = [closed(snapshot, probe, NodeReason.HOST_PORT) for probe in PROBES]
     return snapshot.free.tolist(), snapshot.own.tolist(), ports, snapshot.mark()
 
 
@@ -255,7 +257,7 @@ def test_the_room_of_a_node_is_what_putting_members_there_one_by_one_finds(probl
     cluster, world, members = problem
     member = members[0]
     snapshot = Snapshot(cluster)
-    asked = MemberClass(member.shape, cluster.forbidden(member))
+    asked = class_of(snapshot, member)
     caps = snapshot.caps(asked)
     for name, row in cluster.capacity.rows.items():
         number = 0

@@ -10,7 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.states import Phase
 from gangsched.core.gang.wants import role_minima
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
@@ -20,6 +19,7 @@ from gangsched.core.objects.events import Event
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import NamespaceLimits, Policy
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import BindRefused, GroupNotMade, PodEvicted, Refused, StatusRefused
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import group, node, pod, shape
@@ -67,13 +67,13 @@ class Watched(Harness):
         if not gang.vacant():
             return
         assert gang.live(), f"{gang.key} holds places for nobody"
-        run = gang.run
+        record = gang.record
         sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
-        assert run.clock_start, f"{gang.key} holds places for ever"
-        assert sent or self.now < run.clock_start + POLICY.default_max_schedule_time_s + 1, (
+        assert record.clock_start, f"{gang.key} holds places for ever"
+        assert sent or self.now < record.clock_start + POLICY.default_max_schedule_time_s + 1, (
             "a place has outlived its time"
         )
-        assert run.held_since <= self.now < run.held_since + self.policy.max_hold_s, "a place is held for too long"
+        assert record.held_since <= self.now < record.held_since + self.policy.max_hold_s, "held for too long"
 
     def check_limits(self) -> None:
         """No namespace comes to hold more than it may; less of it may be left of the nodes later."""
@@ -92,15 +92,16 @@ class Watched(Harness):
 
         Members that nothing would make again are left where they are, and those whose group a cap has met.
         """
-        if gang.run.scheduled_at or gang.run.ended or gang.transaction is None or gang.run.capped is not None:
+        record = gang.record
+        if record.scheduled_at or record.ended or record.quorum is None or record.capped is not None:
             return False
         begun = gang.begun()
         bound = [found for found in gang.live() if found.node]
         if any(found.owner is None for found in bound):
             return False
         reserved = len(gang.flying())
-        done = sum(uid in gang.transaction.pods for uid in gang.run.succeeded)
-        return any(found.uid in begun for found in bound) and len(bound) + reserved + done < gang.transaction.minimum
+        done = sum(number for _, number in gang.record.quorum_done)
+        return any(found.uid in begun for found in bound) and len(bound) + reserved + done < record.quorum.total
 
     def excuse(self) -> None:
         """Count anew: something keeps the machine from knowing or doing what it must."""
@@ -380,7 +381,9 @@ class Places(RuleBasedStateMachine):
         harness.wait(700)
         for key in [key for key, found in harness.groups.items() if not found.made]:
             gang = harness.machine.gangs[key]
-            assert gang.phase in (Phase.SCHEDULED, Phase.RUNNING), f"{key} has room and all members and is {gang.phase}"
+            assert gang.record.phase in (Phase.SCHEDULED, Phase.RUNNING), (
+                f"{key} has room and all members and is {gang.record.phase}"
+            )
         for gang in harness.machine.gangs.values():
             assert not gang.bindings, "a place or a binding never ended"
         assert all(found.name for found in harness.machine.cluster.pods.values())

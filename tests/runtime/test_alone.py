@@ -24,3 +24,11 @@ async def test_an_outage_as_long_as_the_limit_ends_the_term_and_the_next_waits_u
     assert away[0] >= 10
     await alone.acquire()
     assert away[0] == 0.0
+
+
+async def test_there_is_nobody_to_learn_from_to_wait_for_or_to_release_anything_to():
+    alone = Alone(lambda: 0.0, limit_s=10)
+    await alone.release(timeout_s=1.0)
+    assert alone.held()
+    assert (alone.elected, alone.handed_over, alone.standby, alone.problem) == (False, False, False, "")
+    assert alone.role(decides=False) == "acting without leader election"

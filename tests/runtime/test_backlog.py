@@ -19,7 +19,9 @@ from gangsched.core.objects.effects import (
     WithdrawBinding,
 )
 from gangsched.core.objects.status import GroupStatus
-from gangsched.runtime.backlog import AT_FIRST, EVENTS_YIELD_S, Backlog, Dropped, Job
+from gangsched.runtime.backlog import AT_FIRST, EVENTS_YIELD_S, Backlog
+from gangsched.runtime.write import Job, Withdrawal
+from tests.runtime.fake_table import REAL, job
 
 SLOTS = 8
 
@@ -78,63 +80,69 @@ def backlog(*, patience_s: float = 1.0, events_limit: int = 100, dropped: list[N
     )
 
 
+def take_back(queue: Backlog, effect: WithdrawBinding) -> bool:
+    row = REAL[WithdrawBinding]
+    assert isinstance(row, Withdrawal)
+    return queue.withdraw(row.key(effect)) is not None
+
+
 def taken(queue: Backlog, now: float = 0.0, *, most: int = 100) -> list[Effect]:
-    jobs: list[Effect] = []
-    while len(jobs) < most and (job := queue.next(now)) is not None:
-        jobs.append(job.effect)
-    return jobs
+    effects: list[Effect] = []
+    while len(effects) < most and (head := queue.next(now)) is not None:
+        effects.append(head.effect)
+    return effects
 
 
 def finish(queue: Backlog, effect: Effect) -> None:
-    queue.done(Job(effect, 0.0))
+    queue.done(job(effect))
 
 
 class TestOrder:
     def test_bindings_go_before_everything_that_only_tells_people(self):
         queue = backlog()
         for effect in (event("e"), condition("p"), status("g"), bind("b1"), bind("b2")):
-            queue.add(effect, 0.0)
+            queue.add(job(effect, 0.0))
         assert taken(queue, most=2) == [bind("b1"), bind("b2")]
 
     def test_bindings_above_a_minimum_wait_for_all_others_but_not_for_ever(self):
         queue = backlog(patience_s=5.0)
         above = [BindPod(f"x{number}", "ns", f"x{number}", "n1", above=True) for number in range(6)]
         for number in range(6):
-            queue.add(above[number], 0.0)
-            queue.add(bind(f"b{number}"), 0.0)
+            queue.add(job(above[number], 0.0))
+            queue.add(job(bind(f"b{number}"), 0.0))
         assert taken(queue, most=2) == [bind("b0"), bind("b1")]
         assert taken(queue, now=5.0, most=4) == [above[0], above[1], bind("b2"), bind("b3")]
         finish(queue, above[0])
         assert taken(queue, now=5.0, most=2) == [above[2], bind("b4")]
-        assert queue.withdraw(WithdrawBinding("x4", "n1"))
+        assert take_back(queue, withdraw("x4"))
         assert queue.waiting(BindPod) == 3
         assert taken(queue, now=5.0) == [bind("b5"), above[3], above[5]]
         assert queue.empty
 
     def test_a_reservation_goes_before_bindings_because_bindings_wait_for_it(self):
         queue = backlog()
-        queue.add(bind("b"), 0.0)
-        queue.add(status("g", resource_version="7"), 0.0)
+        queue.add(job(bind("b"), 0.0))
+        queue.add(job(status("g", resource_version="7"), 0.0))
         assert taken(queue) == [status("g", resource_version="7"), bind("b")]
 
     def test_telling_takes_the_oldest_first_but_events_yield_for_a_while(self):
         queue = backlog()
-        queue.add(event("e"), 1.0)
-        queue.add(status("g"), 3.0)
-        queue.add(condition("p"), 2.0)
-        queue.add(status("late"), 1.0 + EVENTS_YIELD_S + 0.1)
+        queue.add(job(event("e"), 1.0))
+        queue.add(job(status("g"), 3.0))
+        queue.add(job(condition("p"), 2.0))
+        queue.add(job(status("late"), 1.0 + EVENTS_YIELD_S + 0.1))
         order = []
         for _ in range(4):
-            job = queue.next(3.0)
-            assert job is not None
-            order.append(job.effect)
-            queue.done(job)
+            oldest = queue.next(3.0)
+            assert oldest is not None
+            order.append(oldest.effect)
+            queue.done(oldest)
         assert order == [condition("p"), status("g"), event("e"), status("late")]
 
     def test_a_burst_grows_with_the_answers_and_the_next_begins_small_again(self):
         queue = backlog()
         for number in range(1000):
-            queue.add(bind(str(number)), 0.0)
+            queue.add(job(bind(str(number)), 0.0))
         sent = taken(queue)
         assert len(sent) == AT_FIRST
         assert taken(queue) == []
@@ -148,57 +156,57 @@ class TestOrder:
             sent = following
         assert waves == [96, 144, 216, 324, 1000 - 64 - 96 - 144 - 216 - 324, 0]
         for number in range(1000):
-            queue.add(bind(str(number)), 0.0)
+            queue.add(job(bind(str(number)), 0.0))
         assert len(taken(queue)) == AT_FIRST
 
     def test_telling_takes_at_most_half_of_the_slots(self):
         queue = backlog()
         for number in range(10):
-            queue.add(event(str(number)), 0.0)
+            queue.add(job(event(str(number)), 0.0))
         assert len(taken(queue)) == SLOTS // 2
         finish(queue, event("0"))
         assert taken(queue) == [event(str(SLOTS // 2))]
 
     def test_telling_takes_two_slots_while_a_binding_is_in_flight(self):
         queue = backlog()
-        queue.add(bind("b"), 0.0)
+        queue.add(job(bind("b"), 0.0))
         for number in range(10):
-            queue.add(event(str(number)), 0.0)
+            queue.add(job(event(str(number)), 0.0))
         assert taken(queue) == [bind("b"), event("0"), event("1")]
         finish(queue, bind("b"))
         assert taken(queue) == [event(str(number)) for number in range(2, SLOTS // 2)]
 
     def test_telling_that_has_waited_long_takes_its_half_although_bindings_are_in_flight(self):
         queue = backlog(patience_s=1.0)
-        queue.add(bind("b"), 0.0)
+        queue.add(job(bind("b"), 0.0))
         for number in range(10):
-            queue.add(event(str(number)), 0.0)
+            queue.add(job(event(str(number)), 0.0))
         assert len(taken(queue, 4.9)) == 1 + 2
         assert len(taken(queue, 5.0)) == SLOTS // 2 - 2
 
     def test_reservations_are_not_limited_to_that_half(self):
         queue = backlog()
         for number in range(SLOTS):
-            queue.add(status(str(number), resource_version="1"), 0.0)
+            queue.add(job(status(str(number), resource_version="1"), 0.0))
         assert len(taken(queue)) == SLOTS
         for number in range(SLOTS):
             finish(queue, status(str(number), resource_version="1"))
-        queue.add(event("e"), 0.0)
+        queue.add(job(event("e"), 0.0))
         assert taken(queue) == [event("e")]
 
     def test_telling_does_not_starve_while_bindings_never_end(self):
         queue = backlog(patience_s=1.0)
-        queue.add(event("e"), 0.0)
+        queue.add(job(event("e"), 0.0))
         for number in range(20):
-            queue.add(bind(str(number)), 0.0)
+            queue.add(job(bind(str(number)), 0.0))
         assert event("e") not in taken(queue, 4.9, most=10)
-        assert queue.next(5.0) == Job(event("e"), 0.0)
+        assert taken(queue, 5.0, most=1) == [event("e")]
 
     def test_impatient_telling_takes_at_most_two_slots_from_waiting_bindings(self):
         queue = backlog(patience_s=1.0)
         for number in range(20):
-            queue.add(event(str(number)), 0.0)
-            queue.add(bind(str(number)), 0.0)
+            queue.add(job(event(str(number)), 0.0))
+            queue.add(job(bind(str(number)), 0.0))
         kinds = [type(effect) for effect in taken(queue, 100.0, most=8)]
         assert kinds.count(EmitEvent) == 2
         assert kinds.count(BindPod) == 6
@@ -206,32 +214,32 @@ class TestOrder:
     def test_evictions_and_look_ups_go_behind_bindings_and_before_what_only_tells_people(self):
         queue = backlog()
         for effect in (event("e"), look_up("j"), evict("p"), bind("b")):
-            queue.add(effect, 0.0)
+            queue.add(job(effect, 0.0))
         assert taken(queue) == [bind("b"), look_up("j"), evict("p"), event("e")]
 
     def test_evictions_and_look_ups_take_at_most_a_quarter_of_the_slots(self):
         queue = backlog()
         for number in range(SLOTS):
-            queue.add(evict(str(number)), 0.0)
-        queue.add(look_up("j"), 0.0)
+            queue.add(job(evict(str(number)), 0.0))
+        queue.add(job(look_up("j"), 0.0))
         assert taken(queue) == [evict(str(number)) for number in range(SLOTS // 4)]
         finish(queue, evict("0"))
         assert taken(queue) == [evict(str(SLOTS // 4))]
 
     def test_evictions_do_not_starve_while_bindings_never_end(self):
         queue = backlog(patience_s=1.0)
-        queue.add(evict("p"), 0.0)
+        queue.add(job(evict("p"), 0.0))
         for number in range(20):
-            queue.add(bind(str(number)), 0.0)
+            queue.add(job(bind(str(number)), 0.0))
         assert evict("p") not in taken(queue, 0.9, most=10)
-        assert queue.next(1.0) == Job(evict("p"), 0.0)
+        assert taken(queue, 1.0, most=1) == [evict("p")]
 
     def test_impatient_evictions_take_at_most_two_slots_from_waiting_bindings_beside_those_of_telling(self):
         queue = backlog(patience_s=1.0)
         for number in range(20):
-            queue.add(event(str(number)), 0.0)
-            queue.add(evict(str(number)), 0.0)
-            queue.add(bind(str(number)), 0.0)
+            queue.add(job(event(str(number)), 0.0))
+            queue.add(job(evict(str(number)), 0.0))
+            queue.add(job(bind(str(number)), 0.0))
         kinds = [type(effect) for effect in taken(queue, 100.0, most=8)]
         assert [kinds.count(kind) for kind in (EvictPod, EmitEvent, BindPod)] == [2, 2, 4]
 
@@ -240,18 +248,18 @@ class TestWithdrawing:
     def test_a_binding_that_waits_is_not_sent(self):
         queue = backlog()
         for uid in "abc":
-            queue.add(bind(uid), 0.0)
-        assert queue.withdraw(withdraw("b"))
+            queue.add(job(bind(uid), 0.0))
+        assert take_back(queue, withdraw("b"))
         assert taken(queue) == [bind("a"), bind("c")]
 
     def test_a_binding_that_waits_for_its_pods_condition_is_not_sent(self):
         queue = backlog()
-        queue.add(condition("a"), 0.0)
+        queue.add(job(condition("a"), 0.0))
         assert taken(queue) == [condition("a")]
-        queue.add(bind("a"), 0.0)
-        assert queue.withdraw(withdraw("a"))
+        queue.add(job(bind("a"), 0.0))
+        assert take_back(queue, withdraw("a"))
         assert queue.empty
-        assert not queue.superseded(condition("a"))
+        assert not queue.superseded(job(condition("a")))
         finish(queue, condition("a"))
         assert taken(queue) == []
 
@@ -259,47 +267,57 @@ class TestWithdrawing:
     def test_one_to_another_node_is_sent(self, behind):
         queue = backlog()
         if behind:
-            queue.add(condition("a"), 0.0)
+            queue.add(job(condition("a"), 0.0))
             taken(queue)
-        queue.add(bind("a", "n1"), 0.0)
-        assert not queue.withdraw(withdraw("a", "n2"))
+        queue.add(job(bind("a", "n1"), 0.0))
+        assert not take_back(queue, withdraw("a", "n2"))
         if behind:
             finish(queue, condition("a"))
         assert taken(queue) == [bind("a", "n1")]
 
     def test_one_that_was_sent_is_not_touched(self):
         queue = backlog()
-        queue.add(bind("a"), 0.0)
+        queue.add(job(bind("a"), 0.0))
         taken(queue)
-        assert not queue.withdraw(withdraw("a"))
+        assert not take_back(queue, withdraw("a"))
         assert queue.in_flight == 1
 
     def test_one_that_was_never_decided_is_unknown(self):
-        assert not backlog().withdraw(withdraw("a"))
+        assert not take_back(backlog(), withdraw("a"))
 
 
 class TestOnce:
     @pytest.mark.parametrize("effect", [evict("p"), look_up("j")])
     def test_a_second_one_while_the_first_waits_or_is_in_flight_is_not_sent(self, effect):
         queue = backlog()
-        queue.add(effect, 0.0)
-        queue.add(effect, 1.0)
+        queue.add(job(effect, 0.0))
+        queue.add(job(effect, 1.0))
         assert queue.waiting(type(effect)) == 1
         assert taken(queue) == [effect]
-        queue.add(effect, 2.0)
+        queue.add(job(effect, 2.0))
         assert queue.empty
         finish(queue, effect)
-        queue.add(effect, 3.0)
+        queue.add(job(effect, 3.0))
         assert taken(queue) == [effect]
+
+    def test_asking_again_does_not_forget_how_often_it_was_tried(self):
+        queue = backlog()
+        queue.add(job(look_up("j"), 0.0))
+        first = queue.next(0.0)
+        assert first is not None
+        queue.done(first)
+        queue.add_again(first)
+        queue.add(job(look_up("j"), 1.0))
+        assert queue.next(1.0) == first._replace(attempt=1)
 
     def test_each_kind_that_waits_is_counted_for_itself(self):
         queue = backlog()
         for effect in (evict("p"), evict("q"), look_up("j")):
-            queue.add(effect, 0.0)
+            queue.add(job(effect, 0.0))
         assert (queue.waiting(EvictPod), queue.waiting(LookUpOwner), queue.waiting(EmitEvent)) == (2, 1, 0)
-        queue.add(put("d"), 0.0)
-        queue.add(put("e"), 0.0)
-        queue.add(drop("e"), 0.0)
+        queue.add(job(put("d"), 0.0))
+        queue.add(job(put("e"), 0.0))
+        queue.add(job(drop("e"), 0.0))
         assert (queue.waiting(PutDemand), queue.waiting(DropDemand)) == (1, 1)
         assert not queue.empty
 
@@ -316,8 +334,8 @@ class TestNewestWins:
     )
     def test_of_several_decisions_about_one_thing_only_the_newest_is_sent(self, older, newer):
         queue = backlog()
-        queue.add(older, 0.0)
-        queue.add(newer, 1.0)
+        queue.add(job(older, 0.0))
+        queue.add(job(newer, 1.0))
         assert taken(queue) == [newer]
 
     @pytest.mark.parametrize(
@@ -331,34 +349,44 @@ class TestNewestWins:
     )
     def test_one_is_in_flight_at_a_time_and_the_newest_follows_it(self, older, newer):
         queue = backlog()
-        queue.add(older, 0.0)
+        queue.add(job(older, 0.0))
         assert taken(queue) == [older]
-        queue.add(newer, 0.0)
+        queue.add(job(newer, 0.0))
         assert taken(queue) == []
-        assert queue.superseded(older)
+        assert queue.superseded(job(older))
         finish(queue, older)
         assert taken(queue) == [newer]
 
     def test_a_group_that_keeps_changing_is_not_told_later_for_it(self):
         queue = backlog()
-        queue.add(status("g", 1), 0.0)
-        queue.add(event("e"), 1.0)
-        queue.add(status("g", 2), 2.0)
+        queue.add(job(status("g", 1), 0.0))
+        queue.add(job(condition("p"), 1.0))
+        queue.add(job(status("g", 2), 2.0))
         assert taken(queue, most=1) == [status("g", 2)]
+
+    def test_nor_is_one_that_changes_while_it_is_being_told(self):
+        queue = backlog()
+        queue.add(job(status("g", 1), 0.0))
+        taken(queue)
+        queue.add(job(status("g", 2), 1.0))
+        queue.add(job(condition("p"), 2.0))
+        queue.add(job(status("g", 3), 3.0))
+        finish(queue, status("g", 1))
+        assert taken(queue, most=1) == [status("g", 3)]
 
     def test_an_unconditional_status_takes_the_place_of_a_waiting_reservation(self):
         queue = backlog()
-        queue.add(status("g", 1, resource_version="7"), 0.0)
-        queue.add(status("g", 2), 0.0)
-        queue.add(bind("b"), 0.0)
+        queue.add(job(status("g", 1, resource_version="7"), 0.0))
+        queue.add(job(status("g", 2), 0.0))
+        queue.add(job(bind("b"), 0.0))
         assert taken(queue) == [bind("b"), status("g", 2)]
 
     def test_a_reservation_behind_another_status_of_its_group_follows_at_once(self):
         queue = backlog()
-        queue.add(status("g", 1), 0.0)
+        queue.add(job(status("g", 1), 0.0))
         assert taken(queue) == [status("g", 1)]
-        queue.add(status("g", 2, resource_version="7"), 0.0)
-        queue.add(bind("b"), 0.0)
+        queue.add(job(status("g", 2, resource_version="7"), 0.0))
+        queue.add(job(bind("b"), 0.0))
         finish(queue, status("g", 1))
         assert taken(queue) == [status("g", 2, resource_version="7"), bind("b")]
 
@@ -368,7 +396,7 @@ class TestEvents:
         dropped: list[None] = []
         queue = backlog(events_limit=2, dropped=dropped)
         for note in "abc":
-            queue.add(event(note), 0.0)
+            queue.add(job(event(note), 0.0))
         assert taken(queue) == [event("b"), event("c")]
         assert len(dropped) == 1
 
@@ -379,21 +407,22 @@ class TestAgain:
     )
     def test_a_job_put_back_counts_its_attempts(self, effect):
         queue = backlog()
-        queue.add(effect, 0.0)
+        queue.add(job(effect, 0.0))
         first = queue.next(0.0)
         assert first is not None
         queue.done(first)
         queue.add_again(first)
         second = queue.next(0.0)
-        assert second == Job(effect, 0.0, attempt=1)
+        assert second == first._replace(attempt=1)
 
 
 def test_closing_keeps_statuses_and_events_and_forgets_everything_else():
     queue = backlog()
     for effect in (bind("b"), evict("x"), evict("y"), look_up("j"), condition("p"), put("d"), status("g"), event("e")):
-        queue.add(effect, 0.0)
-    assert queue.close() == Dropped(bindings=1, evictions=2)
-    assert taken(queue) == [status("g"), event("e")]
+        queue.add(job(effect, 0.0))
+    queue.add(job(status("r", resource_version="7"), 0.0))
+    assert queue.close() == {"BindPod": 1, "EvictPod": 2, "LookUpOwner": 1}
+    assert taken(queue) == [status("r", resource_version="7"), status("g"), event("e")]
 
 
 EFFECTS = st.one_of(
@@ -432,13 +461,13 @@ class Sender:
         self.last: dict[object, Effect] = {}
 
     def take(self) -> bool:
-        job = self.queue.next(self.now) if len(self.in_flight) < SLOTS else None
-        if job is None:
+        taken = self.queue.next(self.now) if len(self.in_flight) < SLOTS else None
+        if taken is None:
             return False
-        about = subject(job.effect)
+        about = subject(taken.effect)
         assert about is None or about not in [subject(other.effect) for other in self.in_flight]
-        self.last[about] = job.effect
-        self.in_flight.append(job)
+        self.last[about] = taken.effect
+        self.in_flight.append(taken)
         telling = [other for other in self.in_flight if isinstance(other.effect, TELLING)]
         assert len(telling) <= SLOTS // 2
         undoing = [other for other in self.in_flight if isinstance(other.effect, EvictPod | LookUpOwner)]
@@ -463,10 +492,10 @@ def test_everything_is_sent_in_the_end_and_never_two_of_one_group_or_pod_at_once
             sender.finish_oldest()
         elif isinstance(step, WithdrawBinding):
             waiting = sender.queue.waiting(BindPod)
-            withdrawn = sender.queue.withdraw(step)
+            withdrawn = take_back(sender.queue, step)
             assert sender.queue.waiting(BindPod) == waiting - withdrawn
         else:
-            sender.queue.add(step, now)
+            sender.queue.add(job(step, now))
             newest[subject(step)] = step
     while sender.take() or sender.finish_oldest():
         pass
@@ -480,9 +509,9 @@ def test_everything_is_sent_in_the_end_and_never_two_of_one_group_or_pod_at_once
 def test_a_binding_drops_the_condition_that_waits_for_its_pod():
     """Sent after the binding it would say PodScheduled=False of a bound pod."""
     queue = backlog()
-    queue.add(condition("a"), 0.0)
-    queue.add(condition("b"), 0.0)
-    queue.add(bind("a"), 0.0)
+    queue.add(job(condition("a"), 0.0))
+    queue.add(job(condition("b"), 0.0))
+    queue.add(job(bind("a"), 0.0))
 
     assert taken(queue) == [bind("a"), condition("b")]
 
@@ -490,11 +519,11 @@ def test_a_binding_drops_the_condition_that_waits_for_its_pod():
 def test_a_binding_waits_for_its_pods_condition_in_flight_which_is_not_tried_again():
     """Steps: the condition is with the server, the binding is decided, the server answers 503."""
     queue = backlog()
-    queue.add(condition("a"), 0.0)
+    queue.add(job(condition("a"), 0.0))
     sent = taken(queue)
-    queue.add(bind("a"), 0.0)
+    queue.add(job(bind("a"), 0.0))
     meanwhile = taken(queue)
-    superseded = queue.superseded(condition("a"))
+    superseded = queue.superseded(job(condition("a")))
     finish(queue, condition("a"))
 
     assert sent == [condition("a")]
@@ -505,13 +534,13 @@ def test_a_binding_waits_for_its_pods_condition_in_flight_which_is_not_tried_aga
 
 def test_what_only_tells_people_can_be_forgotten_and_what_is_in_flight_may_end():
     queue = backlog()
-    queue.add(status("in flight"), 0.0)
-    queue.add(bind("a"), 0.0)
+    queue.add(job(status("in flight"), 0.0))
+    queue.add(job(bind("a"), 0.0))
     sent = taken(queue)
     acting = queue.acting
     waiting = status("in flight"), status("waits"), status("reserved", resource_version="7"), event("1"), event("2")
     for each in waiting:
-        queue.add(each, 0.0)
+        queue.add(job(each, 0.0))
     untold = queue.clear()
     assert (len(sent), acting, untold) == (2, 1, 5)
     assert queue.empty

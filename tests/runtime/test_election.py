@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from gangsched.config.settings import LeaderElection
 from gangsched.kube.lease import Lease, LeaseSpec
 from gangsched.runtime.election import Election, Timing
 
@@ -230,3 +231,9 @@ def test_a_candidate_wakes_up_when_the_lease_expires():
     made.saw(lease(), now=100.0)
     assert made.wait_s(began=113.5, now=113.6, chance=0.0) == pytest.approx(1.4)
     assert made.wait_s(began=101.0, now=101.0, chance=0.0) == 2.0
+
+
+def test_the_times_are_those_of_the_settings():
+    settings = LeaderElection.model_validate({"leaseDuration": "1m", "renewDeadline": "40s", "retryPeriod": "3s"})
+    assert Timing.of(settings) == Timing(lease_s=60, renew_s=40, retry_s=3)
+    assert Timing.of(LeaderElection()) == Timing()

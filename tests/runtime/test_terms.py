@@ -10,18 +10,19 @@ from functools import partial
 import pytest
 
 from gangsched.core.machine import Machine
-from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
+from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled
-from gangsched.kube.writes import Answer, Outcome
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.terms import Terms
 from tests.builders import group, node, pod, pods
+from tests.runtime.fake_table import answer_with, table_of
 
 UNHEARD = ApiUnreachable("no answer")
 
@@ -45,12 +46,12 @@ class World:
         self.executors: list[Executor] = []
         self.lasting: list[Callable[[], bool]] = []
         self.slots = slots
+        self.table = table_of(self._send, self.outcome)
         self.terms = Terms(
             self.engine,
             mandate=self,
             make_executor=self._make_executor,
             prepare=self.prepared.wait,  # type: ignore[arg-type]
-            outcome=self.outcome,
             post=self.inbox.post,
         )
 
@@ -81,20 +82,17 @@ class World:
     # The API server
 
     def _make_executor(self, lasting: Callable[[], bool]) -> Executor:
-        made = Executor(self, self.inbox.post, metrics=self.metrics, slots=self.slots, allowed=lasting)  # type: ignore[arg-type]
+        made = Executor(self.table, self.inbox.post, metrics=self.metrics, slots=self.slots, allowed=lasting)
         self.executors.append(made)
         self.lasting.append(lasting)
         return made
 
-    async def bind(self, effect: BindPod) -> PodBound | BindRefused:
+    async def _send(self, effect: Effect) -> Answer:
+        if not isinstance(effect, BindPod):
+            return Answer(Outcome.WRITTEN)
         self.sent.append((self.term, effect.name))
         self.in_flight[effect.name] = asyncio.get_running_loop().create_future()
-        return await self.in_flight[effect.name]
-
-    async def patch_status(self, _: object) -> Answer:
-        return Answer(Outcome.WRITTEN, resource_version="9")
-
-    patch_condition = emit = patch_status
+        return answer_with(await self.in_flight[effect.name])
 
     async def outcome(self, effect: BindPod) -> Event | None:
         self.looked_up.append(effect.name)
@@ -237,7 +235,6 @@ async def test_without_an_executor_it_only_decides():
         mandate=world,
         make_executor=None,
         prepare=world.prepared.wait,  # type: ignore[arg-type]
-        outcome=world.outcome,
         post=world.inbox.post,
     )
     world.inbox.post([NodeSeen(node()), *gang("a", 2)])

@@ -220,7 +220,7 @@ def test_a_podgroup_seen_again_unchanged_changes_nothing():
     harness.wait(6)
     tell(harness, GroupSeen(harness.group("default/a")))
     harness.wait(1)
-    assert harness.gang("default/a").phase == "TimedOut"
+    assert harness.gang("default/a").record.phase == "TimedOut"
 
 
 def test_a_bound_member_with_an_unsupported_constraint_does_not_keep_the_others():

@@ -48,7 +48,7 @@ def test_an_unavailable_binding_is_tried_again_on_the_same_node():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
     harness.settle()
     assert harness.bound() == ["default/a-0", "default/a-2"]
-    assert harness.gang("default/a").phase == "Reserved"
+    assert harness.gang("default/a").record.phase == "Reserved"
     harness.wait(0.25)
     assert len(harness.bound()) == 3
     assert {effect.node for effect in harness.effects if isinstance(effect, BindPod)} == {"n1"}
@@ -161,7 +161,7 @@ def test_a_member_that_is_gone_meanwhile_is_replaced_by_the_next():
     harness.add(pod("a-3"))
     harness.settle()
     assert len(harness.bound()) == 3
-    assert harness.gang("default/a").phase == "Scheduled"
+    assert harness.gang("default/a").record.phase == "Scheduled"
 
 
 def test_a_member_bound_by_somebody_else_meanwhile_counts_where_it_is():
@@ -188,7 +188,7 @@ def test_a_conflict_that_arrives_before_the_watch_frees_the_place_and_keeps_the_
     assert sent(harness, "a-1") == 1
     harness.change("default/a-1", node="elsewhere")
     harness.settle()
-    assert harness.gang("default/a").phase == "Scheduled"
+    assert harness.gang("default/a").record.phase == "Scheduled"
 
 
 def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
@@ -197,7 +197,7 @@ def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     assert harness.bound() == []
     gang = harness.gang("default/a")
     assert gang.bindings == {}
-    assert gang.phase == "TimedOut"
+    assert gang.record.phase == "TimedOut"
     assert harness.condition("default/a").reason == "BindingRefused"
     assert "the server says no" in harness.condition("default/a").message
     assert len(harness.events("BindingRefused")) == 1
@@ -352,7 +352,7 @@ def test_a_member_that_is_placed_anew_does_not_wait_for_what_would_help_further_
     harness.add(group("a", min_member=3, max_schedule_time_s=600.0), pod("a-2"), pod("a-3", cpu=2))
     harness.wait(3)
     assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2"]
-    assert harness.gang("default/a").phase == "Scheduled"
+    assert harness.gang("default/a").record.phase == "Scheduled"
 
 
 @pytest.mark.parametrize("further", [0, 1])
@@ -363,7 +363,7 @@ def test_a_group_whose_bindings_are_all_refused_backs_off_though_a_further_membe
     harness.refuse_bind = refusing(Refused.FORBIDDEN, times=10**6)
     harness.settle()
     assert sum(isinstance(effect, BindPod) for effect in harness.effects) == 2
-    assert harness.gang("default/a").run.backoff_until > harness.now
+    assert harness.gang("default/a").record.retry_at > harness.now
 
 
 def test_a_group_that_timed_out_with_places_held_backs_off_though_a_further_member_waits():
@@ -371,7 +371,7 @@ def test_a_group_that_timed_out_with_places_held_backs_off_though_a_further_memb
     harness.add(node("n1", cpu=2), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 3))
     harness.refuse_bind = refusing(Refused.UNAVAILABLE, times=10**6)
     harness.wait(5)
-    assert harness.gang("default/a").phase == "TimedOut"
+    assert harness.gang("default/a").record.phase == "TimedOut"
     before = len(harness.effects)
     harness.wait(5)
     assert not any(isinstance(effect, BindPod) for effect in harness.effects[before:])
@@ -407,7 +407,7 @@ def test_members_that_finish_while_the_last_binding_is_retried_count_for_the_quo
     harness.settle()
     harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
     harness.wait(1)
-    assert harness.gang("default/a").phase == "Scheduled"
+    assert harness.gang("default/a").record.phase == "Scheduled"
     assert harness.status("default/a").succeeded == 1
 
 

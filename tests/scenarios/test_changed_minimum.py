@@ -239,7 +239,7 @@ def test_successes_from_before_the_transaction_do_not_complete_it():
     harness.add(*pods("a", 2, first=1))
     harness.wait(2)
     assert harness.bound() == ["default/a-0", "default/a-1"]
-    assert harness.gang("default/a").phase == "Reserved"
+    assert harness.gang("default/a").record.phase == "Reserved"
 
 
 def test_a_repair_of_a_transaction_keeps_the_minimum_it_was_decided_with():

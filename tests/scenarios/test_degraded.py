@@ -31,7 +31,7 @@ def test_a_group_below_its_minimum_is_degraded_after_two_seconds():
     harness = scheduled()
     harness.delete("default/a-0")
     harness.wait(1.99)
-    assert harness.gang("default/a").phase == "Scheduled"
+    assert harness.gang("default/a").record.phase == "Scheduled"
     harness.wait(0.01)
     status = harness.status("default/a")
     assert (status.phase, status.bound, status.minimum) == ("Degraded", 1, 2)

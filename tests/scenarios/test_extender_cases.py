@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gangsched.config.settings import Settings
 from gangsched.config.spark import Spark
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod, PodPhase
@@ -15,8 +16,8 @@ from tests.harness import Harness
 
 ZONE = "topology.kubernetes.io/zone"
 POOL = {"resource_channel": "batch"}
-SINGLE_AZ = chosen(spark=Spark(binpack="single-az-tightly-pack"))
-MIN_FRAG = chosen(spark=Spark(binpack="single-az-minimal-fragmentation"))
+SINGLE_AZ = chosen(Settings(spark=Spark(binpack="single-az-tightly-pack")))
+MIN_FRAG = chosen(Settings(spark=Spark(binpack="single-az-minimal-fragmentation")))
 
 
 def worker(name: str, zone: str = "zone1") -> Node:

@@ -257,7 +257,7 @@ class TestTheObject:
         harness.delete_foreign("volcano", "default/g")
         harness.add(member("g-2"))
         harness.wait(600)
-        assert not harness.gang("default/g").run.scheduled_at
+        assert not harness.gang("default/g").record.scheduled_at
         assert harness.bound() == ["default/g-0", "default/g-1"]
         assert told(harness, "g-2")[0] == "PodGroupNotFound"
         assert harness.evicted == []
@@ -269,20 +269,20 @@ class TestTheObject:
         harness = Harness()
         harness.add(node(), g(), *members(2))
         harness.wait(60)
-        since = harness.gang("default/g").run.scheduled_at
+        since = harness.gang("default/g").record.scheduled_at
         harness.add(g(uid="another"))
         harness.wait(2)
-        assert harness.gang("default/g").run.scheduled_at > since
+        assert harness.gang("default/g").record.scheduled_at > since
 
     def test_a_changed_one_ends_the_back_off(self):
         harness = Harness()
         harness.add(node(cpu=1), g(max_schedule_time_s=5.0), *members(2))
         harness.wait(6)
-        assert harness.gang("default/g").run.level == 1
+        assert harness.gang("default/g").record.level == 1
         harness.add(g(max_schedule_time_s=50.0))
         harness.settle()
-        assert harness.gang("default/g").run.level == 0
-        assert not harness.gang("default/g").run.backoff_until
+        assert harness.gang("default/g").record.level == 0
+        assert not harness.gang("default/g").record.retry_at
 
     def test_of_other_namespaces_than_the_one_that_is_served_none_is_kept(self):
         harness = Harness(Policy(namespace="other"))
@@ -301,11 +301,11 @@ class TestSeveralSources:
         assert len(harness.bound()) == 2
         assert harness.status("default/g").source == "gangsched PodGroup, volcano PodGroup"
         assert harness.machine.assessments[KEY].terms.max_schedule_time_s == 9.0
-        since = harness.gang("default/g").run.scheduled_at
+        since = harness.gang("default/g").record.scheduled_at
         harness.wait(60)
         harness.delete_foreign("volcano", "default/g")
         harness.wait(60)
-        assert harness.gang("default/g").run.scheduled_at == since
+        assert harness.gang("default/g").record.scheduled_at == since
 
     def test_a_priority_that_ours_leaves_open_is_theirs(self):
         harness = Harness()
@@ -369,11 +369,11 @@ class TestRestart:
         harness.delete("default/g-2")
         harness.restart()
         harness.wait(2)
-        assert harness.gang("default/g").run.scheduled_at
+        assert harness.gang("default/g").record.scheduled_at
         harness.add(member("g-3", created=harness.now))
         harness.wait(2)
         assert "default/g-3" in harness.bound()
-        assert harness.gang("default/g").run.minimum == 3
+        assert harness.gang("default/g").record.minimum == 3
         assert harness.evicted == []
 
     def test_a_quorum_that_was_half_bound_is_finished(self):
@@ -424,10 +424,10 @@ class TestRestart:
         harness.hidden["volcano"] = "It cannot be read."
         harness.restart()
         harness.wait(2)
-        assert not harness.gang("default/g").run.scheduled_at
+        assert not harness.gang("default/g").record.scheduled_at
         harness.report(ForeignGroupsReplaced("volcano", (g(min_member=3),)))
         harness.wait(2)
-        assert harness.gang("default/g").run.scheduled_at
+        assert harness.gang("default/g").record.scheduled_at
         assert harness.evicted == []
 
 
@@ -492,7 +492,7 @@ def test_hidden_for_a_while_a_scheduled_group_stays_one():
     harness = Harness()
     harness.add(node(), g(), *members(2))
     harness.wait(2)
-    since = harness.gang("default/g").run.scheduled_at
+    since = harness.gang("default/g").record.scheduled_at
     harness.report(ForeignGroupsHidden("volcano", "gangsched may not read it."))
     harness.add(member("g-2"))
     harness.wait(600)
@@ -500,5 +500,5 @@ def test_hidden_for_a_while_a_scheduled_group_stays_one():
     harness.report(ForeignGroupsReplaced("volcano", (g(),)))
     harness.wait(2)
     assert len(harness.bound()) == 3
-    assert harness.gang("default/g").run.scheduled_at == since
+    assert harness.gang("default/g").record.scheduled_at == since
     assert harness.evicted == []

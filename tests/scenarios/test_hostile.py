@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from gangsched.api.status import status_from_object, status_to_object
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.constraints import filters
-from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS
+from gangsched.core.constraints.taint_toleration import tolerated
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import BindPod, PatchStatus
@@ -22,11 +21,15 @@ from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import NodeReason
-from gangsched.core.objects.selectors import node_matches
+from gangsched.core.objects.record import Minima, Phase, Record
+from gangsched.core.objects.selectors import field_holds, matches
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Shape, Toleration
 from gangsched.core.objects.status import Condition, GroupStatus
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import group, node, pod, pods, shape, toleration
 from tests.harness import Harness
+from tests.verdicts import verdicts
 
 MOST = 2**31 - 1
 NODES = 600
@@ -70,14 +73,23 @@ def test_a_status_that_claims_millions_of_ended_members_is_taken_over_at_once(ph
     """One entry was made for each of them: with the largest number the field can hold, that was all memory."""
     machine = Machine(Policy())
     claimed = 3_000_000
-    status = GroupStatus(phase=phase, succeeded=claimed, failed=claimed, minimum=MOST, scheduled_time=5.0)
+    status = GroupStatus(
+        Record(
+            phase=Phase(phase),
+            run_start=4.0,
+            scheduled_at=5.0,
+            satisfied=Minima(MOST),
+            succeeded=(("", claimed),),
+            failed=claimed,
+        )
+    )
     roles = (Role("r", min_member=claimed),)
     began = time.process_time()
     machine.handle([*seen(group("a", min_member=1, roles=roles, status=status)), Synced()], 10.0)
     assert time.process_time() - began < 0.5
     gang = next(iter(machine.gangs.values()))
-    assert (gang.run.successes, gang.run.failures) == (claimed, claimed)
-    assert not gang.run.succeeded
+    assert (gang.record.successes, gang.record.failed) == (claimed, claimed)
+    assert not gang.roster.recorded
 
 
 @pytest.mark.parametrize(
@@ -91,7 +103,7 @@ def test_every_time_that_is_read_from_a_status_can_be_written_again(text):
 
 def test_a_status_is_written_within_the_limits_of_its_schema():
     conditions = (Condition("Scheduled", status=False, reason="Contradiction", message="ü" * 40_000, since=1.0),)
-    body = status_to_object(GroupStatus(phase="Pending", conditions=conditions, attempts=MOST + 1))["status"]
+    body = status_to_object(GroupStatus(Record(), conditions=conditions, attempts=MOST + 1))["status"]
     assert len(body["conditions"][0]["message"]) == 32_768
     assert body["attempts"] == MOST
     assert status_from_object(body).attempts == MOST
@@ -265,11 +277,11 @@ def test_all_nodes_at_once_are_judged_as_each_by_itself(seed):
     shapes = [some_shape(random) for _ in range(20)]
     for remove in (False, False, True, True):
         for asked in shapes:
-            verdicts = cluster.verdicts(asked).tolist()
+            snapshot = Snapshot(cluster)
+            found = verdicts(snapshot, MemberClass(asked))
             for name, each in cluster.nodes.items():
-                code = verdicts[cluster.capacity.rows[name]]
-                found = None if code == ACCEPTED else STATIC_REASONS[code - 1]
-                assert found == plainly(asked, each), (asked, each)
+                assert found.get(name) == plainly(asked, each), (asked, each)
+                assert snapshot.fits(MemberClass(asked), cluster.capacity.rows[name]) is (name not in found)
         for number in random.sample(range(20), 12):
             if remove:
                 cluster.remove_node(f"n{random.randrange(20)}")
@@ -320,20 +332,27 @@ def plainly(asked: Shape, each: Node) -> NodeReason | None:
     """The verdict from one toleration, taint and term after the other."""
 
     def kept_out(taint: Taint) -> bool:
-        return not any(filters.tolerates(toleration, taint) for toleration in asked.tolerations)
+        return not tolerated(asked.tolerations, taint)
 
     if each.unschedulable and kept_out(Taint("node.kubernetes.io/unschedulable", "NoSchedule")):
         return NodeReason.UNSCHEDULABLE
     if any(taint.effect != "PreferNoSchedule" and kept_out(taint) for taint in each.taints):
         return NodeReason.TAINT
-    matched = node_matches(
-        node_selector=asked.node_selector, terms=asked.node_affinity, labels=dict(each.labels), name=each.name
-    )
+    labels = dict(each.labels)
+    matched = all(labels.get(key) == value for key, value in asked.node_selector)
+    if asked.node_affinity is not None:
+        matched &= any(
+            (term.expressions or term.fields)
+            and matches(term.expressions, labels)
+            and all(field_holds(field, each.name) for field in term.fields)
+            for term in asked.node_affinity
+        )
     return None if matched else NodeReason.AFFINITY
 
 
 def test_members_that_end_after_a_status_has_claimed_the_largest_number_leave_it_readable():
-    status = GroupStatus(phase="Running", succeeded=MOST, failed=MOST, minimum=2, scheduled_time=5.0)
+    record = Record(phase=Phase.RUNNING, run_start=4.0, scheduled_at=5.0, satisfied=Minima(2))
+    status = GroupStatus(replace(record, succeeded=(("", MOST),), failed=MOST))
     members = [pod(f"a-{number}", group="a", node="n1", phase="Running") for number in range(3)]
     machine = Machine(Policy())
     machine.handle([*seen(node("n1"), group("a", min_member=2, status=status), *members), Synced()], 10.0)

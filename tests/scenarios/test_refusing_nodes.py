@@ -121,7 +121,7 @@ def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_an
             assert all(not gang.bindings for gang in harness.machine.gangs.values())
     assert set(Counter(harness.evicted).values()) == {1}
     assert len(harness.evicted) == 8 * 19
-    attempts = sum(gang.run.timeouts - 1 for gang in harness.machine.gangs.values())
+    attempts = sum(gang.record.timeouts - 1 for gang in harness.machine.gangs.values())
     assert len(binds(harness)) - before == attempts > 3 * 8, "one binding for each attempt after the first"
     condition = harness.condition("team-0/g00")
     assert condition.reason == "BindingRefused"
@@ -155,7 +155,7 @@ def test_where_everything_refuses_a_gang_backs_off_after_so_many_nodes_and_goes_
     harness.settle()
     tried = [effect.node for effect in binds(harness)]
     assert len(tried) == 2 * len(set(tried)) == 22
-    assert harness.gang("default/a").phase == "TimedOut"
+    assert harness.gang("default/a").record.phase == "TimedOut"
     assert harness.gang("default/a").bindings == {}
     harness.wait(10)
     again = {effect.node for effect in binds(harness)[22:]}
@@ -207,7 +207,7 @@ def test_members_that_the_gang_can_do_without_are_left_out_once_they_are_refused
     harness.end_terminating()
     harness.add(*pods("a", 3, first=3, owner=SET))
     harness.wait(11)
-    assert harness.gang("default/a").phase == "Scheduled"
+    assert harness.gang("default/a").record.phase == "Scheduled"
     assert harness.bound() == ["default/a-3", "default/a-4", "default/a-5"]
 
 
@@ -220,7 +220,7 @@ def test_of_two_members_that_are_refused_everywhere_one_binding_is_sent_in_each_
     harness.settle()
     before = len(harness.effects)
     harness.wait(9)
-    assert harness.gang("default/a").run.timeouts == 2
+    assert harness.gang("default/a").record.timeouts == 2
     later = harness.effects[before:]
     assert sum(isinstance(effect, BindPod) for effect in later) == 1
     assert not any(isinstance(effect, PatchStatus) and effect.status.reservation for effect in later)
@@ -353,7 +353,7 @@ def test_a_gang_whose_namespace_is_being_deleted_is_not_tried_on_other_nodes():
     harness.add(group("a", min_member=2), *pods("a", 2))
     harness.settle()
     assert len(binds(harness)) == 2
-    assert harness.gang("default/a").phase == "TimedOut"
+    assert harness.gang("default/a").record.phase == "TimedOut"
 
 
 def test_after_a_restart_nothing_is_remembered_and_all_is_learned_anew():

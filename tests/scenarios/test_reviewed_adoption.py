@@ -227,7 +227,7 @@ def test_pods_of_an_earlier_run_do_not_count_after_a_restart_without_a_podgroup_
     harness.wait(5)
     harness.delete("default/y-0")
     harness.wait(5)
-    assert harness.gang("default/x").phase == "Degraded"
+    assert harness.gang("default/x").record.phase == "Degraded"
 
 
 def test_a_late_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():

@@ -56,7 +56,7 @@ def test_no_podgroup_is_made_while_nobody_can_say_the_minimum(unclear):
     for number in range(3):
         harness.change(f"default/x-{number}", declaration=Declaration(group="x"))
     harness.wait(5)
-    assert not harness.gang("default/x").run.scheduled_at
+    assert not harness.gang("default/x").record.scheduled_at
 
 
 def test_one_is_made_once_the_minimum_can_be_said_again():
@@ -118,10 +118,10 @@ def test_another_object_of_the_name_begins_another_run_whether_or_not_a_podgroup
     harness.wait(60)
     assert len(harness.bound()) == 2
     assert bool(harness.groups) is made
-    since = harness.gang("default/a").run.scheduled_at
+    since = harness.gang("default/a").record.scheduled_at
     harness.add(foreign_group("volcano", uid="another"))
     harness.wait(20)
-    assert harness.gang("default/a").run.scheduled_at > since
+    assert harness.gang("default/a").record.scheduled_at > since
     assert harness.evicted == []
 
 
@@ -197,7 +197,7 @@ def test_after_a_restart_a_refused_owners_pods_do_not_make_a_scheduled_group_loo
     harness.wait(600)
     assert harness.evicted == []
     assert harness.bound() == ["default/a-1"]
-    assert harness.gang("default/a").phase == "Degraded"
+    assert harness.gang("default/a").record.phase == "Degraded"
 
 
 def storable(effect: PatchStatus) -> StatusRefused | None:

@@ -279,7 +279,7 @@ def test_a_member_whose_eviction_was_accepted_counts_no_more_when_a_late_binding
             harness.step()
     harness.change("default/a-2", node="n1")
     harness.wait(5)
-    assert not harness.gang("default/a").run.scheduled_at
+    assert not harness.gang("default/a").record.scheduled_at
     assert harness.events("Scheduled") == []
 
 
@@ -297,7 +297,7 @@ def test_an_undo_that_is_repeated_backs_off_ever_longer():
         harness.end_terminating()
         harness.add(*(pod(f"a-{made + number}", owner=SET) for number in range(len(gone))))
         made += len(gone)
-    undone = harness.gang("default/a").run.timeouts
+    undone = harness.gang("default/a").record.timeouts
     assert 10 <= undone <= 20, "every five minutes in the end"
     assert len(harness.evicted) == 2 * undone
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.gang.states import Phase
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Minima, Phase, Record
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.core.objects.status import GroupStatus
 from tests.builders import group, node, pod, pods
@@ -168,7 +168,10 @@ def test_a_deleted_statefulset_frees_its_room_at_once():
 
 def test_after_a_restart_more_than_ten_thousand_members_that_are_gone_still_count():
     """12,000 members: 11,999 have succeeded and are deleted, gangsched restarts, the last one succeeds."""
-    status = GroupStatus(phase="Running", succeeded=11_999, minimum=12_000, scheduled_time=5.0)
+    record = Record(
+        phase=Phase.RUNNING, run_start=4.0, scheduled_at=5.0, satisfied=Minima(12_000), succeeded=(("", 11_999),)
+    )
+    status = GroupStatus(record)
     last = pod("a-0", group="a", node="n1", phase="Running")
     machine = Machine(Policy())
     machine.handle(
@@ -178,7 +181,7 @@ def test_after_a_restart_more_than_ten_thousand_members_that_are_gone_still_coun
     machine.handle([PodSeen(replace(last, phase=PodPhase.SUCCEEDED))], 11.0)
     machine.handle([TimePassed()], 30.0)
 
-    assert machine.gangs[GroupKey("default", "a")].phase is Phase.SUCCEEDED
+    assert machine.gangs[GroupKey("default", "a")].record.phase is Phase.SUCCEEDED
 
 
 @pytest.mark.parametrize("held_up", ["", "default/a-2"])
@@ -197,7 +200,7 @@ def test_members_that_exist_no_longer_are_forgotten_however_often_a_group_is_res
         harness.wait(30)
         harness.delete("default/a-2")
         harness.wait(2)
-        assert gang.run.past <= gang.pods.keys(), f"after restart {number + 1}"
+        assert gang.roster.past <= gang.pods.keys(), f"after restart {number + 1}"
         harness.add(*pods("a", 3))
         harness.settle()
         harness.run_pods()
@@ -210,8 +213,8 @@ def test_a_standby_forgets_members_that_were_bound_while_it_looked_on_and_are_go
     bound = replace(member, node="n1")
     machine.handle([NodeSeen(node("n1")), GroupSeen(group("a", min_member=2)), PodSeen(member), PodSeen(bound)], 10.0)
     gang = machine.gangs[GroupKey("default", "a")]
-    assert gang.inherited == {member.uid}
+    assert gang.roster.inherited == {member.uid}
 
     machine.handle([PodGone(member.uid)], 11.0)
 
-    assert gang.inherited == set()
+    assert gang.roster.inherited == set()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.gang.states import Phase
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod, EmitEvent, EvictPod, PatchPodCondition, PatchStatus
@@ -13,6 +12,7 @@ from gangsched.core.objects.events import GroupSeen, NodeSeen, PodGone, PodSeen,
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound
 from gangsched.core.planning import budget as units
 from tests.builders import group, key, node, pod, pods
@@ -117,7 +117,7 @@ def test_a_member_that_succeeds_and_is_deleted_before_the_next_look_has_succeede
     effects = machine.handle([TimePassed()], now + 0.2)
     effects += machine.handle([TimePassed()], now + 30)
     assert not [effect for effect in effects if isinstance(effect, EvictPod)]
-    assert machine.gangs[key("a")].run.succeeded == {done.uid: ""}
+    assert machine.gangs[key("a")].record.succeeded == (("", 1),)
 
 
 def test_what_is_known_of_a_pod_is_no_reason_to_look_at_anything_unless_something_is_due():
@@ -133,7 +133,7 @@ def test_what_is_known_of_a_pod_is_no_reason_to_look_at_anything_unless_somethin
 
     machine.handle([PodSeen(waiting)], 1100.0)
 
-    assert machine.gangs[key("a")].phase is Phase.TIMED_OUT
+    assert machine.gangs[key("a")].record.phase is Phase.TIMED_OUT
 
 
 def test_a_relabelled_bound_member_of_a_large_group_is_nobodys_quorum():
@@ -148,7 +148,7 @@ def test_a_relabelled_bound_member_of_a_large_group_is_nobodys_quorum():
     machine.handle([PodSeen(bound)], now + 0.0002)
     machine.handle([PodSeen(replace(bound, declaration=Declaration("b")))], now + 0.0003)
     machine.handle([TimePassed()], now + 1)
-    assert machine.gangs[key("b")].inherited == set()
+    assert machine.gangs[key("b")].roster.inherited == set()
 
 
 def test_a_new_list_of_pods_looks_at_every_group_so_that_what_was_lost_is_told_again():

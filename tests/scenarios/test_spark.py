@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gangsched.config.settings import Settings
 from gangsched.config.spark import Spark
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.policy import Policy, TurnRules
@@ -264,7 +265,7 @@ def test_drivers_and_executors_go_to_the_nodes_that_the_configuration_prefers():
             "executorPrioritizedNodeLabel": {"labelName": label, "labelValuesDescendingPriority": ["spot", "steady"]},
         }
     )
-    dialects = chosen(spark=spark)
+    dialects = chosen(Settings(spark=spark))
     harness = Harness()
     harness.add(node("a", cpu=64, labels={label: "steady"}), node("b", cpu=64, labels={label: "spot"}), node("c"))
     harness.add(driver(dialects=dialects))
@@ -285,7 +286,7 @@ def test_drivers_and_executors_go_to_the_nodes_that_the_configuration_prefers():
 def test_the_packer_of_the_configuration_is_that_of_all_applications(binpack, nodes):
     harness = Harness()
     harness.add(*(node(f"n{number}", cpu=16) for number in (1, 2, 3)))
-    harness.add(driver(dialects=chosen(spark=Spark(binpack=binpack))))
+    harness.add(driver(dialects=chosen(Settings(spark=Spark(binpack=binpack)))))
     harness.settle()
     harness.add(*executors())
     harness.settle()
@@ -473,7 +474,7 @@ def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is
     zone = "topology.kubernetes.io/zone"
     harness = Harness()
     harness.add(node("n1", cpu=3, labels={zone: "a"}))
-    harness.add(driver(executors=1, most=3, dialects=chosen(spark=Spark(binpack="single-az-tightly-pack"))))
+    harness.add(driver(executors=1, most=3, dialects=chosen(Settings(spark=Spark(binpack="single-az-tightly-pack")))))
     harness.settle()
     harness.add(*executors(count=1))
     harness.settle()

@@ -261,7 +261,7 @@ def test_binding_is_written_only_if_it_lasts_over_a_second():
     )
     harness.add(group("a", min_member=2), *pods("a", 2), node())
     harness.step()
-    assert harness.gang("default/a").phase == "Binding"
+    assert harness.gang("default/a").record.phase == "Binding"
     assert statuses(harness) == []
 
 

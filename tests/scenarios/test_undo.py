@@ -46,7 +46,7 @@ def test_what_could_not_be_completed_is_evicted_before_the_repair_deadline():
     harness.settle()
     assert harness.bound() == []
     assert harness.gang("default/a").bindings == {}
-    assert harness.gang("default/a").leaving == set(), "evicted members that have gone must not be kept in mind"
+    assert harness.gang("default/a").roster.leaving == set(), "evicted members that have gone must not be kept in mind"
 
 
 def test_one_member_that_was_bound_in_vain_is_told_in_the_singular():
@@ -218,7 +218,7 @@ def test_a_binding_that_arrives_at_the_last_moment_completes_the_group():
     harness.refuse_bind = lambda _: None
     harness.wait(10)
     assert len(harness.bound()) == 3
-    assert gang.run.scheduled_at
+    assert gang.record.scheduled_at
     assert harness.evicted == []
 
 
@@ -255,7 +255,7 @@ def test_each_undo_counts_as_an_attempt():
     assert harness.status("default/a").attempts == 1
     harness.add(pod("a-9", owner=SET, gated=True))
     harness.wait(10)
-    assert harness.gang("default/a").run.timeouts == 1
+    assert harness.gang("default/a").record.timeouts == 1
 
 
 def test_after_a_restart_a_group_found_partly_bound_is_completed_first_or_undone():

@@ -115,7 +115,7 @@ def test_an_annotated_group_times_out_and_its_members_say_why():
     harness = Harness()
     harness.add(*annotated(2), node(cpu=1))
     harness.wait(3)
-    assert harness.gang("default/x").phase == "TimedOut"
+    assert harness.gang("default/x").record.phase == "TimedOut"
     assert [event.reason for event in harness.emitted] == ["NeverFits", "TimedOut"]
     harness.wait(2000)
     assert harness.machine.stats().timeouts > 3

@@ -47,11 +47,11 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Sent:
-    """The last write of a name: `dropped` is the UID of an object deleted; `tries` were not seen to succeed yet."""
+    """The last write of a name: `dropped` is the UID of an object deleted; `unseen` were not seen to succeed yet."""
 
     dropped: str
     at: float
-    tries: int
+    unseen: int
 
 
 class Scaling:
@@ -134,7 +134,7 @@ class Scaling:
 
     def _want(self, gang: Gang, assessment: Assessment) -> _Wanted | None:
         """What the gang wants now; none unless it was refused and it is room that it waits for."""
-        refusal = gang.refusal
+        refusal = gang.attempt.refusal
         owner = min(assessment.census.live, key=member_order, default=None)
         if refusal is None or owner is None or gang.plain or gang.reason not in NO_ROOM:
             return None
@@ -180,12 +180,12 @@ class Scaling:
             seen, last = self._seen.get(wanted.key), self._sent.get(wanted.key)
             if seen is not None and seen.demand == wanted:
                 # One that a former leader has written is ours from now on.
-                self._sent.setdefault(wanted.key, _Sent("", _NEVER, 0)).tries = 0
+                self._sent.setdefault(wanted.key, _Sent("", _NEVER, 0)).unseen = 0
                 continue
             due = gang.reason_since + self._policy.fold_s
-            tries = last.tries + 1 if last is not None else 1
+            tries = last.unseen + 1 if last is not None else 1
             if last is not None:
-                due = max(due, last.at + self._pause_s(last.tries))
+                due = max(due, last.at + self._pause_s(last.unseen))
             if now >= due:
                 effects.append(PutDemand(wanted, seen.uid if seen is not None else ""))
                 self._sent[wanted.key] = _Sent("", now, tries)
@@ -202,7 +202,7 @@ class Scaling:
                 if seen is None and key not in self._holder:
                     self._sent.pop(key, None)
                 continue
-            tries = last.tries if last is not None and last.dropped == seen.uid else 0
+            tries = last.unseen if last is not None and last.dropped == seen.uid else 0
             due = last.at + self._pause_s(tries) if last is not None and tries else now
             if now >= due:
                 effects.append(DropDemand(key, seen.uid))

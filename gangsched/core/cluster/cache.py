@@ -10,30 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.cluster.holdings import Holdings
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.relief import Relief
 from gangsched.core.cluster.validation import contradictions
-from gangsched.core.constraints.anti_affinity import AntiAffinityIndex
-from gangsched.core.constraints.feasibility import Codes, Feasibility
-from gangsched.core.constraints.ports import PortsInUse
+from gangsched.core.constraints import registry
+from gangsched.core.constraints.constraint import Happening, Member, NodeConstraint, World
+from gangsched.core.constraints.nodes import Nodes
+from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import Labels, Shape
-
-Forbidden = frozenset[tuple[str, str]]
-"""(topology key, value) pairs whose nodes an existing pod's required anti-affinity closes to a newcomer."""
+from gangsched.core.objects.shape import Labels
 
 
 class Cluster:
     """Nodes and pods by name and UID, with exact accounting. All pods count, whoever scheduled them.
 
-    `ports` holds the host ports in use by row; `port_rows`, by protocol and number, how often each row has one in use.
-    `nominated` are pods for which somebody else keeps a node (`status.nominatedNodeName`). `worsened` are nodes that
-    have changed, or on which a pod was counted that we did not put there, since they were last read.
+    `constraints` are told of each node, and of each pod that counts on one. `nominated` are pods for which somebody
+    else keeps a node (`status.nominatedNodeName`). `worsened` are nodes that have changed, or on which a pod was
+    counted that we did not put there, since they were last read.
     """
 
     def __init__(self) -> None:
@@ -42,16 +39,15 @@ class Cluster:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.capacity = Capacity()
         self.holdings = Holdings()
-        self.ports: dict[int, PortsInUse] = {}
-        self.port_rows: dict[tuple[str, int], dict[int, int]] = {}
-        self.anti_affinity = AntiAffinityIndex()
+        self.nodes_by_row = Nodes()
+        world = World(self.nodes_by_row, self.capacity, self.namespaces)
+        self.constraints = [each(world) for each in registry.CONSTRAINTS]
         self.on_node: dict[str, set[str]] = {}
         self.relief = Relief()
         self.nominated: dict[str, Pod] = {}
         self.worsened: set[str] = set()
         self.labels = NodeLabels(self.capacity)
         self._assumed: dict[str, str] = {}
-        self._feasibility = Feasibility()
 
     # Nodes
 
@@ -60,24 +56,26 @@ class Cluster:
         old = self.nodes.get(node.name)
         if old == node:
             return False
-        if old is not None and old.labels != node.labels:
-            self._relieve_terms()
+        moved = old is not None and old.labels != node.labels
+        if moved:
+            self._labels_changed()
             for pod in self._pods_on(node.name):
-                self._count_terms(pod, node.name, -1)
-        if old is None or old.labels != node.labels:
+                self._uncount_in_constraints(pod, self.capacity.rows[node.name])
+        if old is None or moved:
             self.relief.domains |= self.labels.set(node.name, node.labels)
         self.nodes[node.name] = node
         row = self.capacity.set_node(node.name, node.allocatable)
-        if old is None:
-            for pod in self._pods_on(node.name):
+        self.nodes_by_row.set(row, node.name, self.labels.of(node.name))
+        for constraint in self.constraints:
+            constraint.set_node(row, node)
+        for pod in self._pods_on(node.name) if old is None or moved else ():
+            if moved:
+                self._count_in_constraints(pod, row)
+            else:
                 self._take(pod, node.name)
-        elif old.labels != node.labels:
-            for pod in self._pods_on(node.name):
-                self._count_terms(pod, node.name, 1)
-        self._feasibility.set_node(row, node, self.labels.of(node.name))
         self.relief.rows.add(row)
         self.worsened.add(node.name)
-        self.holdings.nodes_changed = True
+        self.holdings.note_nodes_changed()
         return True
 
     def remove_node(self, name: str) -> bool:
@@ -86,13 +84,15 @@ class Cluster:
             return False
         for pod in self._pods_on(name):
             self._give_back(pod, name)
-        if any(pod.anti_affinity for pod in self.nominated.values() if pod.nominated_node == name):
-            self.relief.everywhere = True
+        for pod in self.nominated.values():
+            if pod.nominated_node == name:
+                self._relieve_elsewhere(pod)
         row = self.capacity.remove_node(name)
-        self.ports.pop(row, None)
+        self.nodes_by_row.remove(row)
+        for constraint in self.constraints:
+            constraint.remove_node(row)
         del self.nodes[name]
         self.relief.domains |= self.labels.remove(name)
-        self._feasibility.remove_node(row)
         self.relief.rows.discard(row)
         self.worsened.add(name)
         return True
@@ -159,52 +159,35 @@ class Cluster:
         self._recount(pod)
 
     def set_namespace(self, name: str, labels: Labels) -> None:
-        """Know a namespace's labels, which anti-affinity of existing pods may select by."""
+        """Know a namespace's labels, which pods' terms may select by."""
         new = dict(labels)
         if self.namespaces.get(name) != new:
             self.namespaces[name] = new
-            self._relieve_terms()
+            self._labels_changed()
 
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace's labels."""
         if self.namespaces.pop(name, None):
-            self._relieve_terms()
+            self._labels_changed()
 
     # Questions
 
-    def verdicts(self, shape: Shape) -> Codes:
-        """Every row's static verdict on the shape: ACCEPTED, 1 + index into STATIC_REASONS, or VACANT."""
-        return self._feasibility.verdicts(shape, len(self.capacity.names))
-
-    def accepts(self, shape: Shape, row: int) -> bool:
-        """Whether the row's node takes the shape if it has room: one row of `verdicts`, without the others."""
-        return self._feasibility.accepts(shape, row)
-
-    def changes(self, rows: npt.NDArray[np.int64]) -> int:
-        """A number that grows whenever the node of one of these rows changes."""
-        return self._feasibility.generation(rows)
-
-    def closes(self, forbidden: Forbidden, row: int) -> bool:
-        """Whether the row's node carries one of the forbidden topology values."""
-        labels = self.labels.of(self.capacity.names[row])
-        if len(labels) < len(forbidden):
-            return any(pair in forbidden for pair in labels.items())
-        return any(labels.get(key) == value for key, value in forbidden)
-
-    def forbidden(self, pod: Pod) -> Forbidden:
-        """The topology values that required anti-affinity of existing pods closes to this pod."""
-        return self.anti_affinity.forbidden(pod, self.namespaces.get(pod.namespace, {}))
-
-    def closed_rows(self, forbidden: Forbidden) -> list[int]:
-        """The rows whose nodes carry one of the forbidden topology values."""
-        values: dict[str, set[str]] = {}
-        for key, value in forbidden:
-            values.setdefault(key, set()).add(value)
-        return list({row for key, closed in values.items() for row in self._feasibility.rows_with(key, closed)})
+    def accepting(self, member: Member) -> Mask:
+        """The rows whose nodes take the class for what they are, whatever stands there."""
+        rows = np.arange(len(self.capacity.names))
+        accepting = self.nodes_by_row.there(rows)
+        for constraint in self.constraints:
+            if isinstance(constraint, NodeConstraint) and (mask := constraint.mask(member, rows)) is not None:
+                accepting &= mask
+        return accepting
 
     def validate(self) -> list[str]:
         """Contradictions between the accounting and the pods; empty when all is well (checked after every test)."""
         return contradictions(self)
+
+    def worsen(self, node: str) -> None:
+        """Somebody has room on the node that others rely on."""
+        self.worsened.add(node)
 
     def take_worsened(self) -> set[str]:
         """The nodes that may have less room, or other demands, than when places on them were decided."""
@@ -234,8 +217,7 @@ class Cluster:
         before = self.nominated.pop(uid, None)
         if before is not None and before.nominated_node in self.capacity.rows:
             self.relief.rows.add(self.capacity.rows[before.nominated_node])
-            if before.anti_affinity:
-                self.relief.everywhere = True
+            self._relieve_elsewhere(before)
 
     def _uncount(self, pod: Pod | None) -> None:
         if pod is None or pod.terminal:
@@ -260,40 +242,33 @@ class Cluster:
     def _take(self, pod: Pod, node: str) -> None:
         row = self.capacity.rows[node]
         self.capacity.take(row, pod.shape.requests)
-        if pod.shape.host_ports:
-            self.ports.setdefault(row, PortsInUse()).add(pod.shape.host_ports)
-            for port in pod.shape.host_ports:
-                rows = self.port_rows.setdefault((port.protocol, port.port), {})
-                rows[row] = rows.get(row, 0) + 1
-        self._count_terms(pod, node, 1)
+        self._count_in_constraints(pod, row)
 
     def _give_back(self, pod: Pod, node: str) -> None:
         row = self.capacity.rows[node]
         self.capacity.give_back(row, pod.shape.requests)
-        if pod.shape.host_ports:
-            self.ports[row].remove(pod.shape.host_ports)
-            for port in pod.shape.host_ports:
-                rows = self.port_rows[port.protocol, port.port]
-                rows[row] -= 1
-                if not rows[row]:
-                    del rows[row]
-                if not rows:
-                    del self.port_rows[port.protocol, port.port]
-        self._count_terms(pod, node, -1)
+        self._uncount_in_constraints(pod, row)
         self.relief.rows.add(row)
-        if pod.anti_affinity:
+        self._relieve_elsewhere(pod)
+
+    def _count_in_constraints(self, pod: Pod, row: int) -> None:
+        for constraint in self.constraints:
+            constraint.add(pod, row)
+
+    def _uncount_in_constraints(self, pod: Pod, row: int) -> None:
+        for constraint in self.constraints:
+            constraint.remove(pod, row)
+
+    def _relieve_elsewhere(self, pod: Pod) -> None:
+        """The end of a pod opens its node; it may open others, too."""
+        if any(constraint.opens_elsewhere(Happening.POD_LEFT, pod) for constraint in self.constraints):
             self.relief.everywhere = True
 
-    def _count_terms(self, pod: Pod, node: str, sign: int) -> None:
-        labels = self.labels.of(node)
-        for term in pod.anti_affinity:
-            if sign > 0:
-                self.anti_affinity.add(term, labels)
-            else:
-                self.anti_affinity.remove(term, labels)
-
-    def _relieve_terms(self) -> None:
-        """What anti-affinity closes may change anywhere, unless there is none."""
-        self.anti_affinity.namespaces_changed()
-        if self.anti_affinity or any(pod.anti_affinity for pod in self.nominated.values()):
-            self.relief.everywhere = True
+    def _labels_changed(self) -> None:
+        """Of a namespace, or of a node: what pods close to others may change anywhere, unless none does."""
+        for constraint in self.constraints:
+            constraint.labels_changed()
+            if constraint.opens_elsewhere(Happening.LABELS_CHANGED):
+                self.relief.everywhere = True
+        for pod in self.nominated.values():
+            self._relieve_elsewhere(pod)

@@ -13,12 +13,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from gangsched.core.objects import shape
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.shape import Amounts
 
 LIMIT = MAX_AMOUNT
-PODS = "pods"
+PODS = shape.PODS
 FROM_THE_START = 64
 """So many resources have a column as soon as a node offers them."""
 

@@ -40,6 +40,10 @@ class Holdings:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def note_nodes_changed(self) -> None:
+        """The nodes have more or less than before, and so have the shares of namespaces."""
+        self.nodes_changed = True
+
     def of(self, namespace: str) -> Mapping[str, int]:
         """What the namespace holds, by resource; the number of places is that of `pods`."""
         return self._held.get(namespace, _NOTHING)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from gangsched.core.cluster.holdings import Holdings
-from gangsched.core.constraints.anti_affinity import AntiAffinityIndex
-from gangsched.core.constraints.ports import PortsInUse
 
 if TYPE_CHECKING:
     from gangsched.core.cluster.cache import Cluster
@@ -16,9 +13,11 @@ if TYPE_CHECKING:
 def contradictions(cluster: Cluster) -> list[str]:
     """Each index that differs from what it would be if it were made of the pods anew, in a sentence; empty if none."""
     taken = []
-    ports: dict[str, PortsInUse] = {}
-    port_rows: dict[tuple[str, int], Counter[int]] = {}
-    terms = AntiAffinityIndex()
+    constraints = [each.anew() for each in cluster.constraints]
+    by_row = {cluster.capacity.rows[name]: node for name, node in cluster.nodes.items()}
+    for row, each in by_row.items():
+        for constraint in constraints:
+            constraint.set_node(row, each)
     on_node: dict[str, set[str]] = {}
     for uid, pod in cluster.pods.items():
         node = cluster.node_of(uid)
@@ -27,18 +26,12 @@ def contradictions(cluster: Cluster) -> list[str]:
         on_node.setdefault(node, set()).add(uid)
         if node in cluster.nodes:
             taken.append((node, pod.shape.requests))
-            ports.setdefault(node, PortsInUse()).add(pod.shape.host_ports)
-            for port in pod.shape.host_ports:
-                port_rows.setdefault((port.protocol, port.port), Counter())[cluster.capacity.rows[node]] += 1
-            for term in pod.anti_affinity:
-                terms.add(term, cluster.labels.of(node))
-    wrong = cluster.capacity.mismatches(taken)
-    in_use = {cluster.capacity.names[row]: used for row, used in cluster.ports.items() if used}
-    by_port = {port: rows for port, rows in cluster.port_rows.items() if rows}
-    if in_use != {node: used for node, used in ports.items() if used} or by_port != port_rows:
-        wrong.append("the host ports in use are not those of the pods")
-    if terms != cluster.anti_affinity:
-        wrong.append("the anti-affinity terms are not those of the pods")
+            for constraint in constraints:
+                constraint.add(pod, cluster.capacity.rows[node])
+    wrong = [*cluster.capacity.mismatches(taken), *cluster.nodes_by_row.contradictions(by_row)]
+    for kept, expected in zip(cluster.constraints, constraints, strict=True):
+        if kept.told() != expected.told():
+            wrong.append(f"what {type(kept).__name__} knows is not what nodes and pods say")
     if on_node != cluster.on_node:
         wrong.append("the lists of pods by node are not what the pods say")
     if cluster.holdings != Holdings(pod for pod in cluster.pods.values() if not pod.name):

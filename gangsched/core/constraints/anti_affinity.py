@@ -52,12 +52,7 @@ class AntiAffinityIndex:
         value = node_labels.get(term.topology_key)
         if value is not None:
             self._forbidden.clear()
-            values = self._domains.get(term)
-            if values is None:
-                values = self._domains[term] = {}
-                self._keys.update(_keys(term))
-                for anchor in _anchors(term):
-                    self._found_by.setdefault(anchor, {})[term] = None
+            values = self._domains.get(term) or self._enter(term)
             values[value] = values.get(value, 0) + 1
 
     def remove(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
@@ -76,6 +71,13 @@ class AntiAffinityIndex:
             if not values:
                 del self._domains[term]
                 self._drop(term)
+
+    def copy(self) -> AntiAffinityIndex:
+        """The same terms in the same domains, to be changed for itself."""
+        copy = AntiAffinityIndex()
+        for term, values in self._domains.items():
+            copy._enter(term).update(values)
+        return copy
 
     def namespaces_changed(self) -> None:
         """Find anew what is forbidden: a namespace has other labels."""
@@ -102,6 +104,14 @@ class AntiAffinityIndex:
             if term_matches(term, namespace=namespace, labels=labels, namespace_labels=namespace_labels)
             for value in self._domains[term]
         )
+
+    def _enter(self, term: PodTerm) -> dict[str, int]:
+        self._keys.update(_keys(term))
+        for anchor in _anchors(term):
+            self._found_by.setdefault(anchor, {})[term] = None
+        values: dict[str, int] = {}
+        self._domains[term] = values
+        return values
 
     def _drop(self, term: PodTerm) -> None:
         for key in _keys(term):

@@ -9,6 +9,7 @@ was refused wherever it was tried, while others were bound, goes first and alone
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gangsched.core.cluster.avoidance import TRIES_ON_A_NODE, Tries
 from gangsched.core.cluster.cache import Cluster
@@ -67,30 +68,29 @@ def _to_send_again(gang: Gang) -> list[Binding]:
     return [
         binding
         for uid, binding in (gang.bindings if ahead is None else {ahead.pod.uid: ahead}).items()
-        if binding.state is held and not binding.vacant and (uid in gang.durable or not gang.durable_asked_at)
+        if binding.state is held and not binding.vacant and gang.durability.covers(uid)
     ]
 
 
 def _ahead(gang: Gang) -> Binding | None:
     """The binding that all others wait for."""
-    there = (gang.bindings[uid] for uid in gang.vanguard if uid in gang.bindings)
+    there = (gang.bindings[uid] for uid in gang.attempt.vanguard if uid in gang.bindings)
     return next((binding for binding in there if binding.state is not BindState.BOUND), None)
 
 
 def unsecured(gang: Gang) -> bool:
     """Whether the gang has places that must be durable and are not yet."""
-    return bool(gang.durable_asked_at) and any(binding.pod.uid not in gang.durable for binding in gang.flying())
+    return bool(gang.durability.asked_at) and not all(gang.durability.covers(each.pod.uid) for each in gang.flying())
 
 
 def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
     """The server has confirmed a binding. One that was to be withdrawn takes room that others were left to rely on."""
-    gang.replanned = 0
+    gang.attempt.begin_count()
     binding = gang.bindings.get(uid)
     if binding is not None and binding.node == node:
         if binding.withdrawn:
-            cluster.worsened.add(node)
-        binding.state = BindState.BOUND
-        binding.complaint = ""
+            cluster.worsen(node)
+        binding.confirmed()
 
 
 def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, tries: Tries) -> bool:
@@ -107,7 +107,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     if binding.withdrawn or event.why is Refused.WITHDRAWN:
         release(gang, cluster, event.uid)
         return False
-    if event.why in FOR_GOOD and gang.run.scheduled_at:
+    if event.why in FOR_GOOD and gang.record.scheduled_at:
         before = gang.barred.get(event.uid)
         times = before.times + 1 if before is not None else 1
         wait_s = doubled(FIRST_BAR_S, times, longest=LONGEST_BAR_S)
@@ -115,9 +115,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
         release(gang, cluster, event.uid)
         return False
     wait_s = doubled(FIRST_RETRY_S, binding.tries, longest=LONGEST_RETRY_S)
-    binding.state = BindState.HELD
-    binding.retry_at = now + max(wait_s, event.retry_after_s)
-    binding.complaint = event.message
+    binding.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
     if event.why not in FOR_GOOD:
         return False
     stands = any(other.state is not BindState.HELD for other in gang.bindings.values())
@@ -126,7 +124,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and _partly_bound(gang):
         gang.doubted.add(event.uid)
     if tries.here == TRIES_ON_A_NODE:
-        gang.complaint = event.message
+        gang.attempt.heard(event.message)
         release(gang, cluster, event.uid)
     return False
 
@@ -136,13 +134,50 @@ def _partly_bound(gang: Gang) -> bool:
     return bound or any(pod.node for pod in gang.live())
 
 
+def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:
+    """The member leaves the gang. Returns its binding if that can no longer be called back."""
+    binding = gang.bindings.get(uid)
+    if binding is None or binding.state is BindState.HELD:
+        release(gang, cluster, uid)
+        return None
+    del gang.bindings[uid]
+    pod = cluster.pods.get(uid)
+    return None if pod is not None and pod.node else binding
+
+
+def carry_over(gang: Gang, binding: Binding) -> None:
+    """A member has come whose binding is with the API server already."""
+    gang.bindings[binding.pod.uid] = binding
+
+
+def not_barred(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
+    """Those whose binding may be tried; a bar that has ended is a reason to try the gang again."""
+    if not gang.barred:
+        return members
+    there = {pod.uid for pod in gang.live() if not pod.node}
+    gang.barred = {uid: barred for uid, barred in gang.barred.items() if uid in there}
+    for uid, barred in gang.barred.items():
+        if 0 < barred.until <= now:
+            gang.barred[uid] = replace(barred, until=0.0)
+            gang.attempt.try_again()
+    return list(filter(gang.may_try, members))
+
+
+def doubted_last(gang: Gang, members: list[Pod]) -> list[Pod]:
+    """The members in their order, but last those whose binding is refused wherever it is tried: others may suffice."""
+    if gang.doubted:
+        gang.doubted &= gang.pods.keys()
+        members.sort(key=lambda pod: pod.uid in gang.doubted)
+    return members
+
+
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
     """Give up one member's place; the gang, even if it is parked for its further members, is to be planned again."""
-    gang.durable -= {uid}
+    gang.durability.release(uid)
     binding = gang.bindings.pop(uid, None)
     if binding is None:
         return
-    gang.parked = False
+    gang.attempt.try_again()
     if binding.vacant:
         cluster.remove_pod(uid)
     elif uid in cluster.pods:
@@ -153,7 +188,7 @@ def release_all(gang: Gang, cluster: Cluster) -> None:
     """Give up every place of the gang."""
     for uid in list(gang.bindings):
         release(gang, cluster, uid)
-    gang.durable_asked_at = 0.0
+    gang.durability.needless()
 
 
 def release_held(gang: Gang, cluster: Cluster) -> bool:
@@ -181,14 +216,14 @@ def withdraw_all(gang: Gang) -> list[Effect]:
 
 def complaint(gang: Gang) -> str:
     """What the API server said of a binding that it refused; empty if it refused none."""
-    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.complaint)
+    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.attempt.server_said)
 
 
 def _withdraw(several: Iterable[Binding]) -> list[Effect]:
     effects: list[Effect] = []
     for binding in several:
         if binding.state is BindState.SENT and not binding.withdrawn:
-            binding.withdrawn = True
+            binding.withdraw()
             effects.append(WithdrawBinding(binding.pod.uid, binding.node))
     return effects
 
@@ -214,16 +249,13 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
         ):
             release(gang, cluster, uid)
         else:
-            binding.pod = pod
+            binding.renew(pod)
     if not gang.flies():
-        gang.durable = frozenset()
-        gang.durable_asked_at = 0.0
-        gang.unmade = False
+        gang.durability.end()
 
 
 def _send(binding: Binding) -> BindPod:
-    binding.state = BindState.SENT
-    binding.tries += 1
+    binding.sent()
     return BindPod(binding.pod.uid, binding.pod.namespace, binding.pod.name, binding.node)
 
 

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from heapq import nlargest
 
 import numpy as np
+from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.capacity import LIMIT, PODS
 from gangsched.core.cluster.holdings import asked_by
 from gangsched.core.gang import clock, placeholders
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.run import Capped
 from gangsched.core.gang.terms import Terms
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
@@ -29,8 +29,9 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Capped
 from gangsched.core.objects.retry import doubled
-from gangsched.core.objects.status import GroupStatus, Reservation
+from gangsched.core.objects.status import Reservation
 from gangsched.core.objects.wording import number_of
 
 FREE_NODES = 4
@@ -39,28 +40,28 @@ FREE_NODES = 4
 
 def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Policy) -> None:
     """Release places that have been held for too long, end a back-off that is over, and let the clock stand."""
-    run = gang.run
-    if run.capped is not None and 0 < run.capped.until <= now:
-        run.capped.until = 0.0
-        gang.parked = False
+    capped = gang.record.capped
+    if capped is not None and 0 < capped.until <= now:
+        gang.note(capped=replace(capped, until=0.0))
+        gang.attempt.try_again()
     ended = placeholders.held_until(gang, terms)
     if ended <= now and ended < placeholders.expires(gang, terms):
         placeholders.vacate(gang, cluster)
         hold_no_longer(gang, ended, policy)
-    if run.capped is None or run.capped.paused_at or gang.vacant():
+    capped = gang.record.capped
+    if capped is None or capped.paused_at or gang.vacant():
         return
-    if run.clock_start or any(pod.node for pod in gang.live()):
-        clock.pause(run, now)
+    if gang.record.clock_start or any(pod.node for pod in gang.live()):
+        clock.pause(gang, now)
 
 
 def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
     """Places have been held for maxHoldTime until `since`, and are to be held again after a back-off."""
-    run = gang.run
-    run.caps += 1
-    wait_s = doubled(policy.backoff_initial_s, run.caps, longest=policy.backoff_max_s)
-    run.capped = Capped(Reason.HOLD_LIMIT, _held_long(policy.max_hold_s), until=since + wait_s)
-    clock.pause(run, since)
-    gang.parked = False
+    times = gang.record.caps + 1
+    wait_s = doubled(policy.backoff_initial_s, times, longest=policy.backoff_max_s)
+    gang.note(caps=times, capped=Capped(Reason.HOLD_LIMIT, _held_long(policy.max_hold_s), until=since + wait_s))
+    clock.pause(gang, since)
+    gang.attempt.try_again()
 
 
 def _held_long(max_hold_s: float) -> str:
@@ -69,23 +70,6 @@ def _held_long(max_hold_s: float) -> str:
         "(maxHoldTime), and are released; they are held again after a back-off if there is room: create the members "
         "sooner, and they are bound as soon as there is room."
     )
-
-
-def resume(gang: Gang, status: GroupStatus, policy: Policy) -> None:
-    """Go on with a cap that a former leader has told of: for how long places have been held shows in the clock."""
-    run = gang.run
-    since = status.schedule_paused_time
-    ran_s = since - status.schedule_start_time
-    if not since:
-        return
-    told = next((each for each in status.conditions if each.type == "Scheduled"), None)
-    if told is not None and told.reason == Reason.NAMESPACE_LIMIT:
-        run.capped = Capped(Reason.NAMESPACE_LIMIT, told.message)
-    else:
-        run.caps = max(0, round(ran_s / policy.max_hold_s) - 1)
-        hold_no_longer(gang, since, policy)
-    if run.capped is not None:
-        run.capped.paused_at, run.capped.ran_s = since, ran_s
 
 
 def may_hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> bool:
@@ -189,7 +173,7 @@ class Caps:
         found = []
         for key, asked in list(stopped.items()):
             gang = gangs.get(key)
-            if gang is None or gang.run.capped is None or gang.run.capped.reason is not Reason.NAMESPACE_LIMIT:
+            if gang is None or gang.record.capped is None or gang.record.capped.reason is not Reason.NAMESPACE_LIMIT:
                 del stopped[key]
             elif not limit(self._cluster, self._limits, namespace, asked):
                 # Each for itself, for one that finds no room keeps none from its share; they are tried in their order.
@@ -202,8 +186,6 @@ class Caps:
 
 def stop(gang: Gang, note: str) -> None:
     """The namespace may not hold the gang's places; the note says why."""
-    capped = gang.run.capped or Capped(Reason.NAMESPACE_LIMIT, note)
-    capped.reason, capped.note = Reason.NAMESPACE_LIMIT, note
-    gang.run.capped = capped
-    gang.refusal = None
-    gang.parked = True
+    capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
+    gang.note(capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
+    gang.attempt.stopped()

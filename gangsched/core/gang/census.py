@@ -45,5 +45,5 @@ def take_census(gang: Gang) -> Census:
         waiting=waiting,
         running=sum(pod.phase is PodPhase.RUNNING for pod in bound),
         bound_roles=Counter(map(role_of, bound)),
-        done_roles=Counter(gang.run.succeeded.values()) + gang.run.gone_well,
+        done_roles=Counter(dict(gang.record.succeeded)),
     )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from msgspec.structs import replace
+
 from gangsched.core.gang.census import Census
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.run import Run
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.retry import doubled
 
 NEVER = float("inf")
@@ -23,57 +25,57 @@ def keep_clock(
 
     Its wait `counts` only while it is tried, and where members are to come while places are held for them (rule 4).
     """
-    run = gang.run
-    if run.scheduled_at or run.failed_for_good:
+    record = gang.record
+    if record.scheduled_at or record.outcome is Outcome.OUT_OF_TIME:
         return False
     if not complete:
         # Places that are held meanwhile expire all the same.
-        run.clock_start = run.clock_start if gang.vacant() else 0.0
+        gang.note(
+            clock_start=record.clock_start if gang.vacant() else 0.0,
+            retry_at=record.retry_at if record.undone and now < record.retry_at else 0.0,
+        )
         gang.complete_since = 0.0
-        if not gang.undone or now >= run.backoff_until:
-            run.backoff_until = 0.0
-        gang.complaint = ""
-        gang.refusal = gang.held_up_by = None
+        gang.attempt.heard("")
+        gang.attempt.forget_refusal()
         return False
     gang.complete_since = gang.complete_since or now
-    if run.backoff_until:
-        if now < run.backoff_until:
+    if record.retry_at:
+        if now < record.retry_at:
             return False
-        run.backoff_until = 0.0
-        gang.parked = False
+        gang.note(retry_at=0.0)
+        gang.attempt.try_again()
     if gang.plain or census.bound:
         return False
     if not counts:
-        run.clock_start = 0.0
+        gang.note(clock_start=0.0)
         return False
-    if not run.clock_start:
-        start(run, now)
-        gang.undone = ""
+    if not record.clock_start:
+        start(gang, now)
+        gang.note(undone="")
     if now < runs_out(gang, census, terms, seed=policy.seed):
         return False
     if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
-        run.timeouts += 1
-        run.failed_for_good = True
-        run.clock_start = 0.0
+        gang.note(timeouts=gang.record.timeouts + 1, outcome=Outcome.OUT_OF_TIME, clock_start=0.0)
     else:
         back_off(gang, now=now, policy=policy)
     return True
 
 
-def start(run: Run, now: float) -> None:
+def start(gang: Gang, now: float) -> None:
     """Let the clock run, from where it stood if a cap has paused it."""
-    run.clock_start = now
-    if run.capped is not None and run.capped.paused_at:
-        run.clock_start -= run.capped.ran_s
-        run.capped.paused_at = run.capped.ran_s = 0.0
+    capped = gang.record.capped
+    if capped is None or not capped.paused_at:
+        gang.note(clock_start=now)
+    else:
+        gang.note(clock_start=now - capped.ran_s, capped=replace(capped, paused_at=0.0, ran_s=0.0))
 
 
-def pause(run: Run, now: float) -> None:
+def pause(gang: Gang, now: float) -> None:
     """Let the clock stand while a cap keeps places from being held."""
-    if run.capped is not None:
-        run.capped.paused_at = now
-        run.capped.ran_s = now - run.clock_start if run.clock_start else 0.0
-        run.clock_start = 0.0
+    capped, started = gang.record.capped, gang.record.clock_start
+    if capped is not None:
+        ran_s = now - started if started else 0.0
+        gang.note(clock_start=0.0, capped=replace(capped, paused_at=now, ran_s=ran_s))
 
 
 def runs_out(gang: Gang, census: Census, terms: Terms, *, seed: int) -> float:
@@ -82,36 +84,35 @@ def runs_out(gang: Gang, census: Census, terms: Terms, *, seed: int) -> float:
     `seed` decides how much of the terms' jitter each attempt gets, in whole seconds.
     """
     sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
-    if not gang.run.clock_start or census.bound or sent:
+    if not gang.record.clock_start or census.bound or sent:
         return NEVER
     longer_s = int(_jitter(gang, seed) * terms.jitter_s) if terms.jitter_s else 0
-    return gang.run.clock_start + terms.max_schedule_time_s + longer_s
+    return gang.record.clock_start + terms.max_schedule_time_s + longer_s
 
 
 def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
     """Count a failed attempt and let the gang wait: initial × 2ⁿ up to the longest, less up to a fifth by jitter."""
-    run = gang.run
-    run.timeouts += 1
-    run.level += 1
-    longest = doubled(policy.backoff_initial_s, run.level, longest=policy.backoff_max_s)
-    run.backoff_until = now + longest * (1 - _jitter(gang, policy.seed) / 5)
-    run.clock_start = 0.0
+    gang.note(timeouts=gang.record.timeouts + 1, level=gang.record.level + 1, clock_start=0.0)
+    longest = doubled(policy.backoff_initial_s, gang.record.level, longest=policy.backoff_max_s)
+    gang.note(retry_at=now + longest * (1 - _jitter(gang, policy.seed) / 5))
 
 
 def begin_anew(gang: Gang) -> None:
     """Let a change of the spec end the back-off or the failure by the clock (rule 5); a running clock runs on."""
-    gang.run.backoff_until = 0.0
-    gang.run.level = 0
-    gang.run.failed_for_good = False
-    gang.run.vacated = False
-    gang.run.caps = 0
-    if gang.run.capped is not None:
-        gang.run.capped.until = 0.0
-    gang.complaint = ""
-    gang.undone = ""
-    gang.parked = False
+    record = gang.record
+    gang.note(
+        retry_at=0.0,
+        level=0,
+        outcome=Outcome.NONE if record.outcome is Outcome.OUT_OF_TIME else record.outcome,
+        vacated=False,
+        caps=0,
+        capped=None if record.capped is None else replace(record.capped, until=0.0),
+        undone="",
+    )
+    gang.attempt.heard("")
+    gang.attempt.try_again()
 
 
 def _jitter(gang: Gang, seed: int) -> float:
-    digest = sha256(f"{seed}/{gang.key}/{gang.run.timeouts}".encode()).digest()
+    digest = sha256(f"{seed}/{gang.key}/{gang.record.timeouts}".encode()).digest()
     return int.from_bytes(digest[:4], "big") / 2**32

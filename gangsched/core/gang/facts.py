@@ -15,11 +15,12 @@ from gangsched.core.gang.wants import Need, role_minima
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Outcome
 
 
 def is_complete(gang: Gang, need: Need, there: Sequence[Pod]) -> bool:
     """Whether these members, beside the bound ones, are enough; always so once the group was scheduled."""
-    return bool(gang.run.scheduled_at) or (need.met_by(there) and bool(need or there))
+    return bool(gang.record.scheduled_at) or (need.met_by(there) and bool(need or there))
 
 
 def roles_to_come(terms: Terms, census: Census) -> dict[str, int]:
@@ -32,23 +33,23 @@ def roles_to_come(terms: Terms, census: Census) -> dict[str, int]:
 
 def facts_of(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:
     """The facts by which the table of `states` finds the phase."""
-    run = gang.run
-    scheduled = bool(run.scheduled_at) and not run.ended
+    record = gang.record
+    scheduled = bool(record.scheduled_at) and not record.ended
     flying = [] if scheduled else gang.flying()
     sent = any(binding.state is BindState.SENT for binding in flying)
-    short = bool(gang.short_since) and (run.late or now >= gang.short_since + policy.degraded_after_s)
+    short = bool(gang.short_since) and (record.late or now >= gang.short_since + policy.degraded_after_s)
     undoing = gang.undo is not None and now >= gang.undo.since + policy.degraded_after_s
     return Facts(
         complete=complete,
-        held=(bool(flying) and not sent) or (run.capped is not None and not scheduled and bool(census.bound)),
+        held=(bool(flying) and not sent) or (record.capped is not None and not scheduled and bool(census.bound)),
         binding=sent or (gang.undo is not None and not undoing and not scheduled),
-        quorum_running=scheduled and census.running + census.done >= run.minimum,
+        quorum_running=scheduled and census.running + census.done >= record.minimum,
         was_scheduled=scheduled,
         degraded=short or undoing,
-        backing_off=now < run.backoff_until,
-        failed_for_good=run.failed_for_good,
-        ended_well=run.ended and run.ended_well,
-        ended_badly=run.ended and not run.ended_well,
+        backing_off=now < record.retry_at,
+        failed_for_good=record.outcome is Outcome.OUT_OF_TIME,
+        ended_well=record.outcome is Outcome.SUCCEEDED,
+        ended_badly=record.outcome is Outcome.FAILED,
     )
 
 
@@ -57,7 +58,7 @@ def is_hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> bo
 
     Binding them would only make a part of a gang; given up, the gang is planned anew and whole.
     """
-    if gang.run.scheduled_at or census.bound or not gang.bindings:
+    if gang.record.scheduled_at or census.bound or not gang.bindings:
         return False
     held = [binding.pod for binding in gang.bindings.values() if binding.state is BindState.HELD]
     return len(held) == len(gang.bindings) and (not complete or not need.met_by(held))
@@ -65,23 +66,23 @@ def is_hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> bo
 
 def next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy) -> float:
     """When the gang's life goes on though nothing happens to it, in epoch seconds."""
-    run = gang.run
+    record = gang.record
     # Places beside which nobody is bound are given up with the group's own clock, and not before a binding is answered.
-    due = [placeholders.expires(gang, terms) if run.scheduled_at or census.bound else NEVER]
+    due = [placeholders.expires(gang, terms) if record.scheduled_at or census.bound else NEVER]
     if gang.undo is not None and not facts.degraded:
         due.append(gang.undo.since + policy.degraded_after_s)
     held_until = placeholders.held_until(gang, terms)
     due.append(held_until if held_until < placeholders.expires(gang, terms) else NEVER)
-    if run.capped is not None and run.capped.until:
-        due.append(run.capped.until)
+    if record.capped is not None and record.capped.until:
+        due.append(record.capped.until)
     # Members stay barred though the run in which they were refused is over, as when the group's PodGroup was replaced.
     due += [barred.until for barred in gang.barred.values() if barred.until]
-    if run.scheduled_at:
+    if record.scheduled_at:
         if gang.short_since and not facts.degraded:
             due.append(gang.short_since + policy.degraded_after_s)
         return min(due)
     if gang.partial_since and (gang.undo is None or gang.undo.retried):
         due.append(rollback.due_at(gang, policy))
-    if not run.failed_for_good:
-        due.append(run.backoff_until or runs_out(gang, census, terms, seed=policy.seed))
+    if record.outcome is not Outcome.OUT_OF_TIME:
+        due.append(record.retry_at or runs_out(gang, census, terms, seed=policy.seed))
     return min(due)

@@ -6,16 +6,20 @@ Only the machine and the modules it calls change a `Gang`. Everything that can b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gangsched.core.gang.run import Run, Transaction
-from gangsched.core.gang.states import Phase
-from gangsched.core.gang.writes import Barred, Binding, BindState, Told, Undo
+from msgspec.structs import replace
+
+from gangsched.core.gang.attempt import Attempt
+from gangsched.core.gang.durability import Durability
+from gangsched.core.gang.roster import Roster
+from gangsched.core.gang.told import Told
+from gangsched.core.gang.writes import Barred, Binding, BindState, Undo
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import Group
-from gangsched.core.planning.refusal import Refusal
+from gangsched.core.objects.record import NO_RECORD, Record
 
 ENDED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
 
@@ -28,55 +32,38 @@ _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
 class Gang:
     """A group of pods that are bound together: declared by a PodGroup, by annotations, or one plain pod.
 
-    `inherited` are members (by UID) bound by a former leader, by a rival or after we had given them up, so that a
-    quorum may have been begun with them. `leaving` are members whose eviction was accepted.
-    `emptied`: since the gang was last brought up to date, its last live member went and then another came.
+    `record` is what is remembered of it, `roster` which members belong to which run and quorum, `durability` which
+    places are written down.
     `partial_since` is when a part of the quorum was first bound and the rest not (contract rule 1), 0.0 if none is.
-    `undone` is what happened to the last quorum that was undone, until another one is decided.
     `look_at`: before this it is not brought up to date again, being large.
     `claims` are the owners that claim it, if they are several, each with the number of its members; `disowned` are
     waiting members (by UID) that it does without because their owner is not the first (`core.gang.ownership`).
     `doubted` are members (by UID) whose binding was refused for good wherever it was tried, while others were bound:
-    theirs is sent first. `vanguard` are members (by UID) that go one by one before the others of the quorum under way.
-    `replanned` is how often all its bindings were refused and it was planned anew at once;
-    `exhausted`: there was no other node left for that.
+    theirs is sent first. `attempt` is what the last try to place it has come to.
     `vacancies` counts the places that were ever held for members to come: most gangs have none. `mismatched` are
-    members (by UID) that do not fit the places of their role. `held_up_by` is the gang whose turn it is before this
-    one's. `made_at` is when the API server was last asked to make a PodGroup, 0.0 if it was not; `unmade`: it would
-    not, and the gang goes on without. `outside` says why it is not tried, if too many of its namespace
-    wait before it (`core.queueing.admission`).
+    members (by UID) that do not fit the places of their role. `made_at` is when the API server was last asked to make a
+    PodGroup, 0.0 if it was not; `unmade`: it would not, and the gang goes on without. `outside` says why it is not
+    tried, if too many of its namespace wait before it (`core.queueing.admission`).
     """
 
     key: GroupKey
     group: Group | None = None
     pods: dict[str, Pod] = field(default_factory=dict)
     strangers: dict[str, Pod] = field(default_factory=dict)
-    phase: Phase = Phase.PENDING
-    run: Run = field(default_factory=Run)
+    record: Record = NO_RECORD
+    roster: Roster = field(default_factory=Roster)
     bindings: dict[str, Binding] = field(default_factory=dict)
-    transaction: Transaction | None = None
-    inherited: set[str] = field(default_factory=set)
     partial_since: float = 0.0
     undo: Undo | None = None
-    undone: str = ""
-    leaving: set[str] = field(default_factory=set)
-    emptied: bool = False
     claims: Mapping[str, int] = field(default_factory=dict)
     disowned: frozenset[str] = frozenset()
     doubted: set[str] = field(default_factory=set)
-    vanguard: Sequence[str] = ()
-    replanned: int = 0
-    exhausted: bool = False
-    durable: frozenset[str] = frozenset()
-    durable_asked_at: float = 0.0
+    attempt: Attempt = field(default_factory=Attempt)
+    durability: Durability = field(default_factory=Durability)
     resource_version: str = ""
     short_since: float = 0.0
-    parked: bool = False
-    refusal: Refusal | None = None
-    refused_members: dict[str, Refusal] = field(default_factory=dict)
     barred: dict[str, Barred] = field(default_factory=dict)
     complete_since: float = 0.0
-    complaint: str = ""
     contradicted: bool = False
     ask: tuple[object, ...] = ()
     reason: str = ""
@@ -85,11 +72,36 @@ class Gang:
     vacancies: int = 0
     mismatched: set[str] = field(default_factory=set)
     made_at: float = 0.0
-    unmade: bool = False
     outside: str = ""
-    held_up_by: GroupKey | None = None
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)
+
+    def note(self, **changes: object) -> None:
+        """Remember these fields of the record from now on."""
+        if any(getattr(self.record, name) != value for name, value in changes.items()):
+            self.record = replace(self.record, **changes)
+
+    def recall(self, record: Record) -> None:
+        """Go on with what a former leader remembered."""
+        self.record = record
+
+    def note_shortness(self, since: float) -> None:
+        """A scheduled gang has less than it was scheduled with since then; 0.0: it has not."""
+        self.short_since = since
+
+    def now_at(self, resource_version: str) -> None:
+        """The PodGroup has this version now."""
+        self.resource_version = resource_version
+
+    def look_at_once(self, not_before: float = 0.0) -> None:
+        """The gang may be brought up to date at once, or from this time on."""
+        self.look_at = not_before
+
+    def begin_run(self, past: Iterable[str]) -> None:
+        """Remember nothing of the last run but its members and what was undone in it."""
+        self.record = Record(phase=self.record.phase, undone=self.record.undone)
+        self.roster.begin_run(past)
+        self.told.another_run()
 
     @property
     def plain(self) -> bool:
@@ -101,7 +113,8 @@ class Gang:
 
         Nor are those whose owner may not have the group's name.
         """
-        gone = self.run.past | self.leaving | self.disowned if self.leaving or self.disowned else self.run.past
+        roster = self.roster
+        gone = roster.past | roster.leaving | self.disowned if roster.leaving or self.disowned else roster.past
         return [
             pod
             for pod in self.pods.values()
@@ -110,7 +123,7 @@ class Gang:
 
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is among `live`."""
-        gone = pod.uid in self.run.past or pod.uid in self.leaving or pod.uid in self.disowned
+        gone = pod.uid in self.roster.past or pod.uid in self.roster.leaving or pod.uid in self.disowned
         return not (pod.terminating or pod.gated or pod.phase in ENDED or gone)
 
     def may_try(self, pod: Pod) -> bool:
@@ -123,7 +136,8 @@ class Gang:
 
     def begun(self) -> set[str]:
         """The members, by UID, with which a quorum was begun."""
-        return self.inherited | self.transaction.pods if self.transaction is not None else self.inherited
+        roster = self.roster
+        return roster.inherited | roster.chosen if self.record.quorum is not None else roster.inherited
 
     def flies(self) -> bool:
         """Whether there are bindings that are not confirmed by the server yet."""
@@ -144,6 +158,11 @@ def forget_what_was_told(gang: Gang) -> None:
 
 
 def forget_run(gang: Gang) -> None:
-    """End the gang's run without an outcome. Its back-off is over with it, and nothing else would wake the gang."""
-    gang.run = Run(past=gang.run.past)
-    gang.parked = False
+    """End the gang's run without an outcome, but not a quorum that is under way.
+
+    Its back-off is over with it, and nothing else would wake the gang.
+    """
+    record = gang.record
+    gang.record = Record(phase=record.phase, quorum=record.quorum, quorum_done=record.quorum_done, undone=record.undone)
+    gang.roster.begin_run(gang.roster.past)
+    gang.attempt.try_again()

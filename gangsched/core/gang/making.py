@@ -11,7 +11,7 @@ import re
 
 from gangsched.core.gang.agreement import Hindrance
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import UNKNOWN_MINIMUM
+from gangsched.core.gang.runs import UNKNOWN_MINIMUM
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, MakeGroup
@@ -32,7 +32,7 @@ def wanted(gang: Gang, hindrance: Hindrance | None) -> bool:
         return False
     if gang.vacant():
         return True
-    if gang.unmade or gang.run.scheduled_at or OBJECT_NAME.fullmatch(gang.key.name) is None:
+    if gang.durability.unmade or gang.record.scheduled_at or OBJECT_NAME.fullmatch(gang.key.name) is None:
         return False
     held = any(binding.state is BindState.HELD for binding in gang.bindings.values())
     return held and any(pod.node for pod in gang.live())
@@ -44,7 +44,7 @@ def ask(gang: Gang, terms: Terms, hindrance: Hindrance | None, now: float) -> li
         gang.made_at = 0.0
         if gang.group is None:
             # Members have taken the places that were to stand in it: nothing waits for that any more.
-            gang.durable_asked_at = 0.0
+            gang.durability.needless()
         return []
     if gang.made_at and now < gang.made_at + AGAIN_S:
         return []
@@ -59,10 +59,9 @@ def note_refused(gang: Gang, message: str) -> None:
     if not gang.made_at:
         return
     if gang.vacant():
-        gang.complaint = message
+        gang.attempt.heard(message)
         return
-    gang.unmade = True
-    gang.durable_asked_at = 0.0
+    gang.durability.could_not()
 
 
 def due(gang: Gang) -> float:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, clock, lifecycle, placeholders, recovery
+from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
+from gangsched.core.gang.dirty import Dirty
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
 from gangsched.core.gang.writes import Binding, BindState
@@ -26,19 +27,18 @@ from gangsched.core.objects.results import PodBound
 class Members:
     """`gangs` by key, and the key of every pod that is of interest; `dirty` names gangs to be brought up to date.
 
-    `foreign` is what other systems' objects declare. `sent` are the nodes that a waiting pod's bindings named; `rivals`
-    are pods of ours that somebody else has bound.
+    `foreign` is what other systems' objects declare. `sent` are the nodes that a waiting pod's bindings named.
     """
 
     def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], avoidance: Avoidance, policy: Policy) -> None:
-        self.dirty: dict[GroupKey, None] = {}
+        self.dirty = Dirty()
         self.foreign = Foreign()
         self._cluster = cluster
         self.gangs = gangs
         self._policy = policy
         self._avoidance = avoidance
         self.sent: dict[str, set[str]] = {}
-        self.rivals: list[Pod] = []
+        self._rivals: list[Pod] = []
         self._key_of: dict[str, GroupKey] = {}
 
     def touch(self, uid: str) -> GroupKey | None:
@@ -46,7 +46,7 @@ class Members:
         gang = self.gang_of(uid)
         if gang is None:
             return None
-        self.dirty[gang.key] = None
+        self.dirty.note(gang.key)
         return gang.key
 
     def gang_of(self, uid: str) -> Gang | None:
@@ -68,7 +68,7 @@ class Members:
             self.pod_gone(uid)
         for pod in pods:
             self.pod_seen(pod)
-        self.dirty.update(dict.fromkeys(self._key_of.values()))
+        self.dirty.note_all(self._key_of.values())
 
     def is_known(self, pod: Pod) -> bool:
         """Whether the pod is known in just this form."""
@@ -96,16 +96,17 @@ class Members:
         gang = self._gang(key)
         self._key_of[pod.uid] = key
         ours, others = (gang.pods, gang.strangers) if self._ours(pod) else (gang.strangers, gang.pods)
-        if ours is gang.pods and pod.uid not in ours and not (pod.terminating or pod.gated or pod.terminal):
-            gang.emptied = gang.emptied or (gang.run.began and not gang.run.ended and gang.deserted())
+        comes = ours is gang.pods and pod.uid not in ours and not (pod.terminating or pod.gated or pod.terminal)
+        if comes and gang.record.run_start and not gang.record.ended and gang.deserted():
+            gang.roster.note_emptied()
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
         if on_its_way is not None:
-            gang.bindings[pod.uid] = on_its_way
-            gang.inherited.add(pod.uid)
+            bindings.carry_over(gang, on_its_way)
+            gang.roster.inherit(pod.uid)
         if pod.node and old is not None and not old.node and ours is gang.pods:
             self._note_bound(pod, gang)
-        self.dirty[key] = None
+        self.dirty.note(key)
 
     def _note_kubelet(self, pod: Pod) -> None:
         """See whether the kubelet has just refused one of our pods, or started one."""
@@ -120,11 +121,11 @@ class Members:
     def _note_bound(self, pod: Pod, gang: Gang) -> None:
         """See who bound the pod. A group of which members are bound without our asking may be partly bound."""
         if pod.node not in self.sent.pop(pod.uid, ()):
-            self.rivals.append(pod)
+            self._rivals.append(pod)
         if pod.uid in gang.bindings:
             bindings.note_bound(gang, self._cluster, pod.uid, pod.node)
         else:
-            gang.inherited.add(pod.uid)
+            gang.roster.inherit(pod.uid)
 
     def pod_gone(self, uid: str) -> None:
         """A pod exists no longer. Its end may have been seen just before, and its gang not been looked at since."""
@@ -134,10 +135,9 @@ class Members:
             gang = self.gangs[key]
             pod = gang.pods.get(uid)
             if pod is not None:
-                lifecycle.note_ended(gang, pod)
+                runs.note_ended(gang, pod)
             self._leave(uid, key)
-            gang.run.past.discard(uid)
-            gang.inherited.discard(uid)
+            gang.roster.forget(uid)
         self._cluster.remove_pod(uid)
 
     def set_aside(self, uid: str) -> None:
@@ -153,14 +153,8 @@ class Members:
         gang = self.gangs[key]
         gang.pods.pop(uid, None)
         gang.strangers.pop(uid, None)
-        self.dirty[key] = None
-        binding = gang.bindings.get(uid)
-        if binding is None or binding.state is BindState.HELD:
-            bindings.release(gang, self._cluster, uid)
-            return None
-        del gang.bindings[uid]
-        pod = self._cluster.pods.get(uid)
-        return None if pod is not None and pod.node else binding
+        self.dirty.note(key)
+        return bindings.take_out(gang, self._cluster, uid)
 
     def _ours(self, pod: Pod) -> bool:
         return pod.scheduler in self._policy.scheduler_names
@@ -196,12 +190,12 @@ class Members:
             self.group_gone(group.key)
             old = None
         gang.group = group
-        gang.look_at = 0.0
-        gang.resource_version = group.resource_version
+        gang.look_at_once()
+        gang.now_at(group.resource_version)
         if old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old:
             # What comes back of our own status writes, the most of all, changes nothing.
             return
-        self.dirty[group.key] = None
+        self.dirty.note(group.key)
         if old is None:
             forget_what_was_told(gang)
             if synced:
@@ -214,35 +208,43 @@ class Members:
         gang = self.gangs.get(key)
         if gang is None or gang.group is None:
             return
-        gang.look_at = 0.0
+        gang.look_at_once()
         # What declares the gang does so without a PodGroup that was made of it.
-        goes_on = gang.group.made and bool(gang.run.scheduled_at) and any(map(_declares, gang.live()))
+        goes_on = gang.group.made and bool(gang.record.scheduled_at) and any(map(_declares, gang.live()))
         gang.group = None
         if gang.vacant():
             # What was begun beside them cannot become whole without them: whoever is bound stays (rule 10).
             placeholders.vacate(gang, self._cluster)
-            gang.transaction = None
-            gang.inherited = set()
+            gang.note(quorum=None, quorum_done=())
+            gang.roster.inherit_only()
         if not goes_on:
             forget_run(gang)
         if gang.undo is not None and gang.undo.restart is not None:
-            gang.undo = None
-        gang.durable = frozenset()
-        gang.durable_asked_at = 0.0
+            rollback.end(gang)
+        gang.durability.drop()
         forget_what_was_told(gang)
-        self.dirty[key] = None
+        self.dirty.note(key)
 
     # After a restart
 
     def adopt_all(self, now: float) -> None:
         """Everything has been listed once: take over what the PodGroups' status remembers."""
         for gang in self.gangs.values():
-            self.dirty[gang.key] = None
+            self.dirty.note(gang.key)
             # Whom a standby has seen being bound it has not looked at since: who began a quorum is found out anew.
-            gang.inherited = set()
+            gang.roster.inherit_only()
             recovery.adopt(gang, self._cluster, policy=self._policy, now=now)
-            recovery.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
-        self.rivals.clear()
+            unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
+        self._rivals.clear()
+
+    def note_sent(self, uid: str, node: str) -> None:
+        """A binding of the pod to this node is asked for."""
+        self.sent.setdefault(uid, set()).add(node)
+
+    def take_rivals(self) -> list[Pod]:
+        """Pods of ours that somebody else has bound since the last call."""
+        rivals, self._rivals = self._rivals, []
+        return rivals
 
     def facts(self) -> list[Event]:
         """What was seen, as events for a successor, and which pods the server has called bound before the watch has."""

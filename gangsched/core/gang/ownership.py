@@ -35,9 +35,9 @@ def guard(gang: Gang, what: OwnerGuard) -> list[Pod]:
     Returns the live members that are left to it. In each role the owners of members that have a node or a place keep
     the name; where there are none, that of the first member does.
     """
-    if gang.disowned and gang.run.began and not gang.run.ended and gang.deserted():
+    if gang.disowned and gang.record.run_start and not gang.record.ended and gang.deserted():
         # Its owner's last member has gone: who was refused until now begins another run.
-        gang.emptied = True
+        gang.roster.note_emptied()
     gang.disowned = frozenset()
     gang.claims = {}
     members = gang.live()

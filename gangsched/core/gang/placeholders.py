@@ -20,13 +20,14 @@ from gangsched.core.gang.agreement import Hindrance
 from gangsched.core.gang.census import Census, take_census
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.terms import Terms
-from gangsched.core.gang.wants import Need, kept_minima, missing_of, quorum_need, role_minima
+from gangsched.core.gang.wants import Need, lowered, minima, missing_of, quorum_need
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import EmitEvent
 from gangsched.core.objects.pod import Pod, member_order, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Place
 from gangsched.core.planning.placement import classify
@@ -38,10 +39,12 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
 
     None for roles without a template, and none for a gang that has given up waiting or would not repair.
     """
-    run = gang.run
-    if not any(role.template for role in terms.spec.roles) or run.failed_for_good or run.vacated:
+    record = gang.record
+    if not any(role.template for role in terms.spec.roles) or record.vacated:
         return []
-    if run.scheduled_at and (terms.spec.on_degraded is not OnDegraded.REPAIR or not gang.short_since):
+    if record.outcome is Outcome.OUT_OF_TIME:
+        return []
+    if record.scheduled_at and (terms.spec.on_degraded is not OnDegraded.REPAIR or not gang.short_since):
         return []
     shapes = {role.name: role.template for role in terms.spec.roles if role.template is not None}
     lacks = missing(need, there, terms.spec)
@@ -103,16 +106,16 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
 
     Under Retry it is degraded until the rest is bound after all, under Fail it has failed.
     """
-    run = gang.run
+    record = gang.record
     if not gang.vacant():
-        run.held_since = 0.0
-        if run.scheduled_at:
-            run.clock_start = 0.0
+        if record.held_since or (record.scheduled_at and record.clock_start):
+            gang.note(held_since=0.0, clock_start=0.0 if record.scheduled_at else record.clock_start)
         return False
-    run.held_since = run.held_since or now
-    if not run.clock_start:
-        clock.start(run, now)
-    if not (run.scheduled_at or census.bound) or now < expires(gang, terms):
+    if not record.held_since:
+        gang.note(held_since=now)
+    if not record.clock_start:
+        clock.start(gang, now)
+    if not (record.scheduled_at or census.bound) or now < expires(gang, terms):
         return False
     wait_no_longer(gang, terms.spec, now)
     return True
@@ -120,32 +123,24 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
 
 def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     """Give up waiting for members to come beside those that are bound."""
-    run = gang.run
-    run.clock_start = 0.0
-    run.vacated = True
-    if run.scheduled_at:
-        run.timeouts += run.late
+    record = gang.record
+    gang.note(clock_start=0.0, vacated=True, timeouts=record.timeouts + (record.late or not record.scheduled_at))
+    if record.scheduled_at:
         return
-    run.timeouts += 1
-    decided = gang.transaction
-    gang.transaction = None
-    gang.inherited = set()
+    gang.note(quorum=None)
+    gang.roster.inherit_only()
     if spec.timeout_policy is TimeoutPolicy.FAIL:
-        run.failed_for_good = True
+        gang.note(outcome=Outcome.OUT_OF_TIME)
         return
-    run.late = True
-    run.scheduled_at = now
-    run.minimum = spec.minimum
-    run.role_minima = role_minima(spec)
-    if gang.contradicted and decided is not None:
-        run.minimum, run.role_minima = decided.minimum, decided.role_minima
+    decided = record.quorum if gang.contradicted else None
+    gang.note(late=True, scheduled_at=now, satisfied=decided or minima(spec))
 
 
 def expires(gang: Gang, terms: Terms) -> float:
     """When places that nobody has taken are given up, in epoch seconds; never where none is waiting."""
-    if not (gang.run.clock_start and gang.vacant()):
+    if not (gang.record.clock_start and gang.vacant()):
         return clock.NEVER
-    return gang.run.clock_start + terms.max_schedule_time_s
+    return gang.record.clock_start + terms.max_schedule_time_s
 
 
 def held_until(gang: Gang, terms: Terms) -> float:
@@ -153,7 +148,12 @@ def held_until(gang: Gang, terms: Terms) -> float:
 
     Where they `expire` first, which may be put off until a binding is answered, that alone ends them.
     """
-    return gang.run.held_since + terms.max_hold_s if gang.run.held_since and gang.vacant() else clock.NEVER
+    return gang.record.held_since + terms.max_hold_s if gang.record.held_since and gang.vacant() else clock.NEVER
+
+
+def settled(gang: Gang, pod: Pod) -> None:
+    """The member has found a place elsewhere."""
+    gang.mismatched.discard(pod.uid)
 
 
 def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
@@ -201,7 +201,7 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
             _hand_over(gang, cluster, taken, pod)
         elif pod.uid not in gang.mismatched:
             gang.mismatched.add(pod.uid)
-            gang.parked = False
+            gang.attempt.try_again()
             effects.append(_mismatch(gang, pod))
     return effects
 
@@ -226,16 +226,12 @@ def _fitting(snapshot: Snapshot, pod: Pod, places: Sequence[Binding]) -> Binding
 
 def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
     """The member has the place from now on; what was durable of the one is of the other."""
-    durable = place.pod.uid in gang.durable
+    gang.durability.hand_over(place.pod.uid, pod.uid)
     bindings.release(gang, cluster, place.pod.uid)
-    cluster.assume(pod.uid, place.node)
-    gang.bindings[pod.uid] = Binding(pod, place.node)
+    bindings.begin(gang, cluster, [(pod, place.node)], held=True)
     gang.mismatched.discard(pod.uid)
-    gang.refused_members.pop(pod.uid, None)
-    if durable:
-        gang.durable |= {pod.uid}
-    if gang.transaction is not None:
-        gang.transaction.pods.add(pod.uid)
+    gang.attempt.member_has_place(pod.uid)
+    gang.roster.choose([pod.uid])
 
 
 def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
@@ -251,9 +247,10 @@ def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
 
 
 def _owed(gang: Gang, census: Census, terms: Terms) -> Need:
-    if not gang.run.scheduled_at:
+    if not gang.record.scheduled_at:
         return quorum_need(gang, census, terms)
-    return missing_of(*kept_minima(gang, terms.spec), census.bound_roles + census.done_roles)
+    least = lowered(gang.record.satisfied, terms.spec)
+    return missing_of(least.total, dict(least.roles), census.bound_roles + census.done_roles)
 
 
 def _mismatch(gang: Gang, pod: Pod) -> EmitEvent:

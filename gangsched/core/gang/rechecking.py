@@ -25,7 +25,7 @@ def recheck_worsened(cluster: Cluster, members: Members) -> list[Effect]:
             if gang is not None and binding is not None and binding.state is not BindState.BOUND:
                 mine.append((gang, binding))
         for gang, binding in recheck(mine, cluster, node):
-            members.dirty[gang.key] = None
+            members.dirty.note(gang.key)
             effects += bindings.let_go(gang, cluster, binding)
     return effects
 

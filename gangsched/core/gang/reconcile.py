@@ -56,27 +56,14 @@ def reconcile(
     gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
     effects: list[Effect] = [*placeholders.settle(gang, cluster, terms, hindrance)]
     caps.keep(gang, cluster, terms, now=now, policy=policy)
-    assessment = lifecycle.advance(gang, terms, hindrance, now=now, policy=policy)
-    timed_out = assessment.timed_out
-    undoing = gang.undo is not None and not gang.undo.retried
-    released = undoing and bindings.release_held(gang, cluster)
-    if assessment.hopeless or released:
-        if assessment.hopeless:
-            bindings.release_all(gang, cluster)
-            gang.parked = assessment.timed_out
-            # They were refused beside a quorum that is gone; its own room, now free, must not wake the gang.
-            gang.refused_members = {}
-        assessment = lifecycle.advance(gang, terms, hindrance, now=now, policy=policy)
-    if assessment.vacated:
-        placeholders.vacate(gang, cluster)
-        assessment = lifecycle.advance(gang, terms, hindrance, now=now, policy=policy)
+    assessment = lifecycle.advance(gang, cluster, terms, hindrance, now=now, policy=policy)
     waited = assessment.newly_scheduled and gang.complete_since
     if _must_be_durable(gang, assessment):
-        gang.durable_asked_at = now
+        gang.durability.ask(now)
     effects += making.ask(gang, terms, hindrance, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     effects += bindings.resend_due(gang, now)
-    return Reconciled(assessment, effects, int(timed_out), now - gang.complete_since if waited else None)
+    return Reconciled(assessment, effects, int(assessment.timed_out), now - gang.complete_since if waited else None)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
@@ -87,18 +74,18 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
     if gang.contradicted:
         return bindings.withdraw_all(gang)
     gone = assessment.hindrance is not None and assessment.hindrance.reason in WITHOUT_OBJECT
-    lost = (gang.refusal is not None or gone) and not gang.run.scheduled_at and not assessment.census.bound
+    lost = (gang.attempt.refusal is not None or gone) and not gang.record.scheduled_at and not assessment.census.bound
     return bindings.withdraw_all(gang) if lost else []
 
 
 def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
     """Places of a quorum that outlive the pass are written down before anything relies on them (design rule 4)."""
-    if gang.durable_asked_at:
+    if gang.durability.asked_at:
         return False
     if gang.vacant() or making.wanted(gang, assessment.hindrance):
         return True
     return (
         gang.group is not None
-        and not gang.run.scheduled_at
+        and not gang.record.scheduled_at
         and any(each.state is BindState.HELD and each.tries for each in gang.bindings.values())
     )

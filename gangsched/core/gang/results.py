@@ -53,25 +53,22 @@ class Answers:
                 gang = self._members.gangs.get(key)
                 if gang is not None:
                     making.note_refused(gang, message)
-                    self._members.dirty[key] = None
+                    self._members.dirty.note(key)
 
     def _written(self, event: StatusWritten | StatusRefused, now: float) -> None:
         gang = self._members.gangs.get(event.key)
         if gang is None or gang.group is None:
             return
         if isinstance(event, StatusRefused):
-            self._members.dirty[event.key] = None
-            gang.told.unwritten = True
-            gang.told.awaited = None
-            gang.told.retry_at = now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S)
+            self._members.dirty.note(event.key)
+            gang.told.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
             return
         if gang.resource_version == gang.told.version:
             # If not, the watch was faster, and may have shown what somebody else has written since: it shows that once.
-            gang.resource_version = event.resource_version
+            gang.now_at(event.resource_version)
         if event.reserved and gang.told.awaited is not None:
-            self._members.dirty[event.key] = None
-            gang.durable = gang.told.awaited & gang.bindings.keys()
-            gang.told.awaited = None
+            self._members.dirty.note(event.key)
+            gang.durability.written(gang.told.take_awaited() & gang.bindings.keys())
 
     def _undo_answered(self, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
         if isinstance(event, OwnerSeen):
@@ -82,7 +79,7 @@ class Answers:
             asking = [gang] if gang is not None else []
         for gang in asking:
             rollback.note_answer(gang, event, now)
-            self._members.dirty[gang.key] = None
+            self._members.dirty.note(gang.key)
 
     def _bound(self, event: PodBound | BindRefused, now: float) -> None:
         if isinstance(event, PodBound):
@@ -91,7 +88,7 @@ class Answers:
         gang = self._members.gang_of(event.uid)
         if gang is None:
             return
-        self._members.dirty[gang.key] = None
+        self._members.dirty.note(gang.key)
         if isinstance(event, PodBound):
             bindings.note_bound(gang, self._cluster, event.uid, event.node)
             pod = self._cluster.pods[event.uid]
@@ -118,11 +115,12 @@ class Answers:
         other node, which the pass finds out.
         """
         bindings.release_all(gang, self._cluster)
-        gang.complaint = event.message
-        gang.refused_members = {}
-        if event.why is Refused.FORBIDDEN and event.uid not in gang.doubted and gang.replanned < MOST_REPLANNED:
-            gang.replanned += 1
+        gang.attempt.heard(event.message)
+        gang.attempt.forget_members()
+        may_be_the_node = event.why is Refused.FORBIDDEN and event.uid not in gang.doubted
+        if may_be_the_node and gang.attempt.replanned < MOST_REPLANNED:
+            gang.attempt.plan_elsewhere()
             return
-        gang.replanned = 0
-        gang.parked = True
+        gang.attempt.begin_count()
+        gang.attempt.wait()
         clock.back_off(gang, now=now, policy=self._policy)

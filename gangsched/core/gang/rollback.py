@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from gangsched.core.gang import bindings, clock
 from gangsched.core.gang.census import Census
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.run import Run
+from gangsched.core.gang.sparing import why_spared
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.wants import Need, missing_after
 from gangsched.core.gang.writes import BindState, Eviction, Undo
 from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
-from gangsched.core.objects.pod import Owner, Pod, role_of
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
@@ -45,10 +45,8 @@ def end_restart(gang: Gang) -> None:
         return
     if not targets(gang):
         old = (gang.undo.restart & gang.pods.keys()) | {pod.uid for pod in gang.pods.values() if pod.terminal}
-        gang.run = Run(past=gang.run.past | old)
-        gang.undo = None
-        gang.short_since = 0.0
-        gang.told.event = ""
+        gang.begin_run(gang.roster.past | old)
+        end(gang)
 
 
 def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: float) -> None:
@@ -56,17 +54,17 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
 
     While nobody can say how many are enough (`known` is False), what was inherited is kept in mind.
     """
-    run = gang.run
-    open_ = run.began and not run.ended and not run.scheduled_at
-    gang.inherited = gang.inherited & gang.pods.keys() if open_ else set()
-    gang.leaving &= gang.pods.keys()
+    record = gang.record
+    open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
+    gang.roster.inherit_only(gang.roster.inherited & gang.pods.keys() if open_ else ())
+    gang.roster.keep(gang.pods.keys())
     begun = gang.begun()
     vacant = gang.vacant()
     lacks = missing_after(need, Counter(role_of(binding.pod) for binding in vacant)) if vacant else need
     # Who is bound beside places that a cap has released is left there, as at their expiry.
-    partial = open_ and bool(lacks) and run.capped is None and any(pod.uid in begun for pod in census.bound)
+    partial = open_ and bool(lacks) and record.capped is None and any(pod.uid in begun for pod in census.bound)
     if known and not need:
-        gang.inherited = set()
+        gang.roster.inherit_only()
     gang.partial_since = (gang.partial_since or now) if partial else 0.0
     if gang.undo is not None and gang.undo.restart is None and not partial:
         gang.undo = None
@@ -77,7 +75,7 @@ def resume(gang: Gang, status: GroupStatus, now: float) -> None:
     doing = (Reason.RESTARTING, Reason.EVICTION_REFUSED)
     told = any(each.type == "Degraded" and each.status and each.reason in doing for each in status.conditions)
     spec = gang.group.spec if gang.group is not None else None
-    if told and gang.run.scheduled_at and spec is not None and spec.on_degraded is OnDegraded.RESTART:
+    if told and gang.record.scheduled_at and spec is not None and spec.on_degraded is OnDegraded.RESTART:
         old = frozenset(pod.uid for pod in gang.live() if pod.node)
         gang.undo = Undo(now, RESTART_NOTE, old, review_at=now + REVIEW_S)
 
@@ -86,8 +84,8 @@ def drop_restart(gang: Gang, terms: Terms, *, known: bool) -> None:
     """Call off a restart that nobody asks for any more: by the spec, or because it is whole and nobody has left."""
     if gang.undo is None or gang.undo.restart is None:
         return
-    asked = known and gang.run.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
-    begun = any(uid in gang.leaving or uid not in gang.pods for uid in gang.undo.restart)
+    asked = known and gang.record.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
+    begun = any(uid in gang.roster.leaving or uid not in gang.pods for uid in gang.undo.restart)
     if (known and not asked) or not (gang.short_since or begun):
         gang.undo = None
 
@@ -99,16 +97,17 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
     if gang.partial_since and now >= due_at(gang, policy):
         held = bindings.complaint(gang)
         why = f" ({held})" if held else ""
-        gang.undone = (
+        undone = (
             f"{_were(len(census.bound))} bound and {need.number} more could not be within "
             f"{now - gang.partial_since:.0f}s{why}"
         )
-        _begin(gang, note=gang.undone, now=now)
+        gang.note(undone=undone)
+        _begin(gang, note=undone, now=now)
         clock.back_off(gang, now=now, policy=policy)
-        gang.parked = True
+        gang.attempt.wait()
     elif (
         gang.short_since
-        and not gang.run.late
+        and not gang.record.late
         and terms.spec.on_degraded is OnDegraded.RESTART
         and now >= gang.short_since + policy.degraded_after_s
     ):
@@ -135,6 +134,23 @@ def targets(gang: Gang) -> list[Pod]:
     return [pod for pod in gang.live() if pod.uid in begun and (pod.node or _confirmed(gang, pod))]
 
 
+def retry(gang: Gang) -> None:
+    """Places were found for the rest after all: nothing more is evicted unless they fail too."""
+    if gang.undo is not None:
+        gang.undo.retried = True
+        gang.partial_since = 0.0
+
+
+def end(gang: Gang) -> None:
+    """Nothing is rolled back any more."""
+    gang.undo = None
+
+
+def count_on(gang: Gang, since: float) -> None:
+    """A part of a quorum has been bound since then."""
+    gang.partial_since = since
+
+
 def may_plan(gang: Gang, now: float) -> bool:
     """Whether places may be sought for the gang: not while members are on their way off their nodes.
 
@@ -142,7 +158,7 @@ def may_plan(gang: Gang, now: float) -> bool:
     after an undo the back-off is waited out, whatever happens, so that it is not repeated all the time.
     """
     undo = gang.undo
-    if gang.undone and now < gang.run.backoff_until:
+    if gang.record.undone and now < gang.record.retry_at:
         return False
     if undo is None or undo.retried:
         return True
@@ -180,14 +196,13 @@ def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now
     eviction = gang.undo.evictions.get(event.uid)
     if eviction is None:
         return
-    eviction.asked = False
+    eviction.answered()
     if isinstance(event, PodEvicted):
         del gang.undo.evictions[event.uid]
-        gang.leaving.add(event.uid)
+        gang.roster.leave(event.uid)
         return
     wait_s = doubled(FIRST_RETRY_S, eviction.tries, longest=LONGEST_RETRY_S)
-    eviction.refusal = event
-    eviction.retry_at = now + max(wait_s, event.retry_after_s)
+    eviction.refused(event, retry_at=now + max(wait_s, event.retry_after_s))
 
 
 def next_due(gang: Gang) -> float:
@@ -216,8 +231,8 @@ def refusals(gang: Gang) -> Iterator[EvictionRefused]:
     if undo is not None:
         for pod in targets(gang):
             eviction = undo.evictions.get(pod.uid)
-            if eviction is not None and eviction.refusal is not None:
-                yield eviction.refusal
+            if eviction is not None and eviction.refused_with is not None:
+                yield eviction.refused_with
 
 
 def _confirmed(gang: Gang, pod: Pod) -> bool:
@@ -228,15 +243,15 @@ def _confirmed(gang: Gang, pod: Pod) -> bool:
 def _refused(undo: Undo, pod: Pod, now: float) -> bool:
     """Whether the eviction was refused, not for want of an answer, and is not tried again just now."""
     eviction = undo.evictions.get(pod.uid)
-    if eviction is None or eviction.asked or eviction.refusal is None:
+    if eviction is None or eviction.asked or eviction.refused_with is None:
         return False
-    return eviction.refusal.why is not Spared.UNAVAILABLE and now < eviction.retry_at
+    return eviction.refused_with.why is not Spared.UNAVAILABLE and now < eviction.retry_at
 
 
 def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
     eviction = undo.evictions.get(pod.uid)
     if eviction is None:
-        why = "" if undo.restart is not None else _why_spared(undo, pod)
+        why = "" if undo.restart is not None else why_spared(pod, undo.owners)
         if why is None:
             return _ask(undo, pod, now)
         if why:
@@ -245,26 +260,8 @@ def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
         eviction = undo.evictions[pod.uid] = Eviction()
     if eviction.asked or now < eviction.retry_at:
         return []
-    eviction.asked = True
-    eviction.tries += 1
+    eviction.ask()
     return [EvictPod(pod.uid, pod.namespace, pod.name)]
-
-
-def _why_spared(undo: Undo, pod: Pod) -> str | None:
-    """Why an undo leaves the member where it is; empty if it is evicted, None while its Job is being asked about."""
-    owner = pod.owner
-    if owner is None:
-        return "no controller would make it again"
-    if owner.kind == "Node" and not owner.api_group:
-        return "it belongs to its node"
-    if not _is_job(owner):
-        return ""
-    known = undo.owners.get(owner.uid)
-    return None if known is None else known.why
-
-
-def _is_job(owner: Owner) -> bool:
-    return owner.kind == "Job" and owner.api_group == "batch"
 
 
 def _ask(undo: Undo, pod: Pod, now: float) -> list[Effect]:

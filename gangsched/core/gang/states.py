@@ -7,7 +7,7 @@ a group in a wrong phase, and a restart arrives at the same phase from the same 
 
 Two rules keep the walk finite and true: a row's fact must not hold in the phase it leads to together with a row that
 leads back, and each fact is computed from the cluster alone, never from the phase. The one memory beside the cluster is
-the run (`gang.Run`): when it was scheduled, how often it timed out, whether it failed for good.
+the record (`core.objects.record`): when it was scheduled, how often it timed out, whether it failed for good.
 
 If you change a phase or a row: the contract's list of phases, `api`'s enum, the generated diagram in docs/ (run
 `make docs`) and the scenario tests change with it.
@@ -15,35 +15,11 @@ If you change a phase or a row: the contract's list of phases, `api`'s enum, the
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct
 
-
-class Phase(StrEnum):
-    """`status.phase` of a group."""
-
-    PENDING = "Pending"
-    """Too few members, or something keeps it from being tried at all."""
-    QUEUED = "Queued"
-    """Complete; waits for room."""
-    RESERVED = "Reserved"
-    """Places are held for the quorum and no binding is on its way."""
-    BINDING = "Binding"
-    """The quorum's bindings are on their way."""
-    SCHEDULED = "Scheduled"
-    """The minimum is bound."""
-    RUNNING = "Running"
-    """The minimum is running."""
-    DEGRADED = "Degraded"
-    """Fewer members are bound than the minimum, of a scheduled group or after a quorum that could not be completed."""
-    TIMED_OUT = "TimedOut"
-    """maxScheduleTime passed; waits out a back-off, or until something could help."""
-    SUCCEEDED = "Succeeded"
-    """The run ended and as many members as the minimum succeeded."""
-    FAILED = "Failed"
-    """The run ended otherwise, or timed out under timeoutPolicy Fail."""
+from gangsched.core.objects.record import Phase
 
 
 class Facts(Struct, frozen=True, kw_only=True):

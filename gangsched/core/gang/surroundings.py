@@ -81,4 +81,4 @@ class Surroundings:
         self.priority_classes = classes
         for key, assessment in self._assessments.items():
             if assessment.terms.spec.priority_class in changed:
-                self._members.dirty[key] = None
+                self._members.dirty.note(key)

@@ -13,6 +13,7 @@ from gangsched.core.gang.terms import Terms
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
+from gangsched.core.objects.record import Minima, Outcome
 from gangsched.core.planning.placement import Ask
 
 
@@ -59,6 +60,20 @@ def role_minima(spec: GroupSpec) -> dict[str, int]:
     return {role.name: role.min_member for role in spec.roles}
 
 
+def minima(spec: GroupSpec) -> Minima:
+    """The minimum and each role's."""
+    return Minima(spec.minimum, tuple(sorted(role_minima(spec).items())))
+
+
+def lowered(had: Minima, spec: GroupSpec) -> Minima:
+    """What the spec asks for, but no more than there `had` to be."""
+    roles = dict(had.roles)
+    return Minima(
+        min(spec.minimum, had.total),
+        tuple((role, min(number, roles.get(role, 0))) for role, number in minima(spec).roles),
+    )
+
+
 def wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
     """Each role's own wishes for nodes."""
     return {role.name: role.prefer for role in spec.roles if role.prefer}
@@ -71,35 +86,24 @@ def quorum_need(gang: Gang, census: Census, terms: Terms, *, known: bool = True)
     that nobody can read any more (`known` is False) not at all. A member of that transaction that has succeeded
     meanwhile was bound by it and counts; no other success does (rule 2).
     """
-    minimum, roles = terms.spec.minimum, role_minima(terms.spec)
-    bound_roles = Counter(census.bound_roles)
-    if gang.transaction is not None:
-        decided = gang.transaction.role_minima
-        minimum = min(minimum, gang.transaction.minimum) if known else gang.transaction.minimum
-        roles = {role: min(number, decided.get(role, 0)) for role, number in roles.items()} if known else decided
-        bound_roles.update(role for uid, role in gang.run.succeeded.items() if uid in gang.transaction.pods)
-    return missing_of(minimum, roles, bound_roles)
+    decided = gang.record.quorum
+    if decided is None:
+        return missing_of(terms.spec.minimum, role_minima(terms.spec), census.bound_roles)
+    least = lowered(decided, terms.spec) if known else decided
+    return missing_of(least.total, dict(least.roles), census.bound_roles + Counter(dict(gang.record.quorum_done)))
 
 
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What a scheduled gang needs placed: what it had while it is short, else what a raised minimum adds (rule 9)."""
     spec = terms.spec
-    minimum, roles = kept_minima(gang, spec) if gang.short_since else (spec.minimum, role_minima(spec))
+    least = lowered(gang.record.satisfied, spec) if gang.short_since else minima(spec)
     flying = Counter(role_of(binding.pod) for binding in gang.flying())
-    return missing_of(minimum, roles, census.bound_roles + census.done_roles + flying)
-
-
-def kept_minima(gang: Gang, spec: GroupSpec) -> tuple[int, dict[str, int]]:
-    """What a scheduled gang was scheduled with, in all and by role, as far as its spec still asks for it."""
-    run = gang.run
-    roles = {role: min(number, run.role_minima.get(role, 0)) for role, number in role_minima(spec).items()}
-    return min(spec.minimum, run.minimum), roles
+    return missing_of(least.total, dict(least.roles), census.bound_roles + census.done_roles + flying)
 
 
 def raised(gang: Gang, spec: GroupSpec) -> bool:
     """Whether a scheduled gang's spec asks for more than was ever satisfied."""
-    had = gang.run.role_minima
-    return spec.minimum > gang.run.minimum or any(role.min_member > had.get(role.name, 0) for role in spec.roles)
+    return lowered(gang.record.satisfied, spec) != minima(spec)
 
 
 def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod], list[Pod]]:
@@ -108,7 +112,7 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
     A quorum is never larger than maxMember, so before it is bound nobody is beyond it: all are tried.
     """
     placed = [*census.bound, *(binding.pod for binding in gang.flying() if not binding.vacant)]
-    most = terms.spec.max_member if gang.run.scheduled_at else None
+    most = terms.spec.max_member if gang.record.scheduled_at else None
     return _divided(census.waiting, placed, terms.spec, most)
 
 
@@ -143,9 +147,9 @@ def want_of(
     gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequence[Pod], *, moves: Sequence[Pod] = ()
 ) -> Want:
     """What the gang wants, given what it needs and who may be bound or stands for members to come."""
-    if gang.run.failed_for_good or not eligible:
+    if gang.record.outcome is Outcome.OUT_OF_TIME or not eligible:
         return Want()
-    scheduled = bool(gang.run.scheduled_at)
+    scheduled = bool(gang.record.scheduled_at)
     more = scheduled and raised(gang, terms.spec)
     if not scheduled or (more and not gang.short_since):
         flying = Counter(role_of(binding.pod) for binding in gang.flying())
@@ -153,12 +157,12 @@ def want_of(
             need = missing_after(need, flying)
         elif flying:
             return Want()
-        if not need and flying and not gang.durable_asked_at:
+        if not need and flying and not gang.durability.asked_at:
             # The quorum has its places; those for whom the pass that found them had no time left are still to be tried.
             return Want(repair=bool(moves), moves=moves, extras=further(gang, eligible, terms.spec))
         if not need or not need.met_by(eligible):
             # A cap has released places beside bound members: who comes is bound as at their expiry, one by one.
-            singly = eligible if gang.run.capped is not None and census.bound and not scheduled else ()
+            singly = eligible if gang.record.capped is not None and census.bound and not scheduled else ()
             return Want(repair=bool(singly or moves), repairs=singly, moves=moves)
         quorum = Ask(
             members=eligible,

@@ -1,4 +1,4 @@
-"""Writes that one gang has under way: bindings, evictions, and what was said last."""
+"""Writes that one gang has under way: bindings, evictions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import EvictionRefused, OwnerSeen
-from gangsched.core.objects.status import GroupStatus
 
 
 class BindState(StrEnum):
@@ -38,6 +37,30 @@ class Binding:
     withdrawn: bool = False
     vacant: bool = False
 
+    def sent(self) -> None:
+        """It is with the API server."""
+        self.state = BindState.SENT
+        self.tries += 1
+
+    def confirmed(self) -> None:
+        """The server has bound the member."""
+        self.state = BindState.BOUND
+        self.complaint = ""
+
+    def failed(self, complaint: str, retry_at: float) -> None:
+        """The server has not bound the member; the place is kept for another try."""
+        self.state = BindState.HELD
+        self.retry_at = retry_at
+        self.complaint = complaint
+
+    def withdraw(self) -> None:
+        """It was asked not to be sent."""
+        self.withdrawn = True
+
+    def renew(self, pod: Pod) -> None:
+        """The member is known in this form now."""
+        self.pod = pod
+
 
 @dataclass(slots=True)
 class Eviction:
@@ -46,7 +69,21 @@ class Eviction:
     asked: bool = False
     tries: int = 0
     retry_at: float = 0.0
-    refusal: EvictionRefused | None = None
+    refused_with: EvictionRefused | None = None
+
+    def ask(self) -> None:
+        """The server is asked."""
+        self.asked = True
+        self.tries += 1
+
+    def answered(self) -> None:
+        """It has answered."""
+        self.asked = False
+
+    def refused(self, refusal: EvictionRefused, retry_at: float) -> None:
+        """It would not, for now."""
+        self.refused_with = refusal
+        self.retry_at = retry_at
 
 
 @dataclass(slots=True)
@@ -78,30 +115,3 @@ class Barred:
     until: float
     message: str
     times: int
-
-
-@dataclass(slots=True)
-class Told:
-    """What people were told last, so that nothing is said twice.
-
-    `unwritten`: the last status was not accepted and is owed again at `retry_at`. `awaited` are the pods
-    in a reservation whose writing has not been answered; nothing else is told until then. `message_at` says when a
-    message was last written, `basis` what the messages were made of; `behind`: one of them has changed only
-    in numbers and is not written yet. `hindered` is the reason of the last Event about members that are kept from a
-    scheduled group, `claims` are the owners that one has named. `members` are the reasons on members' conditions, each
-    with the time at which it was written. `version` is the PodGroup's that was known when `status` was decided.
-    """
-
-    status: GroupStatus | None = None
-    version: str = ""
-    unwritten: bool = False
-    awaited: frozenset[str] | None = None
-    retry_at: float = 0.0
-    message_at: float = float("-inf")
-    basis: tuple[object, ...] = ()
-    behind: bool = False
-    event: str = ""
-    hindered: str = ""
-    claims: frozenset[str] = frozenset()
-    members: dict[str, tuple[str, float]] = field(default_factory=dict)
-    strangers: set[str] = field(default_factory=set)

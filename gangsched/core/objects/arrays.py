@@ -6,3 +6,4 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from gangsched.core.objects.shape import Labels, NodeTerm, Requirement
+from gangsched.core.objects.shape import Requirement
 
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
@@ -20,25 +20,6 @@ def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> b
     values, a value that no label can have) makes the whole selector match nothing.
     """
     return all(well_formed(requirement) and holds(requirement, labels) for requirement in requirements)
-
-
-def node_matches(
-    *, node_selector: Labels, terms: tuple[NodeTerm, ...] | None, labels: Mapping[str, str], name: str
-) -> bool:
-    """Whether a node with these labels and this name is one that the pod may run on.
-
-    All pairs of `node_selector` must be there and, unless `terms` is None, at least one term must match; a term without
-    any expression matches nothing. A malformed term does not keep another from matching.
-    """
-    if any(labels.get(key) != value for key, value in node_selector):
-        return False
-    return terms is None or any(_term_matches(term, labels, name) for term in terms)
-
-
-def _term_matches(term: NodeTerm, labels: Mapping[str, str], name: str) -> bool:
-    if not term.expressions and not term.fields:
-        return False
-    return matches(term.expressions, labels) and all(field_holds(field, name) for field in term.fields)
 
 
 def field_holds(field: Requirement, name: str) -> bool:

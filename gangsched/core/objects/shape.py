@@ -11,6 +11,10 @@ Labels = tuple[tuple[str, str], ...]
 """Label pairs sorted by key."""
 
 
+PODS = "pods"
+"""The resource of which each pod takes one, whatever it requests."""
+
+
 class Requirement(Struct, frozen=True, gc=False, cache_hash=True):
     """One expression of a label selector or node selector term.
 

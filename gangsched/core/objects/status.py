@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from gangsched.core.objects.record import Record
 from gangsched.core.objects.shape import Amounts
 
 
@@ -51,20 +52,57 @@ class Demand(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
-    """`status` of a PodGroup, as written by the engine and read back after a restart. Times are 0.0 where unset."""
+    """`status` of a PodGroup, as written by the engine and read back after a restart. Times are 0.0 where unset.
 
-    phase: str = ""
+    `record` is what a restart goes on with, None before the status was first written; the rest is for people.
+    """
+
+    record: Record | None = None
     conditions: tuple[Condition, ...] = ()
     members: int = 0
     bound: int = 0
     running: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    minimum: int = 0
     reservation: Reservation | None = None
-    schedule_start_time: float = 0.0
-    schedule_paused_time: float = 0.0
-    scheduled_time: float = 0.0
     attempts: int = 0
     source: str = ""
     demand: tuple[Demand, ...] = ()
+
+    @property
+    def phase(self) -> str:
+        """The phase; empty before the status was first written."""
+        return self.record.phase if self.record is not None else ""
+
+    @property
+    def minimum(self) -> int:
+        """The minimum that was last satisfied."""
+        return self.record.minimum if self.record is not None else 0
+
+    @property
+    def succeeded(self) -> int:
+        """Members of this run that have succeeded."""
+        return self.record.successes if self.record is not None else 0
+
+    @property
+    def failed(self) -> int:
+        """Members of this run that have failed."""
+        return self.record.failed if self.record is not None else 0
+
+    @property
+    def schedule_start_time(self) -> float:
+        """Since when the clock counts; while it stands, so long before that as it has run."""
+        if self.record is None:
+            return 0.0
+        capped = self.record.capped
+        paused = capped is not None and capped.paused_at
+        return capped.paused_at - capped.ran_s if capped is not None and paused else self.record.clock_start
+
+    @property
+    def schedule_paused_time(self) -> float:
+        """Since when the clock stands because of a cap."""
+        capped = self.record.capped if self.record is not None else None
+        return capped.paused_at if capped is not None else 0.0
+
+    @property
+    def scheduled_time(self) -> float:
+        """When the minimum was first bound in this run."""
+        return self.record.scheduled_at if self.record is not None and not self.record.late else 0.0

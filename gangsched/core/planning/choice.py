@@ -38,7 +38,7 @@ def asks_too_much_in_all(snapshot: Snapshot, usable: Counts, number: int) -> boo
     open_ = np.zeros(snapshot.size, dtype=np.bool_)
     for member in usable:
         open_ |= snapshot.accepts(member)
-    amounts = {member: snapshot.amounts(member.shape) for member in usable}
+    amounts = {member: snapshot.amounts(member) for member in usable}
     for column in set().union(*amounts.values()):
         left = number
         asked = 0

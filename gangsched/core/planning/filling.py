@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from gangsched.core.planning.strategies import PACK, one_by_one
 
 Counts = Mapping[MemberClass, int]
 Places = list[tuple[Pod, str]]
+Distribute = Callable[[Room, int], list[tuple[int, int]]]
+"""How a strategy is asked (`objects.strategy`)."""
 
 
 def fill_class(
@@ -33,13 +35,13 @@ def fill_class(
 
     Their own wishes come before `prefer`; with None neither counts.
     """
-    room = _room(snapshot, member, () if prefer is None else (*member.prefer, *prefer))
-    total = min(count, int(room.caps.sum()))
-    if not total:
-        return []
-    shares = strategy.distribute(room, total)
-    snapshot.take_all(member, shares)
-    return [(member, row, number) for row, number in shares]
+    wishes = () if prefer is None else (*member.prefer, *prefer)
+    if not snapshot.couples(member):
+        return _fill(snapshot, member, count, wishes=wishes, distribute=strategy.distribute)
+    shares: list[Share] = []
+    while len(shares) < count and (one := _fill(snapshot, member, 1, wishes=wishes, distribute=strategy.distribute)):
+        shares += one
+    return shares
 
 
 def fill_singly(
@@ -49,11 +51,18 @@ def fill_singly(
 
     Fewer are placed than find room where a strategy must be asked again for the next one.
     """
-    room = _room(snapshot, member, (*member.prefer, *prefer))
+    most = 1 if snapshot.couples(member) else count
+    return _fill(snapshot, member, most, wishes=(*member.prefer, *prefer), distribute=partial(one_by_one, strategy))
+
+
+def _fill(
+    snapshot: Snapshot, member: MemberClass, count: int, *, wishes: tuple[Preference, ...], distribute: Distribute
+) -> list[Share]:
+    room = _room(snapshot, member, wishes)
     total = min(count, int(room.caps.sum()))
     if not total:
         return []
-    shares = one_by_one(strategy, room, total)
+    shares = distribute(room, total)
     snapshot.take_all(member, shares)
     return [(member, row, number) for row, number in shares]
 

@@ -9,12 +9,12 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gangsched.core.objects.arrays import IntArray
+from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 
 Key = TypeVar("Key", bound=Hashable)
-Array = TypeVar("Array", IntArray, npt.NDArray[np.float64])
+Array = TypeVar("Array", IntArray, npt.NDArray[np.float64], Mask)
 MOST_KEPT = 256
 """For so many keys; the oldest is forgotten."""
 

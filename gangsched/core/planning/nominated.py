@@ -8,45 +8,40 @@ will when they are bound.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.constraints.anti_affinity import AntiAffinityIndex
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Shape
-from gangsched.core.planning.classes import MemberClass, Taken
+from gangsched.core.planning.classes import MemberClass, Seen, Taken
 
 MOST_HEEDED = 1 << 52
 """A nominated pod counts with no more of a resource: nobody looks whether its node has that much, and sums of absurd
 amounts would overflow."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Heeded:
-    """A pod that somebody else has nominated to a node, and what it takes there."""
-
-    pod: Pod
-    taken: Taken
-
-
 class Nominated:
-    """The nominated pods of a cluster, on one snapshot. `change` has a share of a row taken (-1) or given back (1).
+    """The nominated pods of a cluster, on one snapshot.
 
-    `priority` is that for which they are heeded, None while none are; `terms` is their required anti-affinity.
+    `change` has a share of a row taken (1) or given back (-1). `priority` is that for which they are heeded, None while
+    none are.
     """
 
     def __init__(
-        self, cluster: Cluster, change: Callable[[Taken, int], None], column: Callable[[str], int | None]
+        self,
+        cluster: Cluster,
+        change: Callable[[Taken, int], None],
+        column: Callable[[str], int | None],
+        seen: Callable[[Pod], Seen],
     ) -> None:
         self.priority: int | None = None
-        self.terms = AntiAffinityIndex()
         self._cluster = cluster
         self._change = change
         self._column = column
-        self._heeded: dict[str, _Heeded] = {}
+        self._seen = seen
+        self._heeded: dict[str, Taken] = {}
 
     def heed(self, priority: int) -> None:
         """Treat those whose priority is at least this as if they were there, until this is called again."""
@@ -55,22 +50,15 @@ class Nominated:
         self.priority = priority
         wanted = {uid: pod for uid, pod in self._cluster.nominated.items() if pod.priority >= priority}
         for uid in self._heeded.keys() - wanted.keys():
-            self._count(self._heeded.pop(uid), 1)
+            self._change(self._heeded.pop(uid), -1)
         for uid in wanted.keys() - self._heeded.keys():
             pod = wanted[uid]
             row = self._cluster.capacity.rows.get(pod.nominated_node)
             if row is not None:
-                one = np.array([row], dtype=np.int64)
-                taken = Taken(MemberClass(self._known_part(pod.shape)), one, np.ones(1, dtype=np.int64))
-                self._heeded[uid] = _Heeded(pod, taken)
-                self._count(self._heeded[uid], -1)
-
-    def _count(self, heeded: _Heeded, sign: int) -> None:
-        self._change(heeded.taken, sign)
-        labels = self._cluster.labels.of(heeded.pod.nominated_node)
-        change = self.terms.add if sign < 0 else self.terms.remove
-        for term in heeded.pod.anti_affinity:
-            change(term, labels)
+                member = MemberClass(self._known_part(pod.shape), self._seen(pod))
+                one = np.ones(1, dtype=np.int64)
+                self._heeded[uid] = Taken(member, row * one, one, of_gang=False)
+                self._change(self._heeded[uid], 1)
 
     def _known_part(self, shape: Shape) -> Shape:
         """The shape with what it requests of resources that some node has: nobody else could take of the others."""

@@ -244,7 +244,7 @@ def classify(
     """Each member's class, by UID; equal classes are one object. An emptied snapshot knows no pods and no refusals."""
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
-    selective = snapshot.heeds_pods and snapshot.selective
+    selective = snapshot.selective
     if not snapshot.heeds_pods:
         avoided = frozenset()
     alike: dict[tuple[Shape, str], MemberClass] = {}
@@ -252,8 +252,8 @@ def classify(
         role = role_of(pod) if wishes else ""
         member = None if selective else alike.get((pod.shape, role))
         if member is None:
-            forbidden = snapshot.forbidden(pod) if selective else frozenset()
-            member = MemberClass(pod.shape, forbidden, avoided, domain, wishes.get(role, ()))
+            seen = snapshot.seen(pod) if selective else ()
+            member = MemberClass(pod.shape, seen, avoided, domain, wishes.get(role, ()))
             member = alike[pod.shape, role] = known.setdefault(member, member)
         classes[pod.uid] = member
     return classes

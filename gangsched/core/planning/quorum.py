@@ -62,7 +62,7 @@ class Quorum:
         self._size = {member: search.size(snapshot, member) for member in self.room}
         self._largest = list(self.room)
         if len(self._largest) > 1:
-            self._largest.sort(key=lambda member: (-self._size[member], repr(member.shape), sorted(member.forbidden)))
+            self._largest.sort(key=lambda member: (-self._size[member], member.in_order()))
 
     def find(self) -> Places | None:
         """A place for each member of the quorum, taken on the snapshot; None, and nothing taken, if none is found.
@@ -199,7 +199,7 @@ class Quorum:
         kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}
         classes = [member for member in self._largest if self.room[member]]
         if len(kinds) > search.MOST_KINDS:
-            steps.ended = True
+            steps.break_off()
             return None
         attempt = Search(self._snapshot, classes, steps)
         # Even the first selection costs work, and one call on the stack for each kind.

@@ -8,21 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gangsched.core.cluster.capacity import PODS
 from gangsched.core.cluster.domains import Domain
-from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS, VACANT
+from gangsched.core.constraints.constraint import NodeConstraint
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.snapshot import Mask, Snapshot
+from gangsched.core.planning.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One reason why nodes do not take one more member: how many nodes give it, and for which resource."""
+    """One reason why nodes do not take one more member: how many nodes give it, and for which resource.
 
-    reason: NodeReason
+    Reasons are those of `NodeReason`, and what constraints that are added say (`Constraint.words`).
+    """
+
+    reason: str
     nodes: int
     resource: str = ""
 
@@ -75,7 +77,7 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
             asked[resource] += count * amount
     short = []
     for resource, amount in sorted(asked.items()):
-        column = snapshot.column(resource)
+        column = snapshot.resources.column(resource)
         # Summed as Python integers, which do not overflow.
         free = 0 if column is None else sum(np.maximum(snapshot.free[accepting, column], 0).tolist())
         if amount > free:
@@ -84,21 +86,23 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
 
 
 def obstacles(snapshot: Snapshot, member: MemberClass) -> tuple[Obstacle, ...]:
-    """What the nodes answer to one more member of the class now, the most frequent reason first."""
-    codes = snapshot.cluster.verdicts(member.shape)[: snapshot.size]
-    found: Counter[tuple[NodeReason, str]] = Counter()
+    """What the nodes answer to one more member of the class now, the most frequent reason first.
+
+    Nodes that refuse it for what they are give no other reason.
+    """
+    rows = np.flatnonzero(snapshot.cluster.nodes_by_row.there(np.arange(snapshot.size)))
+    found: Counter[tuple[str, str]] = Counter()
     if member.domain is not None:
-        outside = ~snapshot.inside(member.domain) & (codes != VACANT)
-        found[NodeReason.DOMAIN, ""] = int(outside.sum())
-        codes = np.where(outside, VACANT, codes)
-    for number, reason in enumerate(STATIC_REASONS, start=1):
-        found[reason, ""] += int((codes == number).sum())
-    open_ = codes == ACCEPTED
-    found[NodeReason.HOST_PORT, ""] += int(open_[snapshot.closed_by_ports(member)].sum())
-    found[NodeReason.ANTI_AFFINITY, ""] += int(open_[snapshot.closed_by_anti_affinity(member)].sum())
-    for resource, amount in (*member.shape.requests, (PODS, 1)):
-        key = (NodeReason.TOO_MANY_PODS, "") if resource == PODS else (NodeReason.INSUFFICIENT, resource)
-        found[key] += int((open_ & _lacking(snapshot, resource, amount)).sum())
+        inside = snapshot.inside(member.domain)[rows]
+        found[NodeReason.DOMAIN, ""] = len(rows) - int(inside.sum())
+        rows = rows[inside]
+    for plan in sorted(snapshot.plans, key=lambda plan: not isinstance(plan, NodeConstraint)):
+        open_ = np.ones(len(rows), dtype=np.bool_)
+        for reason, resource, where in plan.refusals(member, rows):
+            found[reason, resource] += int(where.sum())
+            open_ &= ~where
+        if isinstance(plan, NodeConstraint):
+            rows = rows[open_]
     return tuple(
         Obstacle(reason, nodes, resource)
         for (reason, resource), nodes in sorted(found.items(), key=lambda item: (-item[1], item[0]))
@@ -108,16 +112,9 @@ def obstacles(snapshot: Snapshot, member: MemberClass) -> tuple[Obstacle, ...]:
 
 def fragmented(snapshot: Snapshot, member: MemberClass) -> bool:
     """Whether nodes accept the class and each of them has too little of some resource for one more."""
-    accepting = snapshot.accepts(member)
-    lacking = np.zeros(snapshot.size, dtype=np.bool_)
-    for resource, amount in member.shape.requests:
-        lacking |= _lacking(snapshot, resource, amount)
-    return bool(accepting.any()) and bool(lacking[accepting].all())
-
-
-def _lacking(snapshot: Snapshot, resource: str, amount: int) -> Mask:
-    column = snapshot.column(resource)
-    if column is None:
-        return np.ones(snapshot.size, dtype=np.bool_)
-    lacking: Mask = snapshot.free[:, column] < amount
-    return lacking
+    rows = np.flatnonzero(snapshot.accepts(member))
+    lacking = np.zeros(len(rows), dtype=np.bool_)
+    for reason, _, where in snapshot.resources.refusals(member, rows):
+        if reason == NodeReason.INSUFFICIENT:
+            lacking |= where
+    return bool(len(rows)) and bool(lacking.all())

@@ -14,7 +14,6 @@ from itertools import accumulate
 
 import numpy as np
 
-from gangsched.core.constraints.ports import PortsInUse
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
@@ -46,10 +45,14 @@ class Steps:
     ended: bool = False
     budget: units.Budget = field(default_factory=units.Budget)
 
+    def break_off(self) -> None:
+        """The question is too large to be answered."""
+        self.ended = True
+
     def spend(self, steps: int = 1) -> bool:
         """Take so many steps; False if they are not left."""
         if steps > self.left:
-            self.ended = True
+            self.break_off()
             return False
         self.left -= steps
         self.budget.charge(units.STEP * steps)
@@ -127,17 +130,28 @@ class Search:
         rows = np.flatnonzero(open_.any(axis=0)).tolist()
         if len(rows) * len(classes) > WIDEST:
             rows = []
-            steps.ended = True
-        amounts = [snapshot.amounts(member.shape) for member in classes]
+            steps.break_off()
+        if any(map(snapshot.couples, classes)):
+            # What a row says depends on others: nothing follows from what is not found here.
+            steps.break_off()
+        amounts = [
+            {
+                (at, number): amount
+                for at, plan in enumerate(snapshot.plans)
+                for number, amount in plan.amounts(member).items()
+            }
+            for member in classes
+        ]
         columns = sorted(set().union(*amounts))
+        left = [snapshot.plans[at].left(number, np.array(rows, dtype=np.int64)).tolist() for at, number in columns]
         states = {
-            row: (tuple(snapshot.free[row, columns].tolist()), sum(1 << int(i) for i in np.flatnonzero(~open_[:, row])))
-            for row in rows
+            row: (tuple(free), sum(1 << int(i) for i in np.flatnonzero(~open_[:, row])))
+            for row, *free in zip(rows, *left, strict=True)
         }
         self._rows = sorted(rows, key=lambda row: (states[row], snapshot.name(row)))
         self._states = [states[row] for row in self._rows]
         self._needs = [[(columns.index(column), need) for column, need in amount.items()] for amount in amounts]
-        self._clashes = _clashes(classes)
+        self._clashes = _clashes(snapshot, classes)
         self._failed: set[tuple[int, ...]] = set()
 
     def find(self, selection: Selection) -> list[Share] | None:
@@ -156,14 +170,12 @@ class Search:
         return [(self._classes[which], self._rows[at], number) for which, at, number in found]
 
 
-def _clashes(classes: Sequence[MemberClass]) -> list[int]:
-    """For each class a bit mask of those that cannot stand beside it on one node, for their host ports."""
-    clashes = []
-    for member in classes:
-        used = PortsInUse()
-        used.add(member.shape.host_ports)
-        clashes.append(sum(1 << i for i, other in enumerate(classes) if used.conflicts(other.shape.host_ports)))
-    return clashes
+def _clashes(snapshot: Snapshot, classes: Sequence[MemberClass]) -> list[int]:
+    """For each class a bit mask of those that cannot stand beside it on one node."""
+    return [
+        sum(1 << at for at, other in enumerate(classes) if any(plan.excludes(member, other) for plan in snapshot.plans))
+        for member in classes
+    ]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,38 +7,32 @@ changed through a snapshot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from gangsched.core.cluster.cache import Cluster, Forbidden
+from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.domains import Domain
-from gangsched.core.constraints.feasibility import ACCEPTED
-from gangsched.core.constraints.ports import self_conflicting
-from gangsched.core.objects.arrays import IntArray
+from gangsched.core.constraints.node_resources import ResourcesPlan
+from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Scarce
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.classes import MOST, MemberClass, Taken
+from gangsched.core.planning.classes import MOST, MemberClass, Seen, Taken
 from gangsched.core.planning.kept import Kept
 from gangsched.core.planning.nominated import Nominated
-from gangsched.core.planning.ports_taken import PortsTaken
 from gangsched.core.planning.strategies import GPU_SUFFIX
-from gangsched.core.planning.vectors import Vectors
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Snapshot:
-    """Free capacity of all nodes at one moment, with undo. `emptied` gives the same nodes without any pod.
+    """What is free and who is there at one moment, with undo. `emptied` gives the same nodes without any pod.
 
     It is good for as long as no node and no nomination changes; pods that are assumed on the cluster must have been
-    taken here first. `free` and `own` (members of the gang in hand, by row) and `priority` (that for which nominated
-    pods are heeded, None while none are) are to be read only. All looks are charged to `budget`.
+    taken here first. `plans` are the constraints on it, and `resources` that of them which planning knows best; these
+    and `own` (members of the gang in hand, by row) are to be read only. All looks are charged to `budget`.
     """
 
     def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
@@ -46,21 +40,21 @@ class Snapshot:
         self._cluster = cluster
         self._emptied = emptied
         self.size = len(cluster.capacity.names)
-        self.free: IntArray = self._source()[: self.size, : len(cluster.capacity.columns)].copy()
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
-        self._ports = PortsTaken(cluster, emptied=emptied)
-        self._nominated = Nominated(cluster, partial(self._change, of_gang=False), self.column)
-        self._forbidden: dict[tuple[Forbidden, Forbidden], Forbidden] = {}
+        self.plans = [each.plan(emptied=emptied) for each in cluster.constraints]
+        self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
+        self._nominated = Nominated(cluster, self._change, self.resources.column, self._all_seen)
         self._log: list[Taken | IntArray] = []
-        self._masks: dict[MemberClass, Mask] = {}
-        self._vectors = Vectors(self.column)
         self._changed: list[IntArray] = []
+        self._turned: list[IntArray] = []
+        self._masks: Kept[MemberClass, Mask] = Kept(self.size, self._turned, self.budget)
         self._caps: Kept[MemberClass, IntArray] = Kept(self.size, self._changed, self.budget)
         self._fullness: Kept[Shape, npt.NDArray[np.float64]] = Kept(self.size, self._changed, self.budget)
 
-    def _source(self) -> IntArray:
-        capacity = self._cluster.capacity
-        return capacity.allocatable if self._emptied else capacity.free
+    @property
+    def free(self) -> IntArray:
+        """What is free by row and column of the capacity matrix."""
+        return self.resources.free
 
     @property
     def cluster(self) -> Cluster:
@@ -91,7 +85,7 @@ class Snapshot:
         while len(self._log) > mark:
             done = self._log.pop()
             if isinstance(done, Taken):
-                self._change(done, 1)
+                self._change(done, -1)
             else:
                 self.own = done
 
@@ -125,56 +119,32 @@ class Snapshot:
         """
         rows, counts = np.array(shares, dtype=np.int64).reshape(-1, 2).T
         taken = Taken(member, rows, counts)
-        self._change(taken, -1)
+        self._change(taken, 1)
         self._log.append(taken)
 
     def give_back(self, row: int, member: MemberClass) -> None:
         """Let a member of the class, which the cluster counts on the node, be there no more."""
         taken = Taken(member, np.array([row], dtype=np.int64), np.array([-1], dtype=np.int64))
-        self._change(taken, -1)
+        self._change(taken, 1)
         self._log.append(taken)
 
     # Questions
 
-    def column(self, resource: str) -> int | None:
-        """The resource's column in `free`; None where no node has any of it."""
-        column = self._cluster.capacity.column(resource)
-        if column is not None and column >= self.free.shape[1]:
-            # Nobody has asked for it before, so nothing of it was taken here.
-            new = self._source()[: self.size, self.free.shape[1] : column + 1]
-            self.free = np.concatenate([self.free, new], axis=1)
-        return column
-
     @property
     def selective(self) -> bool:
-        """Whether a pod that exists, or that room is left for, may close nodes to some newcomers and not to others."""
-        return bool(self._cluster.anti_affinity) or bool(self._nominated.terms)
+        """Whether a constraint sees more of any pod than its shape."""
+        return any(plan.selective for plan in self.plans)
 
-    def forbidden(self, pod: Pod) -> Forbidden:
-        """The topology values closed to this pod by pods that exist, and by nominated ones that room is left for."""
-        of_existing = self._cluster.forbidden(pod)
-        of_heeded = self._nominated.terms.forbidden(pod, self._cluster.namespaces.get(pod.namespace, {}))
-        if not of_heeded:
-            return of_existing
-        # One object for all pods alike: the sets may be large, and classes are compared by them.
-        known = self._forbidden.get((of_existing, of_heeded))
-        if known is None:
-            known = self._forbidden[of_existing, of_heeded] = of_existing | of_heeded
-        return known
+    def seen(self, pod: Pod) -> Seen:
+        """What constraints see of the pod now, beside its shape."""
+        return tuple(sight for plan in self.plans if plan.selective and (sight := plan.sees(pod)) is not None)
 
     def accepts(self, member: MemberClass) -> Mask:
-        """The rows that would take the class if they had room: neither the node nor a pod's anti-affinity objects."""
-        mask = self._masks.get(member)
-        if mask is None:
-            if member.domain is not None:
-                # Not kept: there may be a domain for every node.
-                return self.accepts(replace(member, domain=None)) & self.inside(member.domain)
-            mask = self._cluster.verdicts(member.shape)[: self.size] == ACCEPTED
-            mask[self.closed_by_anti_affinity(member)] = False
-            mask[self.avoided(member)] = False
-            self._masks[member] = mask
-            self.budget.charge(units.CLASS + self.size)
-        return mask
+        """The rows that would take the class if they had room, to be read only."""
+        if member.domain is not None:
+            # Not kept: there may be a domain for every node.
+            return self.accepts(replace(member, domain=None)) & self.inside(member.domain)
+        return self._masks.get(member, self._mask)
 
     def caps(self, member: MemberClass) -> IntArray:
         """How many members of the class each row could take now, to be read only; 0 where a constraint closes it."""
@@ -187,28 +157,17 @@ class Snapshot:
         return caps
 
     def look(self, key: str, value: str) -> int:
-        """What the domain looks like: equal while neither its nodes nor what is free there (ports too) changes."""
+        """What the domain looks like: equal while neither its nodes nor what is taken there changes."""
         rows = np.flatnonzero(self.inside((key, value)))
-        ports = tuple(self._ports.look(row) for row in rows.tolist())
-        return hash((rows.tobytes(), self._cluster.changes(rows), self.free[rows].tobytes(), ports))
+        looks = tuple(plan.look(rows) for plan in self.plans)
+        return hash((rows.tobytes(), self._cluster.nodes_by_row.last_change(rows), looks))
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""
-        vector = self._vectors.of(member.shape)
-        if vector is None or bool((self.free[row, vector.columns] < vector.amounts).any()):
+        one = np.array([row], dtype=np.int64)
+        if member.domain is not None and not self.inside(member.domain)[row]:
             return False
-        if not self._row_accepts(member, row):
-            return False
-        return not (member.shape.host_ports and self._ports.closed(member.shape.host_ports)[row])
-
-    def _row_accepts(self, member: MemberClass, row: int) -> bool:
-        """One row of `accepts`, without judging the others."""
-        mask = self._masks.get(member)
-        if mask is not None:
-            return bool(mask[row])
-        closed = member.forbidden and not self._emptied and self._cluster.closes(member.forbidden, row)
-        closed = closed or (member.domain is not None and not self.inside(member.domain)[row])
-        return not closed and self.name(row) not in member.avoided and self._cluster.accepts(member.shape, row)
+        return bool(self._mask(member, one)[0]) and bool(self._room(member, one)[0])
 
     def fullness(self, shape: Shape) -> npt.NDArray[np.float64]:
         """Each row's largest share in use of a resource that the shape requests (the pod count if it requests none)."""
@@ -216,7 +175,7 @@ class Snapshot:
 
     def scarce(self, member: MemberClass, rows: IntArray) -> Scarce:
         """Of the scarcest resource that the class requests (see `strategies.Scarce`), what these rows have."""
-        vector = self._vectors.of(member.shape)
+        vector = self.resources.vector(member.shape)
         if vector is None:
             return Scarce(np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
         columns, amounts = vector.columns, vector.amounts
@@ -238,46 +197,53 @@ class Snapshot:
 
     def columns(self, shape: Shape) -> list[int]:
         """The columns of what the shape requests, of the pod count if it requests nothing that nodes have."""
-        vector = self._vectors.of(shape)
+        vector = self.resources.vector(shape)
         columns = [0] if vector is None else vector.columns.tolist()
         return columns[:-1] or columns
 
-    def amounts(self, shape: Shape) -> dict[int, int]:
-        """What one pod of the shape takes, by column; empty where no node has ever had one of the resources."""
-        vector = self._vectors.of(shape)
-        return {} if vector is None else dict(zip(vector.columns.tolist(), vector.amounts.tolist(), strict=True))
+    def amounts(self, member: MemberClass) -> Mapping[int, int]:
+        """What one member takes, by column; empty where no node has ever had one of the resources."""
+        return self.resources.amounts(member)
 
-    def closed_by_anti_affinity(self, member: MemberClass) -> list[int]:
-        """Rows closed to the class by existing pods' required anti-affinity."""
-        return [] if self._emptied or not member.forbidden else self._cluster.closed_rows(member.forbidden)
-
-    def avoided(self, member: MemberClass) -> list[int]:
-        """Rows that the class leaves alone for now."""
-        rows = self._cluster.capacity.rows
-        return [rows[node] for node in member.avoided if node in rows]
-
-    def closed_by_ports(self, member: MemberClass) -> list[int]:
-        """Rows on which a host port of the class is taken."""
-        ports = member.shape.host_ports
-        return np.flatnonzero(self._ports.closed(ports)).tolist() if ports else []
+    def couples(self, member: MemberClass) -> bool:
+        """Whether members of the class must be placed one by one: each changes what other rows say to the next."""
+        return any(plan.couples(member) for plan in self.plans)
 
     # Inside
 
+    def _all_seen(self, pod: Pod) -> Seen:
+        """As `seen`, also where no other pod is told apart."""
+        return tuple(sight for plan in self.plans if (sight := plan.sees(pod)) is not None)
+
+    def _mask(self, member: MemberClass, rows: IntArray) -> Mask:
+        """Which of the rows accept the class, but for its domain."""
+        mask = self._cluster.nodes_by_row.there(rows)
+        for plan in self.plans:
+            accepting = plan.mask(member, rows)
+            if accepting is not None:
+                mask &= accepting
+        if member.avoided:
+            known = self._cluster.capacity.rows
+            mask &= ~np.isin(rows, [known[node] for node in member.avoided if node in known])
+        return mask
+
+    def _room(self, member: MemberClass, rows: IntArray) -> IntArray:
+        """How many members of the class these rows have room for, each for itself."""
+        room: IntArray = np.full(len(rows), MOST, dtype=np.int64)
+        for plan in self.plans:
+            most = plan.room(member, rows)
+            if most is not None:
+                room = np.minimum(room, most)
+        return room
+
     def _caps_of(self, member: MemberClass, rows: IntArray) -> IntArray:
-        vector = self._vectors.of(member.shape)
         caps: IntArray = np.zeros(len(rows), dtype=np.int64)
-        if vector is None:
-            return caps
         open_ = self.accepts(member)[rows]
-        most: IntArray = (self.free[rows[open_][:, None], vector.columns] // vector.amounts).min(axis=1)
-        ports = member.shape.host_ports
-        caps[open_] = np.minimum(np.maximum(most, 0), 1 if self_conflicting(ports) else MOST)
-        if ports:
-            caps[self._ports.closed(ports)[rows]] = 0
+        caps[open_] = self._room(member, rows[open_])
         return caps
 
     def _fullness_of(self, shape: Shape, rows: IntArray) -> npt.NDArray[np.float64]:
-        vector = self._vectors.of(shape)
+        vector = self.resources.vector(shape)
         if vector is None:
             return np.zeros(len(rows))
         columns = vector.columns[:-1] if len(vector.columns) > 1 else vector.columns
@@ -286,14 +252,15 @@ class Snapshot:
         share: npt.NDArray[np.float64] = (used / np.maximum(given, 1.0)).max(axis=1)
         return share
 
-    def _change(self, taken: Taken, sign: int, *, of_gang: bool = True) -> None:
-        shape = taken.member.shape
-        vector = self._vectors.of(shape)
-        if vector is None:
-            raise ValueError(f"no node has ever had all of {shape.requests}")
-        self._changed.append(taken.rows)
-        self.free[taken.rows[:, None], vector.columns] += sign * taken.counts[:, None] * vector.amounts
-        if of_gang:
-            self.own[taken.rows] -= sign * taken.counts
-        if shape.host_ports:
-            self._ports.change(taken, sign)
+    def _change(self, taken: Taken, sign: int) -> None:
+        """Have them take their share (1), or undo that (-1)."""
+        rows, counts = taken.rows, sign * taken.counts
+        gone = bool((counts < 0).any())
+        self._changed.append(rows)
+        if taken.of_gang:
+            self.own[rows] += counts
+        for plan in self.plans:
+            turned = plan.give_back(taken.member, rows, -counts) if gone else plan.take(taken.member, rows, counts)
+            if turned is not None:
+                self._changed.append(turned)
+                self._turned.append(turned)

@@ -85,7 +85,7 @@ def _free(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass]
     of_row = found.of_row[: snapshot.size]
     open_ = of_row >= 0
     enough = np.ones(len(found.values), dtype=np.bool_)
-    asked = [snapshot.amounts(member.shape) for member in classes]
+    asked = [snapshot.amounts(member) for member in classes]
     for column in {column for amounts in asked for column in amounts}:
         least = sorted(amounts.get(column, 0) for amounts in asked)[:need]
         # As floats, for sums of absurd amounts; what they lose is given to the domain.

@@ -39,13 +39,13 @@ class Entrance:
         """Whether the gang may be tried now; one that waits and may not is let in, or told so, by `let_in`."""
         key = gang.key
         want = assessment.want
-        if gang.plain or gang.run.scheduled_at or want.quorum is None or want.repair:
+        if gang.plain or gang.record.scheduled_at or want.quorum is None or want.repair:
             self.drop(key)
             gang.outside = ""
             return True
         inside = self._inside.setdefault(key.namespace, set())
         backing_off = assessment.facts.backing_off
-        begun = 0 < gang.run.clock_start < now
+        begun = 0 < gang.record.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
         resting = self._resting.setdefault(key.namespace, {})
         # Nobody leaves who would be the next to enter: two that back off would change places for ever.

@@ -70,6 +70,6 @@ class Turns:
 
 
 def _holds_up(gang: Gang, assessment: Assessment, now: float) -> bool:
-    if gang.refusal is None or gang.refusal.never:
+    if gang.attempt.refusal is None or gang.attempt.refusal.never:
         return False
     return now - assessment.terms.created >= assessment.terms.in_turn_after_s

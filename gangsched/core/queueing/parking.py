@@ -83,7 +83,8 @@ class Parked:
 
     def file(self, gang: Gang, rank: Rank, capacity: Capacity) -> None:
         """The gang is parked for what it was refused last."""
-        refusals = {id(each): each for each in (gang.refusal, *gang.refused_members.values()) if each is not None}
+        known = (gang.attempt.refusal, *gang.attempt.refused_members.values())
+        refusals = {id(each): each for each in known if each is not None}
         by_asked = {each.asked: each for each in refusals.values()}
         if len(by_asked) > MOST_ASKED:
             by_asked = {gang.key: next(iter(by_asked.values()))}
@@ -157,7 +158,7 @@ class Parked:
                 self._encode(at, capacity)
         for bucket in self.buckets.values() if relief.everywhere or relief.domains else ():
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
-                closed = bool(member.forbidden) or bucket.several
+                closed = bool(member.seen) or bucket.several
                 if (relief.everywhere and closed) or (relief.domains and (bucket.within_domain or bucket.several)):
                     self._forced[at] = True
         if relief:

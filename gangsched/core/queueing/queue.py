@@ -2,7 +2,7 @@
 
 A gang that was refused is parked: it costs nothing until something happens that could help it. What could help is room
 or an obstacle gone on a node (`Cluster.relief`; `core.queueing.parking` knows whom), a change of its own spec or
-members, or the end of a back-off; the latter two clear `gang.parked` themselves.
+members, or the end of a back-off; the latter two clear `gang.attempt.parked` themselves.
 
 A call of `Machine.handle` tries as many gangs as its budget allows, in the order of contract rule 6, newly arrived ones
 among them; the others stay where they are for the next call. Whoever has waited for more than PATIENCE calls is tried
@@ -81,18 +81,18 @@ class Queue:
         if not want:
             self.drop(key)
             return
-        if key in self._parked and not gang.parked:
+        if key in self._parked and not gang.attempt.parked:
             # What has unparked it may help whoever was refused: nobody else would wake them now.
-            gang.refused_members = {}
+            gang.attempt.forget_members()
         order = order_key(gang, assessment)
         rank = (want.quorum is None and not want.repairs and not want.moves, order)
-        self._place(key, rank, parked=gang.parked)
+        self._place(key, rank, parked=gang.attempt.parked)
         self.turns.file(gang, assessment, order)
-        if gang.parked:
+        if gang.attempt.parked:
             self._refused.file(gang, rank, self._capacity)
         else:
             self._refused.drop(key)
-        if gang.parked and gang.held_up_by is not None:
+        if gang.attempt.parked and gang.attempt.held_up_by is not None:
             self._held_up.add(key)
         else:
             self._held_up.discard(key)
@@ -167,8 +167,8 @@ class Queue:
             return
         for key in self.turns.whose_turn_it_is(gangs, assessments, now):
             if key in self._held_up:
-                gangs[key].parked = False
-                gangs[key].held_up_by = None
+                gangs[key].attempt.try_again()
+                gangs[key].attempt.in_line(None)
                 self.file(gangs[key], assessments[key])
 
     @property
@@ -211,12 +211,12 @@ class Queue:
     def next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
         """Who is to be tried next of the bucket of a gang that has been tried; nobody if it was refused as before."""
         bucket = candidate.bucket
-        if bucket is None or not gang.parked:
+        if bucket is None or not gang.attempt.parked:
             return candidate.next()
         if bucket.asked == gang.key:
             self._refused.settle(bucket)
             self._open.pop(bucket.asked, None)
-        refusals = (gang.refusal, *gang.refused_members.values())
+        refusals = (gang.attempt.refusal, *gang.attempt.refused_members.values())
         if any(each is not None and each.asked == bucket.asked for each in refusals):
             return None
         return candidate.next()

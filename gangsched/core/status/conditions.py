@@ -5,8 +5,8 @@ from __future__ import annotations
 from gangsched.core.gang import bindings, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.states import Phase
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_is, number_of
 from gangsched.core.planning.refusal import Refusal
@@ -28,10 +28,10 @@ def refused_reason(refusal: Refusal) -> Reason:
 
 def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     """The reason of the group's condition."""
-    if gang.phase in _ENDS:
-        return _ENDS[gang.phase]
-    if gang.run.scheduled_at:
-        return Reason.MEMBERS_MISSING if gang.run.late else Reason.SCHEDULED
+    if gang.record.phase in _ENDS:
+        return _ENDS[gang.record.phase]
+    if gang.record.scheduled_at:
+        return Reason.MEMBERS_MISSING if gang.record.late else Reason.SCHEDULED
     if gang.undo is not None:
         return Reason.BINDING_UNDONE
     if assessment.hindrance is not None and (
@@ -42,8 +42,8 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return Reason.BINDING_REFUSED
     if gang.flies():
         return Reason.BINDING if any(not binding.vacant for binding in gang.flying()) else Reason.PLACES_HELD
-    if gang.phase is Phase.TIMED_OUT:
-        return Reason.BINDING_UNDONE if gang.undone else Reason.TIMED_OUT
+    if gang.record.phase is Phase.TIMED_OUT:
+        return Reason.BINDING_UNDONE if gang.record.undone else Reason.TIMED_OUT
     if not assessment.facts.complete:
         return Reason.GANG_INCOMPLETE if gang.pods else Reason.NO_MEMBERS
     return _waiting_reason(gang)
@@ -51,20 +51,20 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
 
 def _waiting_reason(gang: Gang) -> Reason:
     """The reason of a group that is complete and not placed."""
-    if gang.run.capped is not None:
-        return gang.run.capped.reason
+    if gang.record.capped is not None:
+        return gang.record.capped.reason
     if gang.outside:
         return Reason.NAMESPACE_LIMIT
-    if gang.held_up_by is not None:
+    if gang.attempt.held_up_by is not None:
         return Reason.NOT_ITS_TURN
-    if gang.refusal is not None and gang.refusal.never:
+    if gang.attempt.refusal is not None and gang.attempt.refusal.never:
         return Reason.NEVER_FITS
     return Reason.UNSCHEDULABLE
 
 
 def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
     """What new nodes must bring for a group of this reason; nothing unless it is room that it waits for."""
-    return gang.refusal.demand if gang.refusal is not None and reason in NO_ROOM else ()
+    return gang.attempt.refusal.demand if gang.attempt.refusal is not None and reason in NO_ROOM else ()
 
 
 def _gated(gang: Gang) -> str:
@@ -98,12 +98,12 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
     if hindrance is not None and reason is hindrance.reason:
         return hindrance.message
     census = assessment.census
-    if gang.run.capped is not None and reason is gang.run.capped.reason:
+    if gang.record.capped is not None and reason is gang.record.capped.reason:
         return _capped(gang, assessment)
     if reason is Reason.NAMESPACE_LIMIT:
         return gang.outside
     time_s = assessment.terms.max_schedule_time_s
-    succeeded = gang.run.successes
+    succeeded = gang.record.successes
     said = {
         Reason.UNSCHEDULABLE: refusal or "Complete; waits to be tried.",
         Reason.NEVER_FITS: refusal,
@@ -111,7 +111,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         f"{refusal}",
         Reason.SUCCEEDED: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
         Reason.SCHEDULED: f"{number_is(len(census.bound) + census.done, 'member')} bound or done, of "
-        f"{gang.run.minimum} needed.",
+        f"{gang.record.minimum} needed.",
         Reason.BINDING: f"{number_is(len(gang.flying()) - len(gang.vacant()), 'binding')} under way.",
         Reason.NOT_ITS_TURN: _in_line(gang, assessment),
         Reason.PLACES_HELD: _held(gang, assessment),
@@ -120,9 +120,9 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.BINDING_REFUSED: _binding_refused(gang, assessment),
         Reason.GANG_INCOMPLETE: explanation.incomplete(assessment) + _gated(gang) + _disowned(gang),
         Reason.NO_MEMBERS: _nobody(gang),
-        Reason.GANG_FAILED: f"The run ended with {succeeded} of {number_of(gang.run.minimum, 'member')} succeeded.",
+        Reason.GANG_FAILED: f"The run ended with {succeeded} of {number_of(gang.record.minimum, 'member')} succeeded.",
     }
-    if reason is Reason.GANG_FAILED and gang.run.failed_for_good:
+    if reason is Reason.GANG_FAILED and gang.record.outcome is Outcome.OUT_OF_TIME:
         return (
             f"No room within {time_s:g}s, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
             f"to begin anew. {refusal}"
@@ -132,7 +132,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
 
 def _capped(gang: Gang, assessment: Assessment) -> str:
     """Which cap has released its places or keeps them from being held, and who is bound meanwhile."""
-    capped = gang.run.capped
+    capped = gang.record.capped
     note = capped.note if capped is not None else ""
     if not assessment.census.bound:
         return f"{note} {assessment.terms.lowered}".rstrip()
@@ -154,7 +154,7 @@ def _binding_refused(gang: Gang, assessment: Assessment) -> str:
 
 def _in_line(gang: Gang, assessment: Assessment) -> str:
     """Who is first in the line of the instance group; the name of another namespace's group is not told."""
-    first = gang.held_up_by
+    first = gang.attempt.held_up_by
     if first is None:
         return ""
     name = str(first) if first.namespace == gang.key.namespace else "a group of another namespace"
@@ -178,8 +178,10 @@ def late_message(gang: Gang, assessment: Assessment) -> str:
     """Who of a group is there whose other members had not come in time."""
     if gang.vacant():
         return _held(gang, assessment)
-    there = f"{len(assessment.census.bound) + assessment.census.done} of {number_is(gang.run.minimum, 'member')} bound"
-    if not gang.run.vacated:
+    there = (
+        f"{len(assessment.census.bound) + assessment.census.done} of {number_is(gang.record.minimum, 'member')} bound"
+    )
+    if not gang.record.vacated:
         return f"{there}; the others are bound first of all as soon as they exist and fit."
     return (
         f"{there}; the others had not come within "
@@ -195,7 +197,7 @@ def _undone(gang: Gang) -> str:
         return f"{gang.undo.note}: the bound members are evicted, so that the group starts over whole."
     if gang.undo is not None:
         return f"{gang.undo.note}; the condition Degraded says why the bound members are left."
-    return f"{gang.undone}: those were evicted; the group is planned anew after a back-off."
+    return f"{gang.record.undone}: those were evicted; the group is planned anew after a back-off."
 
 
 def scheduled_note(gang: Gang, assessment: Assessment) -> str:

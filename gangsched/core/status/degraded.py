@@ -5,10 +5,10 @@ from __future__ import annotations
 from gangsched.core.gang import rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.states import Phase
 from gangsched.core.gang.wants import raised
 from gangsched.core.gang.writes import Undo
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_is
 from gangsched.core.status.conditions import late_message
 
@@ -21,9 +21,9 @@ def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
         if gang.undo.restart is not None:
             return Reason.RESTARTING
         return Reason.PARTLY_BOUND if rollback.spared(gang) else Reason.BINDING_UNDONE
-    if not gang.run.scheduled_at or gang.run.ended:
+    if not gang.record.scheduled_at or gang.record.ended:
         return None
-    if gang.phase is Phase.DEGRADED:
+    if gang.record.phase is Phase.DEGRADED:
         return Reason.MEMBERS_MISSING
     return Reason.MINIMUM_RAISED if raised(gang, assessment.terms.spec) else Reason.HEALTHY
 
@@ -32,19 +32,19 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     """The message of the Degraded condition, whatever its status."""
     if gang.undo is not None:
         return _evicting(gang, gang.undo)
-    if gang.run.late:
+    if gang.record.late:
         return late_message(gang, assessment)
     there = len(assessment.census.bound) + assessment.census.done
     minimum = assessment.terms.spec.minimum
-    if gang.phase is Phase.DEGRADED:
-        capped = f" {gang.run.capped.note}" if gang.run.capped is not None else ""
+    if gang.record.phase is Phase.DEGRADED:
+        capped = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
         return (
-            f"{there} of {number_is(gang.run.minimum, 'member')} left; a replacement is bound first of all as soon as "
-            f"it exists.{capped}"
+            f"{there} of {number_is(gang.record.minimum, 'member')} left; a replacement is bound first of all as soon "
+            f"as it exists.{capped}"
         )
-    if minimum > gang.run.minimum:
+    if minimum > gang.record.minimum:
         are = "is" if there == 1 else "are"
-        return f"minMember was raised from {gang.run.minimum} to {minimum}; {there} {are} bound."
+        return f"minMember was raised from {gang.record.minimum} to {minimum}; {there} {are} bound."
     return "The minimum is bound."
 
 

@@ -52,4 +52,4 @@ def new_strangers(gang: Gang) -> list[Pod]:
 
 def has_new_owners(gang: Gang) -> bool:
     """Whether an owner claims the gang beside another, and was not told of."""
-    return not gang.claims.keys() <= gang.told.claims
+    return not gang.claims.keys() <= gang.told.named_owners

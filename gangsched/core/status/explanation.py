@@ -14,16 +14,15 @@ import numpy as np
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.domains import Domain
-from gangsched.core.constraints.feasibility import ACCEPTED, STATIC_REASONS
+from gangsched.core.constraints import registry
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.quantity import format_amount
-from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.refusal import Obstacle, Refusal
-from gangsched.core.planning.snapshot import Mask
 
 LOOKS = 20_000
 """So many pods are looked at in KEPT_S to find holders: sentences beyond say less, but nobody is kept waiting."""
@@ -62,7 +61,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     else:
         head = f"None of {refusal.wanted} members fits"
     them = "it" if refusal.wanted == 1 else "them"
-    closed = sum(obstacle.nodes for obstacle in refusal.obstacles if obstacle.reason in STATIC_REASONS)
+    closed = sum(obstacle.nodes for obstacle in refusal.obstacles if registry.is_of_node(obstacle.reason))
     if refusal.domain is not None:
         head = _within(head, refusal.wanted, refusal.domain)
     if not refusal.nodes:
@@ -116,7 +115,7 @@ class _Held:
     """How much of a resource each group holds, and how much terminating pods will give back."""
 
     by: Counter[GroupKey] = field(default_factory=Counter)
-    leaving: int = 0
+    coming_free: int = 0
     _largest: dict[str, list[tuple[GroupKey, int]]] = field(default_factory=dict)
 
     def largest(self, namespace: str) -> list[tuple[GroupKey, int]]:
@@ -162,8 +161,8 @@ class Holders:
         named = [f"{holder} ({amounts([(resource, amount)])})" for holder, amount in own[:NAMED]]
         others = len(held.by) - (key in held.by) - len(named)
         parts = [f"Held by {_join(named, others)}"] if named or others else []
-        if held.leaving:
-            parts.append(f"{amounts([(resource, held.leaving)])} of terminating pods is coming free")
+        if held.coming_free:
+            parts.append(f"{amounts([(resource, held.coming_free)])} of terminating pods is coming free")
         return "; ".join(parts)
 
     def _held(self, resource: str, refusal: Refusal) -> _Held:
@@ -184,7 +183,7 @@ class Holders:
                     if amount is None:
                         amount = each[pod.shape] = dict(pod.shape.requests).get(resource, 0)
                     if amount and pod.terminating:
-                        known.leaving += amount
+                        known.coming_free += amount
                     elif amount:
                         group = pod.declaration.group if pod.declaration else pod.name
                         known.by[GroupKey(pod.namespace, group)] += amount
@@ -193,22 +192,14 @@ class Holders:
 
 def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
     """The rows that accept the members which found no room, of the domain that was looked at if there is one."""
-    accepting: Mask = cluster.verdicts(refusal.failing.shape) == ACCEPTED
+    accepting = cluster.accepting(refusal.failing)
     return accepting if refusal.domain is None else accepting & cluster.labels.inside(refusal.domain)
 
 
 def _obstacle(obstacle: Obstacle) -> str:
-    said = {
-        NodeReason.INSUFFICIENT: f"with too little {obstacle.resource}",
-        NodeReason.TOO_MANY_PODS: "with as many pods as allowed",
-        NodeReason.TAINT: "with a taint that is not tolerated",
-        NodeReason.AFFINITY: "not matched by nodeSelector or node affinity",
-        NodeReason.UNSCHEDULABLE: "cordoned",
-        NodeReason.HOST_PORT: "with the host port taken",
-        NodeReason.DOMAIN: "outside that domain",
-        NodeReason.ANTI_AFFINITY: "closed by the anti-affinity of a pod there",
-    }[obstacle.reason]
-    return f"{obstacle.nodes} {said}"
+    words = registry.words_of(obstacle.reason)
+    told = words.told.format(resource=obstacle.resource) if words is not None else "outside that domain"
+    return f"{obstacle.nodes} {told}"
 
 
 def _join(named: Sequence[str], others: int) -> str:

@@ -27,8 +27,8 @@ def member_verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, R
     for pod in assessment.census.waiting:
         if pod.uid in surplus:
             yield pod, Reason.SURPLUS
-        elif pod.uid in gang.refused_members:
-            yield pod, refused_reason(gang.refused_members[pod.uid])
+        elif pod.uid in gang.attempt.refused_members:
+            yield pod, refused_reason(gang.attempt.refused_members[pod.uid])
         elif pod.uid in gang.barred:
             yield pod, Reason.BINDING_REFUSED
         elif general is not None:
@@ -42,15 +42,15 @@ def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason,
         message = _above_maximum(gang, pod)
     elif reason is Reason.SEVERAL_OWNERS:
         return ownership.described(gang)
-    elif pod.uid in gang.refused_members:
-        message = explanation.refused(gang.refused_members[pod.uid])
+    elif pod.uid in gang.attempt.refused_members:
+        message = explanation.refused(gang.attempt.refused_members[pod.uid])
     elif pod.uid in gang.barred:
         message = f"The API server refused its binding, which is tried again later: {gang.barred[pod.uid].message}"
-    elif gang.run.scheduled_at and assessment.hindrance is not None:
+    elif gang.record.scheduled_at and assessment.hindrance is not None:
         message = assessment.hindrance.message
-    elif gang.run.scheduled_at and gang.refusal is not None:
-        message = explanation.refused(gang.refusal)
-    elif gang.run.scheduled_at:
+    elif gang.record.scheduled_at and gang.attempt.refusal is not None:
+        message = explanation.refused(gang.attempt.refusal)
+    elif gang.record.scheduled_at:
         message = degraded_message(gang, assessment)
     return message if gang.plain or not gang.key.name else f"Group {gang.key.name}: {message}"
 
@@ -69,11 +69,11 @@ def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     if reason in (Reason.SCHEDULED, Reason.MEMBERS_MISSING):
         if assessment.hindrance is not None:
             return assessment.hindrance.reason
-        if gang.refusal is not None:
-            return refused_reason(gang.refusal)
+        if gang.attempt.refusal is not None:
+            return refused_reason(gang.attempt.refusal)
         return Reason.GANG_INCOMPLETE if raised(gang, assessment.terms.spec) else None
-    if reason in UNTOLD_REASONS or (reason is Reason.UNSCHEDULABLE and gang.refusal is None):
+    if reason in UNTOLD_REASONS or (reason is Reason.UNSCHEDULABLE and gang.attempt.refusal is None):
         return None
-    if gang.refusal is not None and reason in NO_ROOM:
-        return refused_reason(gang.refusal)
+    if gang.attempt.refusal is not None and reason in NO_ROOM:
+        return refused_reason(gang.attempt.refusal)
     return reason

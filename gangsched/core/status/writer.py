@@ -15,13 +15,13 @@ from gangsched.core.gang import bindings, ownership, placeholders, rollback
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.states import Phase
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
 from gangsched.core.status import explanation
@@ -61,8 +61,8 @@ class Teller:
         old = told.status or GroupStatus()
         new = self._build(gang, assessment, reason)
         changed = _settled(old) != _settled(new)
-        decided = gang.phase in AT_ONCE and old.phase != gang.phase
-        newly_scheduled = bool(gang.run.scheduled_at) and not gang.run.late and not old.scheduled_time
+        decided = gang.record.phase in AT_ONCE and old.phase != gang.record.phase
+        newly_scheduled = bool(gang.record.scheduled_at) and not gang.record.late and not old.scheduled_time
         if told.awaited is not None:
             due = float("inf")
         elif (bindings.unsecured(gang) and gang.group is not None) or decided or newly_scheduled:
@@ -75,7 +75,7 @@ class Teller:
             due = max(now, told.message_at + self._policy.message_interval_s)
         else:
             due = float("inf")
-        gang.tell_at = max(due, told.retry_at)
+        gang.tell_at = max(due, told.write_again_at)
 
     def tell(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """What is to be written now; nothing if it has all been said."""
@@ -88,13 +88,12 @@ class Teller:
             owed = bindings.unsecured(gang)
             if status != told.status or told.unwritten or owed:
                 effects.append(PatchStatus(gang.key, gang.group.uid, status, gang.resource_version if owed else ""))
+                awaited = None
                 if status.reservation is not None:
-                    told.awaited = frozenset(binding.pod.uid for binding in gang.flying())
-                told.status = status
-                told.version = gang.resource_version
-                told.unwritten = False
+                    awaited = frozenset(binding.pod.uid for binding in gang.flying())
+                told.wrote(status, gang.resource_version, awaited)
         else:
-            told.status = self._build(gang, assessment, reason)
+            told.unheard(self._build(gang, assessment, reason))
         told.basis = _basis(gang, assessment)
         gang.tell_at = float("inf")
         effects += self._event(gang, assessment, reason, message)
@@ -106,11 +105,10 @@ class Teller:
     # Status
 
     def _refusal_text(self, gang: Gang) -> str:
-        if gang.refusal is None:
+        refusal = gang.attempt.refusal
+        if refusal is None:
             return ""
-        return explanation.refused(
-            gang.refusal, holders=self._holders.sentence(gang.key, gang.refusal), ahead=self._ahead(gang)
-        )
+        return explanation.refused(refusal, holders=self._holders.sentence(gang.key, refusal), ahead=self._ahead(gang))
 
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
         """The status with messages and demand: the former ones where only numbers have changed and it is not time."""
@@ -142,30 +140,24 @@ class Teller:
 
     def _build(self, gang: Gang, assessment: Assessment, reason: Reason) -> GroupStatus:
         """The status without messages and times of transition: what decides whether something changed."""
-        run = gang.run
+        record = gang.record
         census = assessment.census
-        scheduled = bool(run.scheduled_at)
-        good = scheduled and not run.late and not (run.ended and not run.ended_well)
+        scheduled = bool(record.scheduled_at)
+        good = scheduled and not record.late and record.outcome is not Outcome.FAILED
         conditions = [Condition("Scheduled", good, reason, "", 0.0)]
         why = degraded_reason(gang, assessment)
         if why is not None:
-            conditions.append(Condition("Degraded", gang.phase is Phase.DEGRADED, why, "", 0.0))
-        paused = run.capped if run.capped is not None and run.capped.paused_at else None
-        trying = bool(run.clock_start) or bool(gang.bindings) or paused is not None
+            conditions.append(Condition("Degraded", gang.record.phase is Phase.DEGRADED, why, "", 0.0))
+        paused = record.capped is not None and bool(record.capped.paused_at)
+        trying = bool(record.clock_start) or bool(gang.bindings) or paused
         return GroupStatus(
-            phase=gang.phase,
+            record=record,
             conditions=tuple(conditions),
             members=len(census.live),
             bound=len(census.bound),
             running=census.running,
-            succeeded=run.successes,
-            failed=run.failures,
-            minimum=run.minimum,
-            reservation=_reservation(gang, assessment.terms, self._policy) if gang.durable_asked_at else None,
-            schedule_start_time=run.clock_start if paused is None else paused.paused_at - paused.ran_s,
-            schedule_paused_time=0.0 if paused is None else paused.paused_at,
-            scheduled_time=0.0 if run.late else run.scheduled_at,
-            attempts=run.timeouts + (1 if trying or scheduled else 0),
+            reservation=_reservation(gang, assessment.terms, self._policy) if gang.durability.asked_at else None,
+            attempts=record.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
             demand=demand_of(gang, reason),
         )
@@ -175,7 +167,7 @@ class Teller:
     def _event(self, gang: Gang, assessment: Assessment, reason: Reason, message: str) -> list[Effect]:
         told = gang.told
         hindrance = assessment.hindrance
-        if gang.run.scheduled_at and hindrance is not None and assessment.census.waiting:
+        if gang.record.scheduled_at and hindrance is not None and assessment.census.waiting:
             if hindrance.reason == told.hindered or is_heard(assessment, hindrance.reason):
                 return []
             told.hindered = hindrance.reason
@@ -186,12 +178,12 @@ class Teller:
         if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
             return []
         refused = reason in (Reason.UNSCHEDULABLE, Reason.NEVER_FITS)
-        if refused and gang.refusal is None:
+        if refused and gang.attempt.refusal is None:
             return []
-        before, told.event = told.event, reason
+        before = told.said(reason)
         if (refused or reason is Reason.NOT_ITS_TURN) and before == Reason.TIMED_OUT:
             return []
-        members = refused_reason(gang.refusal) if refused and gang.refusal is not None else reason
+        members = refused_reason(gang.attempt.refusal) if refused and gang.attempt.refusal is not None else reason
         if gang.group is None and not before and is_heard(assessment, members):
             return []
         note = scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message
@@ -242,10 +234,10 @@ class Teller:
         """One Event for the same owners, until they are gone."""
         told = gang.told
         if not assessment.census.live:
-            told.claims = frozenset()
+            told.named_owners = frozenset()
         if not has_new_owners(gang):
             return []
-        told.claims |= gang.claims.keys()
+        told.named_owners |= gang.claims.keys()
         return emit(gang, assessment, Reason.SEVERAL_OWNERS, ownership.described(gang))
 
 
@@ -254,12 +246,12 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     refused = next(rollback.refusals(gang), None)
     spared = len(gang.undo.spared) if gang.undo is not None else 0
     return (
-        gang.refusal,
+        gang.attempt.refusal,
         assessment.hindrance,
         bindings.complaint(gang),
-        gang.undone,
+        gang.record.undone,
         spared,
-        gang.run.capped.note if gang.run.capped is not None else gang.outside,
+        gang.record.capped.note if gang.record.capped is not None else gang.outside,
         assessment.terms.lowered,
         refused.why if refused else None,
     )
@@ -291,7 +283,7 @@ def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None
         return None
     expires = min(placeholders.expires(gang, terms), placeholders.held_until(gang, terms))
     return Reservation(
-        expires=expires if expires < NEVER else gang.durable_asked_at + policy.repair_deadline_s,
+        expires=expires if expires < NEVER else gang.durability.asked_at + policy.repair_deadline_s,
         placements=tuple(
             Place(node=node, role=role, count=len(pods), pods=tuple(sorted(filter(None, pods))), requests=requests)
             for (node, role, requests), pods in sorted(held.items())

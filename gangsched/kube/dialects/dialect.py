@@ -1,15 +1,16 @@
-"""One dialect: under which keys it says a group's name and terms, and how the texts under them are read."""
+"""One dialect: how the texts under its keys are read, unless its own file says otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
-from gangsched.core.objects.declaration import OWN_DIALECT, Declaration, Keys
+from gangsched.config.dialects import Key, Row
+from gangsched.core.objects.declaration import Declaration, Keys
 from gangsched.core.objects.duration import parse_duration
 from gangsched.kube.dialects.kind import MOST_MEMBERS, Kind
 from gangsched.kube.errors import printable
@@ -19,34 +20,17 @@ LONGEST_NAME = 253
 _LONGEST_QUOTE = 40
 
 
-class Key(NamedTuple):
-    """A label (else an annotation) of pods. A name that begins with a dot, as no annotation's can, is a field's."""
-
-    name: str
-    label: bool = False
-
-    def __str__(self) -> str:
-        if self.name.startswith("."):
-            return f"the field {self.name[1:]}"
-        return f"the {'label' if self.label else 'annotation'} {self.name}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """A way to name a group. `source` is its name in configuration, status and messages.
+    """A way to name a group, under the keys of its `row`.
 
-    The first key of `group` that has a text names the group. `minimum`, `time` and the first of `role` that has a text
-    say the terms, empty where the dialect has no such key; `others` are keys that it reads besides. `seconds` reads the
-    text under `time`, and raises ValueError with what to write. `marks`: a pod without any of these says nothing in
-    this dialect. `kind` is the custom resource of that system which says the terms of a group of its name, None where
-    there is none. With `open_roles` a role that the group does not list is no mistake.
+    `others` are keys that it reads besides. `seconds` reads the text under a key of time, and raises ValueError with
+    what to write. `marks`: a pod without any of these says nothing in this dialect. `kind` is the custom resource of
+    that system which says the terms of a group of its name, None where there is none. With `open_roles` a role that the
+    group does not list is no mistake.
     """
 
-    source: str
-    group: tuple[Key, ...]
-    minimum: Key | None = None
-    time: Key | None = None
-    role: tuple[Key, ...] = ()
+    row: Row
     others: tuple[Key, ...] = ()
     seconds: Callable[[str], float] = parse_duration
     kind: Kind[Any] | None = None
@@ -54,7 +38,7 @@ class Dialect:
 
     @property
     def marks(self) -> tuple[Key, ...]:
-        return self.group
+        return self.row.group
 
     def nameless_group(self, labels: Mapping[str, str], *, pod: str, owner: str) -> str:  # noqa: ARG002 - for one that cares
         """The group of a pod under whose keys no name is found, given its name and that of the pod which made it."""
@@ -63,16 +47,16 @@ class Dialect:
     @property
     def terms(self) -> tuple[Key, ...]:
         """All keys that are read beside the group's name."""
-        return tuple(key for key in (self.minimum, self.time, *self.role, *self.others) if key is not None)
+        return (*self.row.minimum, *self.row.time, *self.row.role, *self.others)
 
     @cached_property
     def keys(self) -> Keys:
         """Where things are said, for messages."""
         return Keys(
-            group=str(self.group[0]),
-            minimum=str(self.minimum or ""),
-            time=str(self.time or ""),
-            role=str(self.role[0]) if self.role else "",
+            group=_first(self.row.group),
+            minimum=_first(self.row.minimum),
+            time=_first(self.row.time),
+            role=_first(self.row.role),
             kind=self.kind.name if self.kind is not None else "PodGroup",
         )
 
@@ -81,13 +65,13 @@ class Dialect:
 
         What cannot be read becomes the declaration's `error`.
         """
-        role = next((said[key] for key in self.role if said.get(key)), "")
+        role = next((said[key] for key in self.row.role if said.get(key)), "")
         base = Declaration(
             group=printable(group, limit=LONGEST_NAME),
             role=printable(role, limit=LONGEST_NAME),
-            source=self.source,
+            source=self.row.name,
             keys=self.keys,
-            objects=(self.source,) if self.kind is not None else (),
+            objects=(self.row.name,) if self.kind is not None else (),
             open_roles=self.open_roles,
         )
         if not group:
@@ -109,44 +93,21 @@ class Dialect:
         Raises:
             ValueError: a text cannot be read; its message is a sentence for a person.
         """
-        return replace(
-            base,
-            min_member=count(self.minimum, said[self.minimum]) if self.minimum and self.minimum in said else None,
-            max_schedule_time_s=self._time_s(said),
-        )
+        least = next((count(key, said[key]) for key in self.row.minimum if key in said), None)
+        longest_s = next((self._time_s(key, said[key]) for key in self.row.time if key in said), None)
+        return replace(base, min_member=least, max_schedule_time_s=longest_s)
 
-    def _time_s(self, said: Mapping[Key, str]) -> float | None:
-        if self.time is None or self.time not in said:
-            return None
+    def _time_s(self, key: Key, text: str) -> float:
         try:
-            return self.seconds(said[self.time])
+            return self.seconds(text)
         except ValueError:
             raise ValueError(
-                f"{sentence(self.time)} is {quoted(said[self.time])}: write a duration from 1s to 168h, such as 90s, "
-                "5m or 1h30m."
+                f"{sentence(key)} is {quoted(text)}: write a duration from 1s to 168h, such as 90s, 5m or 1h30m."
             ) from None
 
 
-class OwnDialect(Dialect):
-    """gangsched's own: its label means this scheduler and nothing else, so an empty name is a mistake."""
-
-    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:  # noqa: ARG002 - see there
-        return replace(base, error=f"{sentence(self.group[0])} is empty: give it the group's name.")
-
-
-OWN = OwnDialect(
-    source=OWN_DIALECT,
-    group=(Key("gangsched.io/pod-group", label=True),),
-    minimum=Key("gangsched.io/min-member"),
-    time=Key("gangsched.io/max-schedule-time"),
-    role=(Key("gangsched.io/role", label=True),),
-)
-
-KUEUE = Dialect(
-    source="kueue",
-    group=(Key("kueue.x-k8s.io/pod-group-name", label=True),),
-    minimum=Key("kueue.x-k8s.io/pod-group-total-count"),
-)
+def _first(keys: tuple[Key, ...]) -> str:
+    return str(keys[0]) if keys else ""
 
 
 def count(key: Key, text: str) -> int:

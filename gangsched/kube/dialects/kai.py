@@ -11,10 +11,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from gangsched.config.dialects import Row
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
-from gangsched.kube.dialects.dialect import Dialect, Key
+from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.kind import MOST_ROLES, Kind, roles, total
 
 
@@ -109,9 +111,5 @@ def _under(name: str, parts: list[_SubGroup], minima: dict[str, int]) -> int:
     return sum(minima[each] if each in minima else _under(each, parts, minima) for each in below)
 
 
-KAI = Dialect(
-    source="kai",
-    group=(Key("pod-group-name"),),
-    role=(Key("kai.scheduler/subgroup-name", label=True),),
-    kind=Kind(group="scheduling.run.ai", versions=("v2alpha2",), spec=_Spec, terms=_terms),
-)
+def dialect(row: Row, _: Settings) -> Dialect:
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms))

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from gangsched.config.dialects import CustomResource
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
@@ -18,7 +19,6 @@ from gangsched.kube.errors import printable
 MOST_MEMBERS = 2**31 - 1
 MOST_ROLES = 64
 """As many as a PodGroup may have."""
-PLURAL = "podgroups"
 _LONGEST_TEXT = 253
 """As long as any name in Kubernetes."""
 _LONGEST_ERROR = 500
@@ -37,21 +37,20 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[Spec]):
-    """PodGroups of one API group, served in one of `versions`, the first that is there.
+    """PodGroups of another system, which are such a `resource`.
 
     `spec` has the fields that are read; `terms` makes of them, and of the metadata, what the core knows. It raises
     ValueError with a sentence for a person where they cannot be honoured.
     """
 
-    group: str
-    versions: tuple[str, ...]
+    resource: CustomResource
     spec: type[Spec]
     terms: Callable[[Spec, wire.Meta], GroupSpec]
 
     @property
     def name(self) -> str:
         """What people call it, such as `podgroups.scheduling.volcano.sh`."""
-        return f"{PLURAL}.{self.group}"
+        return self.resource.name
 
     def read(self, dialect: str, raw: Raw | bytes) -> tuple[str | None, ForeignGroup]:
         """The object's resourceVersion and the group; see `ForeignGroup.error` for a spec that cannot be read.

@@ -15,11 +15,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gangsched.config.dialects import Key, Row
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
-from gangsched.kube.dialects.dialect import Dialect, Key, quoted, sentence
+from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
 from gangsched.kube.dialects.go_duration import go_seconds
 from gangsched.kube.dialects.kind import Kind
 from gangsched.kube.dialects.scheduler_plugins import CoschedulingSpec, coscheduling_terms
@@ -117,12 +119,10 @@ def _terms(spec: CoschedulingSpec, meta: wire.Meta) -> GroupSpec:
     return replace(coscheduling_terms(spec, meta), not_built=refused)
 
 
-KOORDINATOR = KoordinatorDialect(
-    source="koordinator",
-    group=(Key(f"{_PREFIX}/name"), Key("pod-group.scheduling.sigs.k8s.io", label=True)),
-    minimum=Key(f"{_PREFIX}/min-available"),
-    time=Key(f"{_PREFIX}/waiting-time"),
-    others=(_GROUPS, _NETWORK),
-    seconds=go_duration,
-    kind=Kind(group="scheduling.sigs.k8s.io", versions=("v1alpha1",), spec=CoschedulingSpec, terms=_terms),
-)
+def dialect(row: Row, _: Settings) -> Dialect:
+    return KoordinatorDialect(
+        row=row,
+        others=(_GROUPS, _NETWORK),
+        seconds=go_duration,
+        kind=Kind(resource=row.resources[0], spec=CoschedulingSpec, terms=_terms),
+    )

@@ -1,7 +1,7 @@
 """Kubernetes' own groups: a field of the pod's spec that names a PodGroup of scheduling.k8s.io.
 
 They are behind a feature gate of the API server. A group of the basic policy is no gang: each of its pods is enough,
-and none times out; priority and topology are a gang's. The first of `versions` that is served is read.
+and none times out; priority and topology are a gang's.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from math import inf
 
 from msgspec import Struct
 
+from gangsched.config.dialects import Row
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
-from gangsched.kube.dialects.dialect import Dialect, Key
+from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.kind import Kind, at_least_one
-
-SCHEDULING_GROUP = ".spec.schedulingGroup.podGroupName"
-"""The name of the key under which the pod's field is looked for."""
 
 
 class _Gang(Struct, gc=False, rename="camel"):
@@ -69,8 +68,5 @@ def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
         yield "spec.parentCompositePodGroupName"
 
 
-NATIVE = Dialect(
-    source="native",
-    group=(Key(SCHEDULING_GROUP),),
-    kind=Kind(group="scheduling.k8s.io", versions=("v1beta1", "v1alpha3", "v1alpha2"), spec=_Spec, terms=_terms),
-)
+def dialect(row: Row, _: Settings) -> Dialect:
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms))

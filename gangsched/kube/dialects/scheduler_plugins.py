@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from gangsched.config.dialects import Row
+from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
-from gangsched.kube.dialects.dialect import Dialect, Key
+from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.kind import Kind, at_least_one, wait_s
 
 
@@ -29,12 +31,5 @@ def coscheduling_terms(spec: CoschedulingSpec, _: wire.Meta) -> GroupSpec:
     )
 
 
-SCHEDULER_PLUGINS = Dialect(
-    source="scheduler-plugins",
-    group=(
-        Key("scheduling.x-k8s.io/pod-group", label=True),
-        Key("pod-group.scheduling.sigs.k8s.io/name", label=True),
-    ),
-    minimum=Key("pod-group.scheduling.sigs.k8s.io/min-available", label=True),
-    kind=Kind(group="scheduling.x-k8s.io", versions=("v1alpha1",), spec=CoschedulingSpec, terms=coscheduling_terms),
-)
+def dialect(row: Row, _: Settings) -> Dialect:
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=CoschedulingSpec, terms=coscheduling_terms))

@@ -8,24 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from msgspec.structs import replace
 
-from gangsched.config.dialects import NAMES, DialectName, Pfnet
-from gangsched.config.spark import Spark
+from gangsched.config.dialects import DIALECTS, SCHEDULING_GROUP, Key, Row
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import OWN_DIALECT, Declaration
-from gangsched.kube.dialects.dialect import KUEUE, OWN, Dialect, Key, quoted
-from gangsched.kube.dialects.kai import KAI
+from gangsched.kube.dialects.dialect import Dialect, quoted
 from gangsched.kube.dialects.kind import Kind
-from gangsched.kube.dialects.koordinator import KOORDINATOR
-from gangsched.kube.dialects.native import NATIVE, SCHEDULING_GROUP
-from gangsched.kube.dialects.pfnet import pfnet
-from gangsched.kube.dialects.scheduler_plugins import SCHEDULER_PLUGINS
-from gangsched.kube.dialects.spark import COSMIN, palantir
-from gangsched.kube.dialects.tenstack import TENSTACK
-from gangsched.kube.dialects.volcano import VOLCANO
-from gangsched.kube.dialects.yunikorn import YUNIKORN
 
 Texts = Mapping[str, str]
 
@@ -57,7 +49,7 @@ class Dialects:
             reader = _Reader(dialect)
             self._readers.append(reader)
             if dialect.kind is not None:
-                self.kinds[dialect.source] = dialect.kind
+                self.kinds[dialect.row.name] = dialect.kind
             for mark in dialect.marks:
                 if mark.label:
                     self._labels.append((mark.name, reader))
@@ -74,7 +66,7 @@ class Dialects:
         `scheduling_group` the one that its spec names.
         """
         if scheduling_group:
-            annotations = {**annotations, SCHEDULING_GROUP: scheduling_group}
+            annotations = {**annotations, SCHEDULING_GROUP.name: scheduling_group}
         if annotations and not self._annotation_names.isdisjoint(annotations):
             return self._together(labels, annotations, pod=pod, owner=owner)
         only = None
@@ -104,7 +96,7 @@ class _Reader:
 
     def __init__(self, dialect: Dialect) -> None:
         keys = sorted(dialect.terms, key=lambda key: not key.label)
-        self._group = [(key.label, key.name) for key in dialect.group]
+        self._group = [(key.label, key.name) for key in dialect.row.group]
         self._marks = [(key.label, key.name) for key in dialect.marks]
         self._in_labels = [key.name for key in keys if key.label]
         self._in_annotations = [key.name for key in keys if not key.label]
@@ -191,34 +183,20 @@ def _shown(value: object) -> str:
     return quoted(value) if isinstance(value, str) else str(value)
 
 
-def chosen(
-    names: Iterable[DialectName] = NAMES,
-    pfnets: Pfnet | None = None,
-    spark: Spark | None = None,
-    *,
-    in_turn: bool = True,
-) -> Dialects:
-    """The dialects of these names; the order is the table's, whatever that of the names.
+def chosen(settings: Settings) -> Dialects:
+    """The dialects that the settings name, in the registry's order, whatever that of the names."""
+    return Dialects(_dialect(row, settings) for row in DIALECTS.values() if row.name in settings.dialects)
 
-    `in_turn`: Spark applications of one instance group wait for each other's turn.
+
+def _dialect(row: Row, settings: Settings) -> Dialect:
+    """The dialect that the file of the row's name makes of the row.
+
+    The file is found by its name because the registry, of which the configuration is made, lies below this package.
     """
-    table: dict[DialectName, Dialect] = {
-        "gangsched": OWN,
-        "palantir": palantir(spark or Spark(), in_turn=in_turn),
-        "cosmin": COSMIN,
-        "pfnet": pfnet(pfnets or Pfnet()),
-        "kueue": KUEUE,
-        "koordinator": KOORDINATOR,
-        "scheduler-plugins": SCHEDULER_PLUGINS,
-        "yunikorn": YUNIKORN,
-        "volcano": VOLCANO,
-        "kai": KAI,
-        "tenstack": TENSTACK,
-        "native": NATIVE,
-    }
-    wanted = set(names)
-    return Dialects(dialect for name, dialect in table.items() if name in wanted)
+    file = import_module(f"{__package__}.{row.name.replace('-', '_')}")
+    found: Dialect = file.dialect(row, settings)
+    return found
 
 
-DEFAULT = chosen()
+DEFAULT = chosen(Settings())
 """All dialects, with the defaults of the configuration: for whatever reads no configuration."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from gangsched.config.dialects import Row
+from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
-from gangsched.kube.dialects.dialect import Dialect, Key, quoted
+from gangsched.kube.dialects.dialect import Dialect, quoted
 from gangsched.kube.dialects.go_duration import go_seconds
 from gangsched.kube.dialects.kind import Kind, at_least_one, wait_s
 
@@ -38,8 +40,5 @@ def _seconds(text: str) -> float:
         raise ValueError(f"{_TIME} is {quoted(text)}: write a duration such as 90s, 5m or 1h30m") from None
 
 
-TENSTACK = Dialect(
-    source="tenstack",
-    group=(Key("group.batch.scheduler.tencent.com", label=True),),
-    kind=Kind(group="batch.scheduler.tencent.com", versions=("v1",), spec=_Spec, terms=_terms),
-)
+def dialect(row: Row, _: Settings) -> Dialect:
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms))

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from gangsched.config.dialects import Row
+from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
-from gangsched.kube.dialects.dialect import Dialect, Key
+from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.kind import Kind, roles, total
-
-_GROUP = "scheduling.volcano.sh"
-_TASK = "volcano.sh/task-spec"
 
 
 class _NetworkTopology(Struct, gc=False):
@@ -49,11 +48,5 @@ def _refused(spec: _Spec) -> Iterator[str]:
         yield "spec.subGroupPolicy"
 
 
-VOLCANO = Dialect(
-    source="volcano",
-    group=(Key("scheduling.k8s.io/group-name"), Key(f"{_GROUP}/group-name")),
-    minimum=Key(f"{_GROUP}/group-min-member"),
-    role=(Key(_TASK), Key(_TASK, label=True)),
-    kind=Kind(group=_GROUP, versions=("v1beta1",), spec=_Spec, terms=_terms),
-    open_roles=True,
-)
+def dialect(row: Row, _: Settings) -> Dialect:
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms), open_roles=True)

@@ -14,16 +14,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gangsched.config.dialects import Key, Row
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration, Role
-from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, Key, quoted, sentence
+from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, quoted, sentence
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 
 MOST_TASK_GROUPS = 64
 """As many as a PodGroup may have roles."""
-
-_PREFIX = "yunikorn.apache.org"
-_TASK_GROUPS = Key(f"{_PREFIX}/task-groups")
-_TASK_GROUP = Key(f"{_PREFIX}/task-group-name")
 
 
 class _TaskGroup(Struct, gc=False, rename="camel"):
@@ -42,57 +40,54 @@ class YunikornDialect(Dialect):
     @property
     def marks(self) -> tuple[Key, ...]:
         # Many pods that are no gang's carry an application's label.
-        return (_TASK_GROUPS, _TASK_GROUP)
+        return (*self.row.minimum, *self.row.role)
 
     def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
-        if _TASK_GROUPS not in said and not base.role:
+        [task_groups] = self.row.minimum
+        if task_groups not in said and not base.role:
             return None
-        does = "lists task groups" if _TASK_GROUPS in said else "names a task group"
+        does = "lists task groups" if task_groups in said else "names a task group"
         return replace(
             base,
             error=f"The pod {does}, but no application: give it the label applicationId, the same on all of its pods.",
         )
 
     def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
-        text = said.get(_TASK_GROUPS)
+        [task_groups] = self.row.minimum
+        text = said.get(task_groups)
         if text is None:
             return base if base.role else None
-        return replace(base, roles=_roles(text))
+        try:
+            return replace(base, roles=_roles(text))
+        except ValueError as error:
+            raise ValueError(f"{sentence(task_groups)} is {quoted(text)}: {error}.") from None
 
 
 def _roles(text: str) -> tuple[Role, ...]:
+    """The task groups, by name.
+
+    Raises:
+        ValueError: the list cannot be used; its message says what to write.
+    """
     found = _task_groups(text)
     names = {each.name for each in found}
     if not 1 <= len(found) <= MOST_TASK_GROUPS or len(names) < len(found):
-        raise _wrong(text, f"list 1 to {MOST_TASK_GROUPS} task groups of different names")
+        raise ValueError(f"list 1 to {MOST_TASK_GROUPS} task groups of different names")
     if any(not name or len(name) > LONGEST_NAME or not name.isprintable() for name in names):
-        raise _wrong(text, f"give every task group a name of at most {LONGEST_NAME} characters")
+        raise ValueError(f"give every task group a name of at most {LONGEST_NAME} characters")
     if any(each.min_member < 1 for each in found) or sum(each.min_member for each in found) >= MOST_MEMBERS:
-        raise _wrong(text, f"give every task group a minMember from 1, less than {MOST_MEMBERS} in all")
+        raise ValueError(f"give every task group a minMember from 1, less than {MOST_MEMBERS} in all")
     return tuple(Role(name=each.name, min_member=each.min_member) for each in sorted(found, key=lambda each: each.name))
 
 
 def _task_groups(text: str) -> list[_TaskGroup]:
     try:
         return _LIST.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        remedy = "write a JSON list of objects, each with a name and, as a whole number without quotes, a minMember"
-        raise _wrong(text, remedy) from error
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise ValueError(
+            "write a JSON list of objects, each with a name and, as a whole number without quotes, a minMember"
+        ) from None
 
 
-def _wrong(text: str, remedy: str) -> ValueError:
-    return ValueError(f"{sentence(_TASK_GROUPS)} is {quoted(text)}: {remedy}.")
-
-
-YUNIKORN = YunikornDialect(
-    source="yunikorn",
-    # In the order in which YuniKorn itself looks for them.
-    group=(
-        Key(f"{_PREFIX}/app-id", label=True),
-        Key(f"{_PREFIX}/app-id"),
-        Key("applicationId", label=True),
-        Key("spark-app-selector", label=True),
-    ),
-    minimum=_TASK_GROUPS,
-    role=(_TASK_GROUP,),
-)
+def dialect(row: Row, _: Settings) -> Dialect:
+    return YunikornDialect(row=row)

@@ -1,0 +1,108 @@
+"""NodeAffinity: a node must match the pod's nodeSelector and one term of its required node affinity.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeaffinity and k8s.io/component-helpers
+scheduling/corev1/nodeaffinity. A condition costs a look at the different values of the label that it names, so that a
+pod with hundreds of them costs milliseconds on thousands of nodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangsched.core.constraints.column import FEW
+from gangsched.core.constraints.constraint import Member, NodeConstraint, Words, World
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.selectors import field_holds, holds, well_formed
+from gangsched.core.objects.shape import Labels, NodeTerm, Requirement
+
+_Asked = tuple[Labels, tuple[NodeTerm, ...] | None]
+_ANY: _Asked = ((), None)
+_KEPT = 1024
+"""For so many selectors it is kept which nodes match; the oldest is forgotten."""
+
+
+class NodeAffinity(NodeConstraint):
+    """The filter of this name."""
+
+    words = (
+        Words(
+            NodeReason.AFFINITY,
+            "not matched by nodeSelector or node affinity",
+            "a wider nodeSelector or node affinity: {nodes} not matched",
+        ),
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._nodes = world.nodes
+        self._known: dict[_Asked, tuple[Mask, int]] = {}
+
+    def mask(self, member: Member, rows: IntArray) -> Mask | None:
+        """The nodes that match; nodes that have not changed since they were asked about are not judged again."""
+        asked = (member.shape.node_selector, member.shape.node_affinity)
+        if asked == _ANY:
+            return None
+        known, generation = self._known.pop(asked, (None, -1))
+        if known is not None:
+            self._known[asked] = (known, generation)
+        if generation != self._nodes.generation and len(rows) <= FEW:
+            return self._judged(asked, rows)
+        if known is None or generation != self._nodes.generation:
+            known = self._renewed(asked, known, generation)
+        return known[rows]
+
+    def _renewed(self, asked: _Asked, known: Mask | None, generation: int) -> Mask:
+        size = self._nodes.size
+        matching: Mask = np.zeros(size, dtype=np.bool_)
+        if known is not None:
+            matching[: len(known)] = known
+        rows = self._nodes.changed_since(generation)
+        matching[rows] = self._judged(asked, rows)
+        if known is None and len(self._known) >= _KEPT:
+            del self._known[next(iter(self._known))]
+        self._known[asked] = (matching, self._nodes.generation)
+        return matching
+
+    def _judged(self, asked: _Asked, rows: IntArray) -> Mask:
+        selector, terms = asked
+        matching: Mask = np.ones(len(rows), dtype=np.bool_)
+        for key, value in selector:
+            matching &= self._nodes.by_label(key).among((value,), rows)
+        if terms is not None:
+            any_term: Mask = np.zeros(len(rows), dtype=np.bool_)
+            for term in terms:
+                any_term |= self._term(term, rows)
+            matching &= any_term
+        return matching
+
+    def _term(self, term: NodeTerm, rows: IntArray) -> Mask:
+        matching: Mask = np.zeros(len(rows), dtype=np.bool_)
+        if not (term.expressions or term.fields) or not all(map(well_formed, term.expressions)):
+            return matching
+        matching[:] = True
+        for requirement in term.fields:
+            matching &= self._named(requirement, rows)
+        for requirement in term.expressions:
+            if not matching.any():
+                break
+            matching &= self._labelled(requirement, rows)
+        return matching
+
+    def _named(self, requirement: Requirement, rows: IntArray) -> Mask:
+        names = self._nodes.names
+        wanted = [value for value in requirement.values if field_holds(requirement, value)]
+        if requirement.operator == "In":
+            return names.among(wanted, rows)
+        return names.where(lambda name: field_holds(requirement, name), rows, question=requirement)
+
+    def _labelled(self, requirement: Requirement, rows: IntArray) -> Mask:
+        column = self._nodes.by_label(requirement.key)
+        match requirement.operator:
+            case "In":
+                return column.among(requirement.values, rows)
+            case "NotIn":
+                return ~column.among(requirement.values, rows)
+            case "DoesNotExist":
+                return ~column.any(rows)
+        return column.where(lambda value: holds(requirement, {requirement.key: value}), rows, question=requirement)

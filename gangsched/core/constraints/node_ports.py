@@ -1,0 +1,202 @@
+"""NodePorts: a node takes no pod with a host port that is taken there.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeports and HostPortInfo of k8s.io/kube-scheduler/framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+
+import numpy as np
+
+from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import HostPort
+
+_EVERY_IP = HostPort(port=0).ip
+
+
+class PortsInUse:
+    """The host ports that pods take on one node.
+
+    Ports are counted, so that `remove` undoes `add` exactly even where pods that another scheduler bound take one port
+    twice. Falsy while no port is taken.
+    """
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[str, int], dict[str, int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._taken)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PortsInUse) and self._taken == other._taken
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def add(self, ports: Iterable[HostPort]) -> None:
+        """A pod that takes these ports stands on the node."""
+        for port in ports:
+            ips = self._taken.setdefault((port.protocol, port.port), {})
+            ips[port.ip] = ips.get(port.ip, 0) + 1
+
+    def remove(self, ports: Iterable[HostPort]) -> None:
+        """A pod that took these ports has left.
+
+        Raises:
+            KeyError: one of the ports was never added.
+        """
+        for port in ports:
+            ips = self._taken[port.protocol, port.port]
+            ips[port.ip] -= 1
+            if not ips[port.ip]:
+                del ips[port.ip]
+            if not ips:
+                del self._taken[port.protocol, port.port]
+
+    def copy(self) -> PortsInUse:
+        """The same ports, to be changed for itself."""
+        copy = PortsInUse()
+        copy._taken = {port: dict(ips) for port, ips in self._taken.items()}
+        return copy
+
+    def look(self) -> Hashable:
+        """Which ports are taken: equal for equal ones, however many pods take them."""
+        return frozenset((port, ip) for port, ips in self._taken.items() for ip in ips)
+
+    def conflicts(self, ports: Iterable[HostPort]) -> bool:
+        """Whether one of the ports is taken: same protocol and number, and IPs that are equal or one of them 0.0.0.0.
+
+        IPs are compared as text, as kube-scheduler does: `::` is no wildcard.
+        """
+        for port in ports:
+            ips = self._taken.get((port.protocol, port.port))
+            if ips and (port.ip == _EVERY_IP or port.ip in ips or _EVERY_IP in ips):
+                return True
+        return False
+
+
+_NONE = PortsInUse()
+
+
+class NodePorts(Constraint):
+    """The filter of this name."""
+
+    words = (
+        Words(
+            NodeReason.HOST_PORT,
+            "with the host port taken",
+            "another host port, or the end of its user: taken on {nodes}",
+        ),
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._by_row: dict[int, PortsInUse] = {}
+        self._by_port: dict[tuple[str, int], dict[int, int]] = {}
+
+    def add(self, pod: Pod, row: int) -> None:
+        """Its ports are taken there."""
+        if not pod.shape.host_ports:
+            return
+        self._by_row.setdefault(row, PortsInUse()).add(pod.shape.host_ports)
+        for port in pod.shape.host_ports:
+            rows = self._by_port.setdefault((port.protocol, port.port), {})
+            rows[row] = rows.get(row, 0) + 1
+
+    def remove(self, pod: Pod, row: int) -> None:
+        """Its ports are taken there no more."""
+        if not pod.shape.host_ports:
+            return
+        self._by_row[row].remove(pod.shape.host_ports)
+        if not self._by_row[row]:
+            del self._by_row[row]
+        for port in pod.shape.host_ports:
+            rows = self._by_port[port.protocol, port.port]
+            rows[row] -= 1
+            if not rows[row]:
+                del rows[row]
+            if not rows:
+                del self._by_port[port.protocol, port.port]
+
+    def told(self) -> object:
+        """Ports by row, and rows by port."""
+        return self._by_row, self._by_port
+
+    def on(self, row: int) -> PortsInUse:
+        """What pods take on the row, to be read only."""
+        return self._by_row.get(row, _NONE)
+
+    def rows_taking(self, ports: Iterable[HostPort]) -> list[int]:
+        """The rows on which one of the ports is taken."""
+        rows = {row for port in ports for row in self._by_port.get((port.protocol, port.port), ())}
+        return [row for row in rows if self._by_row[row].conflicts(ports)]
+
+    def plan(self, *, emptied: bool) -> Plan:
+        """The ports of a snapshot."""
+        return _Plan(NodePorts(self._world) if emptied else self, self._world.nodes.size)
+
+
+class _Plan(Plan):
+    """`changed` holds rows on which something was taken or given back: the cluster goes on, these do not."""
+
+    def __init__(self, before: NodePorts, size: int) -> None:
+        self._before = before
+        self._size = size
+        self._changed: dict[int, PortsInUse] = {}
+        self._closed_before: dict[tuple[HostPort, ...], Mask] = {}
+
+    def room(self, member: Member, rows: IntArray) -> IntArray | None:
+        """One where the ports are free: any port conflicts with itself."""
+        if not member.shape.host_ports:
+            return None
+        return np.where(self._closed(member.shape.host_ports)[rows], 0, 1)
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
+        """Their ports are taken there."""
+        ports = member.shape.host_ports
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if ports else ():
+            self._own(row).add(ports * count)
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
+        """Their ports are free for whoever takes the place."""
+        ports = member.shape.host_ports
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if ports else ():
+            self._own(row).remove(ports * count)
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """Where a port is taken."""
+        if member.shape.host_ports:
+            yield NodeReason.HOST_PORT, "", self._closed(member.shape.host_ports)[rows]
+
+    def look(self, rows: IntArray) -> Hashable:
+        """Which ports are taken."""
+        return tuple(self._changed.get(row, self._before.on(row)).look() for row in rows.tolist())
+
+    def excludes(self, member: Member, other: Member) -> bool:
+        """Whether they have a port in common."""
+        taken = PortsInUse()
+        taken.add(member.shape.host_ports)
+        return taken.conflicts(other.shape.host_ports)
+
+    def _own(self, row: int) -> PortsInUse:
+        own = self._changed.get(row)
+        if own is None:
+            own = self._changed[row] = self._before.on(row).copy()
+        return own
+
+    def _closed(self, ports: tuple[HostPort, ...]) -> Mask:
+        """The rows on which one of the ports is taken."""
+        known = self._closed_before.get(ports)
+        if known is None:
+            known = np.zeros(self._size, dtype=np.bool_)
+            known[self._before.rows_taking(ports)] = True
+            self._closed_before[ports] = known
+        closed = known.copy()
+        for row, own in self._changed.items():
+            closed[row] = own.conflicts(ports)
+        return closed

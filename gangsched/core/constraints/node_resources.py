@@ -1,0 +1,131 @@
+"""NodeResourcesFit: a node takes what fits into what is allocatable and not requested, pods by number among it.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go. What the cluster's pods request is
+counted by the cluster itself, exactly (`cluster/capacity.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gangsched.core.constraints.constraint import Constraint, Member, Plan, Stock, Words
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import PODS, Shape
+
+
+class NodeResources(Constraint):
+    """The filter NodeResourcesFit."""
+
+    words = (
+        Words(NodeReason.INSUFFICIENT, "with too little {resource}"),
+        Words(
+            NodeReason.TOO_MANY_PODS,
+            "with as many pods as allowed",
+            "the end of pods where their number is at its limit: on {nodes}",
+        ),
+    )
+
+    def plan(self, *, emptied: bool) -> ResourcesPlan:
+        """What is free on a snapshot."""
+        return ResourcesPlan(self._world.stock, emptied=emptied)
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A shape's requests as columns and amounts, the pod count last."""
+
+    columns: npt.NDArray[np.intp]
+    amounts: IntArray
+
+
+class ResourcesPlan(Plan):
+    """What is `free` by row and column; to be read only."""
+
+    def __init__(self, stock: Stock, *, emptied: bool) -> None:
+        self._stock = stock
+        self._emptied = emptied
+        self.size = len(stock.names)
+        self.free: IntArray = self._source()[: self.size, : len(stock.columns)].copy()
+        self._vectors: dict[Shape, Vector | None] = {}
+
+    def _source(self) -> IntArray:
+        return self._stock.allocatable if self._emptied else self._stock.free
+
+    def room(self, member: Member, rows: IntArray) -> IntArray:
+        """How many of them have what they request."""
+        vector = self.vector(member.shape)
+        if vector is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        most: IntArray = (self.free[rows[:, None], vector.columns] // vector.amounts).min(axis=1)
+        return np.maximum(most, 0)
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
+        """Their requests are taken.
+
+        Raises:
+            ValueError: no node has ever had one of the resources.
+        """
+        vector = self.vector(member.shape)
+        if vector is None:
+            raise ValueError(f"no node has ever had all of {member.shape.requests}")
+        self.free[rows[:, None], vector.columns] -= counts[:, None] * vector.amounts
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
+        """Their requests are free."""
+        self.take(member, rows, -counts)
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """For each resource, where too little is left."""
+        for resource, amount in (*member.shape.requests, (PODS, 1)):
+            column = self.column(resource)
+            lacking: Mask = np.ones(len(rows), dtype=np.bool_)
+            if column is not None:
+                lacking = self.free[rows, column] < amount
+            if resource == PODS:
+                yield NodeReason.TOO_MANY_PODS, "", lacking
+            else:
+                yield NodeReason.INSUFFICIENT, resource, lacking
+
+    def look(self, rows: IntArray) -> Hashable:
+        """What is free."""
+        return self.free[rows].tobytes()
+
+    def amounts(self, member: Member) -> Mapping[int, int]:
+        """What one pod of the shape takes, by column; nothing where no node has ever had one of the resources."""
+        vector = self.vector(member.shape)
+        return {} if vector is None else dict(zip(vector.columns.tolist(), vector.amounts.tolist(), strict=True))
+
+    def left(self, number: int, rows: IntArray) -> IntArray:
+        """What is free of this column."""
+        left: IntArray = self.free[rows, number]
+        return left
+
+    # What only planning asks
+
+    def column(self, resource: str) -> int | None:
+        """The resource's column in `free`; None where no node has any of it."""
+        column = self._stock.column(resource)
+        if column is not None and column >= self.free.shape[1]:
+            # Nobody has asked for it before, so nothing of it was taken here.
+            new = self._source()[: self.size, self.free.shape[1] : column + 1]
+            self.free = np.concatenate([self.free, new], axis=1)
+        return column
+
+    def vector(self, shape: Shape) -> Vector | None:
+        """The shape's requests; None where no node has ever had one of the resources."""
+        if shape in self._vectors:
+            return self._vectors[shape]
+        wanted = [(self.column(resource), min(amount, MAX_AMOUNT)) for resource, amount in (*shape.requests, (PODS, 1))]
+        columns = [column for column, _ in wanted if column is not None]
+        vector = None
+        if len(columns) == len(wanted):
+            amounts = np.array([amount for _, amount in wanted], dtype=np.int64)
+            vector = Vector(np.array(columns, dtype=np.intp), amounts)
+        self._vectors[shape] = vector
+        return vector

@@ -1,0 +1,89 @@
+"""The nodes by row, as constraints see them: their labels, their names, and when each was changed last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gangsched.core.constraints.column import Column
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.node import Node
+
+_MOST_KEYS = 256
+"""Values of so many labels are kept in columns; the oldest is forgotten."""
+_NO_LABELS: Mapping[str, str] = {}
+
+
+class Nodes:
+    """Kept by the cluster. `generation` grows with each change."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.names: Column[str] = Column()
+        self._labels: dict[int, Mapping[str, str]] = {}
+        self._changed: IntArray = np.zeros(16, dtype=np.int64)
+        self._by_key: dict[str, Column[str]] = {}
+
+    def set(self, row: int, name: str, labels: Mapping[str, str]) -> None:
+        """The row's node has this form now."""
+        if self._labels.get(row) != labels:
+            for key, column in self._by_key.items():
+                column.set(row, labels.get(key))
+        self._labels[row] = labels
+        self.names.set(row, name)
+        self._touch(row)
+
+    def remove(self, row: int) -> None:
+        """The row has no node any more."""
+        del self._labels[row]
+        self.names.set(row, None)
+        for column in self._by_key.values():
+            column.set(row, None)
+        self._touch(row)
+
+    def contradictions(self, nodes: Mapping[int, Node]) -> list[str]:
+        """Where what is kept differs from these nodes, by row."""
+        labels = {row: dict(node.labels) for row, node in nodes.items()}
+        by_label = {key: {row: pairs[key] for row, pairs in labels.items() if key in pairs} for key in self._by_key}
+        right = self.names.by_row() == {row: node.name for row, node in nodes.items()} and self._labels == labels
+        right = right and {key: column.by_row() for key, column in self._by_key.items()} == by_label
+        return [] if right else ["labels and names by row are not those of the nodes"]
+
+    def labels(self, row: int) -> Mapping[str, str]:
+        """The labels of the row's node; empty where there is none."""
+        return self._labels.get(row, _NO_LABELS)
+
+    def by_label(self, key: str) -> Column[str]:
+        """Each row's value of the label."""
+        column = self._by_key.get(key)
+        if column is None:
+            if len(self._by_key) >= _MOST_KEYS:
+                del self._by_key[next(iter(self._by_key))]
+            column = self._by_key[key] = Column(len(self._changed))
+            for row, labels in self._labels.items():
+                column.set(row, labels.get(key))
+        return column
+
+    def there(self, rows: IntArray) -> Mask:
+        """Which of the rows have a node."""
+        return self.names.any(rows)
+
+    @property
+    def size(self) -> int:
+        """How many rows there may be."""
+        return len(self._changed)
+
+    def changed_since(self, generation: int) -> IntArray:
+        """The rows that have changed since there was this generation; all of them if that never was."""
+        return np.flatnonzero(self._changed > generation)
+
+    def last_change(self, rows: IntArray) -> int:
+        """A number that grows whenever the node of one of these rows changes."""
+        return int(self._changed[rows].max(initial=0))
+
+    def _touch(self, row: int) -> None:
+        self.generation += 1
+        if row >= len(self._changed):
+            self._changed = np.pad(self._changed, (0, row + 1))
+        self._changed[row] = self.generation

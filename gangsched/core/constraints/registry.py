@@ -1,0 +1,32 @@
+"""Every constraint, one line each, in the order in which kube-scheduler tries its filters."""
+
+from __future__ import annotations
+
+from gangsched.core.constraints.constraint import Constraint, NodeConstraint, Words
+from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
+from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.node_ports import NodePorts
+from gangsched.core.constraints.node_resources import NodeResources
+from gangsched.core.constraints.node_unschedulable import NodeUnschedulable
+from gangsched.core.constraints.taint_toleration import TaintToleration
+
+CONSTRAINTS: list[type[Constraint]] = [
+    NodeUnschedulable,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResources,
+    InterPodAffinity,
+]
+
+
+def words_of(reason: str) -> Words | None:
+    """What people are told of this reason; None if it is no constraint's."""
+    return next((words for each in CONSTRAINTS for words in each.words if words.reason == reason), None)
+
+
+def is_of_node(reason: str) -> bool:
+    """Whether nodes that refuse for this reason do so for what they are, whatever stands there."""
+    return any(
+        words.reason == reason for each in CONSTRAINTS if issubclass(each, NodeConstraint) for words in each.words
+    )

@@ -1,0 +1,80 @@
+"""TaintToleration: a node with a NoSchedule or NoExecute taint takes only pods that tolerate it.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/tainttoleration and k8s.io/api core/v1/toleration.go.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gangsched.core.constraints.column import Column
+from gangsched.core.constraints.constraint import Member, NodeConstraint, Words, World
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.node import Node, Taint
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import Toleration
+
+_KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
+
+
+class TaintToleration(NodeConstraint):
+    """The filter of this name."""
+
+    words = (
+        Words(
+            NodeReason.TAINT,
+            "with a taint that is not tolerated",
+            "tolerating or removing taints: {nodes} closed by one",
+        ),
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._taints: Column[tuple[Taint, ...]] = Column()
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Note the taints that keep pods out."""
+        self._taints.set(row, tuple(taint for taint in node.taints if taint.effect in _KEEPING_OUT))
+
+    def remove_node(self, row: int) -> None:
+        """Forget them."""
+        self._taints.set(row, None)
+
+    def told(self) -> object:
+        """The taints."""
+        return self._taints.by_row()
+
+    def mask(self, member: Member, rows: IntArray) -> Mask | None:
+        """The nodes all of whose taints are tolerated."""
+        tolerations = member.shape.tolerations
+        return self._taints.where(
+            lambda taints: all(tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
+        )
+
+
+def tolerated(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
+    """Whether one of the tolerations covers the taint.
+
+    An empty effect covers all effects and an empty key all keys. Without an operator values must be equal, also under
+    an empty key. Gt and Lt never match: their feature gate is off in Kubernetes 1.36.
+    """
+    covered = _covered(tolerations)
+    return any(
+        (key, effect, value) in covered
+        for key in (taint.key, "")
+        for effect in (taint.effect, "")
+        for value in (taint.value, None)
+    )
+
+
+@lru_cache(maxsize=256)
+def _covered(tolerations: tuple[Toleration, ...]) -> frozenset[tuple[str, str, str | None]]:
+    """What they cover, so that a taint is looked up however many there are.
+
+    Key and effect (empty: every one) and value (None: every one).
+    """
+    return frozenset(
+        (toleration.key, toleration.effect, None if toleration.operator == "Exists" else toleration.value)
+        for toleration in tolerations
+        if toleration.operator in ("", "Equal", "Exists")
+    )

@@ -1,0 +1,138 @@
+"""What is remembered of a gang beside the cluster itself: exactly what the PodGroup's status holds."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from gangsched.core.objects.reasons import Reason
+
+Counts = tuple[tuple[str, int], ...]
+"""Numbers of members by role, the roles in order and each once."""
+
+
+class Phase(StrEnum):
+    """`status.phase` of a group."""
+
+    PENDING = "Pending"
+    """Too few members, or something keeps it from being tried at all."""
+    QUEUED = "Queued"
+    """Complete; waits for room."""
+    RESERVED = "Reserved"
+    """Places are held for the quorum and no binding is on its way."""
+    BINDING = "Binding"
+    """The quorum's bindings are on their way."""
+    SCHEDULED = "Scheduled"
+    """The minimum is bound."""
+    RUNNING = "Running"
+    """The minimum is running."""
+    DEGRADED = "Degraded"
+    """Fewer members are bound than the minimum, of a scheduled group or after a quorum that could not be completed."""
+    TIMED_OUT = "TimedOut"
+    """maxScheduleTime passed; waits out a back-off, or until something could help."""
+    SUCCEEDED = "Succeeded"
+    """The run ended and as many members as the minimum succeeded."""
+    FAILED = "Failed"
+    """The run ended otherwise, or timed out under timeoutPolicy Fail."""
+
+
+class Outcome(StrEnum):
+    """How a run has ended."""
+
+    NONE = ""
+    """It goes on, or none has begun."""
+    SUCCEEDED = "Succeeded"
+    """No member is left alive, and as many as the minimum have succeeded."""
+    FAILED = "Failed"
+    """No member is left alive, and fewer have."""
+    OUT_OF_TIME = "OutOfTime"
+    """The clock ran out under timeoutPolicy Fail; members may be alive."""
+
+
+class Minima(Struct, frozen=True, gc=False, cache_hash=True):
+    """How many members are needed, in `total` and of each role."""
+
+    total: int
+    roles: Counts = ()
+
+
+class Capped(Struct, frozen=True, gc=False, cache_hash=True):
+    """A cap keeps places for members to come from being held: which, and why, for a person; see `core.gang.caps`.
+
+    Nothing is held before `until` (0.0: there is no back-off). `paused_at` is since when the clock stands, having run
+    for `ran_s` seconds; 0.0 if it was not running.
+    """
+
+    reason: Reason
+    note: str
+    until: float = 0.0
+    paused_at: float = 0.0
+    ran_s: float = 0.0
+
+
+class Record(Struct, frozen=True, gc=False, kw_only=True):
+    """What is remembered of a gang and its run. Times are in epoch seconds, 0.0 where unset.
+
+    `run_start` is when the run's first live member was seen; 0.0 if none has begun. `scheduled_at` is when the quorum
+    was bound; with `late`, when the time of places held for members to come was over before the gang was ever whole: it
+    counts as scheduled with what was bound. `quorum` are the minima of the quorum under way, None if none is,
+    and `quorum_done` (by role) its members that have succeeded meanwhile; `satisfied` those that were last bound.
+    `timeouts` counts the run's time-outs and undone bindings; `level` is the back-off's exponent, which a change of the
+    spec resets, and `retry_at` its end. `undone` says what happened to the last quorum that was rolled back, until
+    another one is decided.
+    `succeeded` (by role) and `failed` count the run's members that have ended, and `led` is whether the member has
+    succeeded whose success is the gang's. `vacated`: the time of places held for members to come is over, and none is
+    held again before the gang is whole. `held_since` is when the first of the places was held that nobody has taken.
+    `capped`: a cap has released places or keeps them from being held; `caps` counts those released for the time that
+    they were held.
+    """
+
+    phase: Phase = Phase.PENDING
+    run_start: float = 0.0
+    outcome: Outcome = Outcome.NONE
+    scheduled_at: float = 0.0
+    late: bool = False
+    clock_start: float = 0.0
+    quorum: Minima | None = None
+    quorum_done: Counts = ()
+    satisfied: Minima = Minima(0)
+    timeouts: int = 0
+    level: int = 0
+    retry_at: float = 0.0
+    undone: str = ""
+    succeeded: Counts = ()
+    failed: int = 0
+    led: bool = False
+    vacated: bool = False
+    held_since: float = 0.0
+    capped: Capped | None = None
+    caps: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended because none of its members is left alive."""
+        return self.outcome is Outcome.SUCCEEDED or self.outcome is Outcome.FAILED
+
+    @property
+    def minimum(self) -> int:
+        """The minimum that was last satisfied; 0 before the first time."""
+        return self.satisfied.total
+
+    @property
+    def successes(self) -> int:
+        """How many members have succeeded."""
+        return sum(number for _, number in self.succeeded)
+
+
+NO_RECORD = Record()
+
+
+NO_RECORD = Record()
+
+
+def counted(counts: Counts, role: str, number: int = 1) -> Counts:
+    """These numbers with so many more of the role."""
+    by_role = dict(counts)
+    by_role[role] = by_role.get(role, 0) + number
+    return tuple(sorted(by_role.items()))

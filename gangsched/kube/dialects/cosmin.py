@@ -1,0 +1,60 @@
+"""cosmin-ionita's scheduler for Spark: labels of drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gangsched.config.dialects import Key, Row
+from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import Placing, Preference
+from gangsched.core.objects.shape import Amounts
+from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
+from gangsched.kube.dialects.kind import MOST_MEMBERS
+from gangsched.kube.dialects.spark import DRIVER, SparkDialect, number_text, resource_amount
+
+_MOST_DIGITS = 10
+_CPU = Key("exec-cpu", label=True)
+_MEMORY = Key("exec-mem", label=True)
+
+
+class CosminDialect(SparkDialect):
+    """The labels that cosmin-ionita's scheduler reads, all of them whole numbers: CPUs, GiB and executors."""
+
+    def nameless_group(self, labels: Mapping[str, str], *, pod: str, owner: str) -> str:
+        """The driver's name, which a pod that it has made knows from its owner: these labels name no application."""
+        return pod if labels.get(self.row.role[0].name) == DRIVER else owner
+
+    @property
+    def marks(self) -> tuple[Key, ...]:
+        # Spark itself gives a role and an application's name to all of its pods.
+        return (*self.row.minimum, _CPU)
+
+    def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
+        number = _whole_number(self.row.minimum[0], said)
+        return number, number
+
+    def requests(self, said: Mapping[Key, str]) -> Amounts:
+        cpu, memory = _whole_number(_CPU, said), _whole_number(_MEMORY, said)
+        found = (
+            ("cpu", resource_amount(_CPU, "cpu", str(cpu))),
+            ("memory", resource_amount(_MEMORY, "memory", f"{memory}Gi")),
+        )
+        return tuple((resource, value) for resource, value in found if value)
+
+
+def _whole_number(key: Key, said: Mapping[Key, str]) -> int:
+    """The whole number under the key.
+
+    Raises:
+        ValueError: there is none, or it is none from 0 to 2³¹-1.
+    """
+    text = number_text(key, said)
+    if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) <= MOST_MEMBERS:
+        return int(text)
+    raise ValueError(f"{sentence(key)} is {quoted(text)}: write a whole number without a unit.")
+
+
+def dialect(row: Row, _: Settings) -> Dialect:
+    return CosminDialect(
+        row=row, others=(_CPU, _MEMORY), placing=Placing("Pack", prefer=(Preference("cost", "Ascending"),))
+    )

@@ -1,0 +1,98 @@
+"""palantir's k8s-spark-scheduler: annotations of drivers, and the packers and node labels of its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gangsched.config.dialects import Key, Row
+from gangsched.config.settings import Settings
+from gangsched.config.spark import PrioritizedNodeLabel
+from gangsched.core.objects.declaration import Placing, Preference, Topology
+from gangsched.core.objects.quantity import InvalidQuantity, milli
+from gangsched.core.objects.shape import Amounts
+from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
+from gangsched.kube.dialects.kind import MOST_MEMBERS
+from gangsched.kube.dialects.spark import SparkDialect, number_text, resource_amount
+
+_GPU = "nvidia.com/gpu"
+_ZONE = "topology.kubernetes.io/zone"
+_STRATEGIES = {
+    "distribute-evenly": Placing("Spread"),
+    "tightly-pack": Placing("Pack"),
+    "az-aware-tightly-pack": Placing("Pack", topology=Topology(_ZONE, required=False)),
+    "single-az-tightly-pack": Placing("Pack", topology=Topology(_ZONE)),
+    "single-az-minimal-fragmentation": Placing("MinimalFragmentation", topology=Topology(_ZONE)),
+}
+"""palantir's packers, as strategies."""
+
+_DYNAMIC = Key("spark-dynamic-allocation-enabled")
+_LEAST = Key("spark-dynamic-allocation-min-executor-count")
+_MOST = Key("spark-dynamic-allocation-max-executor-count")
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+"""What Go, in which palantir's scheduler is written, reads as true and false."""
+_EXECUTOR_REQUESTS = {
+    "cpu": Key("spark-executor-cpu"),
+    "memory": Key("spark-executor-mem"),
+    _GPU: Key(f"spark-executor-{_GPU}"),
+}
+
+
+class PalantirDialect(SparkDialect):
+    """The annotations that palantir's k8s-spark-scheduler reads of drivers."""
+
+    def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
+        dynamic = said.get(_DYNAMIC, "false")
+        if dynamic not in _TRUE + _FALSE:
+            raise ValueError(f"{sentence(_DYNAMIC)} is {quoted(dynamic)}: write true or false.")
+        if dynamic in _FALSE:
+            number = _whole_quantity(self.row.minimum[0], said)
+            return number, number
+        least, most = _whole_quantity(_LEAST, said), _whole_quantity(_MOST, said)
+        if most < least:
+            raise ValueError(f"{sentence(_MOST)} is {most}, less than {least} in {_LEAST}: raise it.")
+        return least, most
+
+    def requests(self, said: Mapping[Key, str]) -> Amounts:
+        found = []
+        for resource, key in _EXECUTOR_REQUESTS.items():
+            text = said.get(key, "0" if resource == _GPU else None)
+            if text is None:
+                raise ValueError(f"{sentence(key)} is missing: say what one executor takes, such as 2 or 4Gi.")
+            found.append((resource, resource_amount(key, resource, text)))
+        return tuple(sorted((resource, value) for resource, value in found if value))
+
+
+def _whole_quantity(key: Key, said: Mapping[Key, str]) -> int:
+    """The whole number under the key, which may be written as a quantity: palantir's scheduler reads its counts so.
+
+    It rounds a fraction up; half an executor is more likely a mistake.
+
+    Raises:
+        ValueError: there is none, or it is none from 0 to 2³¹-1.
+    """
+    text = number_text(key, said)
+    try:
+        thousandths = milli(text)
+    except InvalidQuantity:
+        thousandths = -1
+    if thousandths % 1000 or not 0 <= thousandths <= MOST_MEMBERS * 1000:
+        raise ValueError(f"{sentence(key)} is {quoted(text)}: write a whole number.")
+    return thousandths // 1000
+
+
+def dialect(row: Row, settings: Settings) -> Dialect:
+    """The dialect with the packer, the node labels and the order of the configuration."""
+    chosen = settings.spark
+    return PalantirDialect(
+        row=row,
+        others=(_DYNAMIC, _LEAST, _MOST, *_EXECUTOR_REQUESTS.values()),
+        placing=_STRATEGIES[chosen.binpack],
+        driver_prefer=_wishes(chosen.driver_prioritized_node_label),
+        executor_prefer=_wishes(chosen.executor_prioritized_node_label),
+        in_turn=settings.fifo.spark_drivers,
+    )
+
+
+def _wishes(label: PrioritizedNodeLabel | None) -> tuple[Preference, ...]:
+    return () if label is None else (Preference(label.label_name, values=label.label_values_descending_priority),)

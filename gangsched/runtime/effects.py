@@ -1,0 +1,127 @@
+"""How each effect of the core is carried out: one row for each type in `core.objects.effects`.
+
+A new write is its sender in `gangsched.kube` and its row here: backlog, executor, terms and metrics treat all alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from gangsched.core.objects.effects import (
+    BindPod,
+    DropDemand,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    MakeGroup,
+    PatchPodCondition,
+    PatchStatus,
+    PutDemand,
+    WithdrawBinding,
+)
+from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.kube.binding import bind, outcome
+from gangsched.kube.evictions import evict
+from gangsched.kube.owners import look_up_owner
+from gangsched.kube.session import ApiSession
+from gangsched.kube.writes import drop_demand, emit_event, make_group, patch_condition, patch_status, put_demand
+from gangsched.runtime.write import Lane, Retry, Table, Withdrawal, Write
+
+
+def table(session: ApiSession, *, instance: str, now: Callable[[], float]) -> Table:
+    """All rows; `instance` is who the Events come from, `now` the time in epoch seconds."""
+    return {
+        BindPod: Write[BindPod](
+            lane=lambda effect: Lane.ABOVE if effect.above else Lane.BINDING,
+            key=lambda effect: ("binding", effect.uid, effect.node),
+            # Written after the binding it would call a bound pod unscheduled.
+            overrules=lambda effect: ("condition", effect.uid),
+            send=partial(bind, session),
+            outcome=partial(outcome, session),
+            retry=Retry.NEVER,
+            about=lambda effect: f"{_named(effect)} to {effect.node}",
+            failed="binding refused",
+        ),
+        WithdrawBinding: Withdrawal[WithdrawBinding](
+            key=lambda effect: ("binding", effect.uid, effect.node),
+            answer=lambda effect: BindRefused(
+                effect.uid, effect.node, Refused.WITHDRAWN, "it was withdrawn before it was sent"
+            ),
+        ),
+        EvictPod: Write[EvictPod](
+            lane=_always(Lane.UNDOING),
+            key=lambda effect: ("eviction", effect.uid),
+            send=partial(evict, session),
+            retry=Retry.NEVER,
+            about=_named,
+            done="evicted",
+            failed="eviction refused",
+        ),
+        LookUpOwner: Write[LookUpOwner](
+            lane=_always(Lane.UNDOING),
+            key=lambda effect: ("owner", effect.uid),
+            send=partial(look_up_owner, session),
+            retry=Retry.UNTIL_ANSWERED,
+            about=_named,
+            failed="a Job could not be read yet; trying on",
+        ),
+        MakeGroup: Write[MakeGroup](
+            lane=_always(Lane.UNDOING),
+            key=lambda effect: ("podgroup", effect.key),
+            send=partial(make_group, session),
+            retry=Retry.NEVER,
+            about=_keyed,
+            done="made a PodGroup, in which places of a group stand",
+            failed="a PodGroup was not made",
+        ),
+        PatchStatus: Write[PatchStatus](
+            lane=lambda effect: Lane.RESERVATION if effect.resource_version else Lane.STATUS,
+            key=lambda effect: ("status", effect.key),
+            send=partial(patch_status, session),
+            retry=Retry.SOME,
+            about=_keyed,
+        ),
+        PatchPodCondition: Write[PatchPodCondition](
+            lane=_always(Lane.DETAIL),
+            key=lambda effect: ("condition", effect.uid),
+            send=partial(patch_condition, session),
+            retry=Retry.SOME,
+            about=_named,
+        ),
+        PutDemand: Write[PutDemand](
+            lane=_always(Lane.DETAIL),
+            key=lambda effect: ("demand", effect.key),
+            send=partial(put_demand, session),
+            retry=Retry.SOME,
+            about=_keyed,
+            repeated=True,
+        ),
+        DropDemand: Write[DropDemand](
+            lane=_always(Lane.DETAIL),
+            key=lambda effect: ("demand", effect.key),
+            send=partial(drop_demand, session),
+            retry=Retry.SOME,
+            about=_keyed,
+            repeated=True,
+        ),
+        EmitEvent: Write[EmitEvent](
+            lane=_always(Lane.EVENT),
+            key=None,
+            send=partial(emit_event, session, now=now, reporting_instance=instance),
+            retry=Retry.SOME,
+            about=_named,
+        ),
+    }
+
+
+def _always(lane: Lane) -> Callable[[object], Lane]:
+    return lambda _: lane
+
+
+def _named(effect: BindPod | EvictPod | LookUpOwner | PatchPodCondition | EmitEvent) -> str:
+    return f"{effect.namespace}/{effect.name}"
+
+
+def _keyed(effect: MakeGroup | PatchStatus | PutDemand | DropDemand) -> str:
+    return str(effect.key)

@@ -1,0 +1,55 @@
+"""What probes are answered: whether the process lives, whether it is ready, and which part it plays."""
+
+from __future__ import annotations
+
+from asyncio import Event
+
+from gangsched.kube.contact import Contact
+from gangsched.runtime.alone import Alone
+from gangsched.runtime.engine import Engine
+from gangsched.runtime.leadership import Leadership
+from gangsched.runtime.watches import Watches
+
+_SILENT_S = 30.0
+
+
+class Readiness:
+    """Asked at each probe; `stop` is set while the process ends."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        contact: Contact,
+        *,
+        watches: Watches,
+        mandate: Leadership | Alone,
+        stop: Event,
+        dry_run: bool,
+    ) -> None:
+        self._engine = engine
+        self._contact = contact
+        self._watches = watches
+        self._mandate = mandate
+        self._stop = stop
+        self._dry_run = dry_run
+
+    def why_not_alive(self) -> list[str]:
+        """What only a restart of the process mends."""
+        silent_s = self._engine.silent_s()
+        return [f"the engine has not turned for {silent_s:.0f} s"] if silent_s > _SILENT_S else []
+
+    def why_not_ready(self) -> list[str]:
+        """What keeps this replica from leading or standing by as it should."""
+        if self._stop.is_set():
+            return ["shutting down"]
+        problems = [*self._contact.problems(), *self._watches.problems()]
+        if self._mandate.problem:
+            problems.append(self._mandate.problem)
+        if not problems and not self._engine.synced and not self._mandate.standby:
+            problems.append("this replica neither leads nor stands by yet: its first scheduling pass has not ended")
+        rivals = self._engine.rivals_problem()
+        return [*problems, rivals] if rivals else problems
+
+    def role(self) -> str:
+        """Which part this replica plays."""
+        return "dry run" if self._dry_run else self._mandate.role(decides=self._engine.synced)

@@ -1,0 +1,89 @@
+"""Each mutable attribute of the core is changed in one module only: read from the syntax trees."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CORE = Path(__file__).resolve().parents[2] / "gangsched" / "core"
+MUTATING = {
+    *("add", "append", "appendleft", "extend", "insert", "setdefault", "sort", "update"),
+    *("clear", "discard", "pop", "popitem", "popleft", "remove", "subtract"),
+    *("difference_update", "intersection_update", "symmetric_difference_update"),
+}
+
+
+def test_each_attribute_is_changed_in_one_module_only():
+    homes: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for path in sorted(CORE.rglob("*.py")):
+        for changed in changes(ast.parse(path.read_text(encoding="utf-8"))):
+            homes[changed].add(str(path.relative_to(CORE)))
+    scattered = {f"{owner}.{name}": sorted(modules) for (owner, name), modules in homes.items() if len(modules) > 1}
+    assert scattered == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "gang.told = 1",
+        "gang.told += 1",
+        "gang.told: int = 1",
+        "del gang.told",
+        "other, gang.told = 1, 2",
+        "gang.told[0] = 1",
+        "del gang.told[0][1]",
+        "gang.told.append(1)",
+        "gang.told[0].setdefault(1, 2)",
+        "self._gang.told = 1",
+        "gangs[key].gang.told = 1",
+        "class Gang:\n    def note(self):\n        self.told = 1",
+    ],
+)
+def test_a_change_is_seen_whatever_its_form(change):
+    assert ("Gang", "told") in set(changes(ast.parse(change)))
+
+
+def test_reading_is_no_change():
+    assert not set(changes(ast.parse("x = gang.told\nx = gang.told[0]\ngang.told.get(1)\ngang.told: int")))
+
+
+def changes(tree: ast.AST, owner: str = "") -> Iterator[tuple[str, str]]:
+    """(class, attribute) of each change. An object's class is told by its name: `gang` and `self._gang` are a Gang."""
+    for node in ast.iter_child_nodes(tree):
+        inside = node.name if isinstance(node, ast.ClassDef) else owner
+        for target in map(_container, _targets(node)):
+            if isinstance(target, ast.Attribute):
+                yield _class_of(target.value, owner), target.attr
+        yield from changes(node, inside)
+
+
+def _targets(node: ast.AST) -> Iterator[ast.expr]:
+    match node:
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            for target in targets:
+                yield from target.elts if isinstance(target, ast.Tuple) else [target]
+        case ast.AugAssign(target=target):
+            yield target
+        case ast.AnnAssign(target=target, value=value) if value is not None:
+            yield target
+        case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in MUTATING:
+            yield value
+
+
+def _container(node: ast.expr) -> ast.expr:
+    """What an item belongs to, or the expression itself."""
+    return _container(node.value) if isinstance(node, ast.Subscript) else node
+
+
+def _class_of(value: ast.expr, owner: str) -> str:
+    node = _container(value)
+    match node:
+        case ast.Name(id="self"):
+            return owner
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return "".join(part.title() for part in name.split("_"))
+    return ast.unparse(node)

@@ -1,0 +1,45 @@
+"""The table of effects without an API server: lanes, keys and retries are the real ones, the senders a test's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, cast
+
+from gangsched.core.objects.effects import Effect
+from gangsched.core.objects.events import Event
+from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, PodBound, PodEvicted
+from gangsched.kube.answers import Answer, Outcome, refused
+from gangsched.kube.session import ApiSession
+from gangsched.runtime.effects import table
+from gangsched.runtime.write import Job, Table, Write
+
+REAL = table(cast("ApiSession", None), instance="", now=lambda: 0.0)
+
+
+async def _waits(_: Effect) -> None:
+    """What was sent and not answered has not happened."""
+
+
+def table_of(
+    send: Callable[[Any], Awaitable[Answer]], outcome: Callable[[Any], Awaitable[Event | None]] = _waits
+) -> Table:
+    """The real table whose writes are all sent, and looked up where they are, by these."""
+    return {
+        kind: replace(row, send=send, outcome=row.outcome and outcome) if isinstance(row, Write) else row
+        for kind, row in REAL.items()
+    }
+
+
+def job(effect: Effect, since: float = 0.0) -> Job:
+    row = REAL[type(effect)]
+    assert isinstance(row, Write)
+    return row.job(effect, since)
+
+
+def answer_with(event: PodBound | BindRefused | PodEvicted | EvictionRefused | OwnerSeen) -> Answer:
+    """As the senders of these answer."""
+    if isinstance(event, BindRefused | EvictionRefused):
+        return refused(event)
+    done = {PodBound: Outcome.BOUND, PodEvicted: Outcome.EVICTED, OwnerSeen: Outcome.SEEN}
+    return Answer(done[type(event)], event)

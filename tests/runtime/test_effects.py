@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import ast
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import pytest
+from msgspec import Struct
+
+import gangsched
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.demands import DemandKey, DemandObject, PoolDemand
+from gangsched.core.objects.effects import (
+    BindPod,
+    DropDemand,
+    Effect,
+    EmitEvent,
+    EvictPod,
+    LookUpOwner,
+    MakeGroup,
+    PatchPodCondition,
+    PatchStatus,
+    PutDemand,
+    WithdrawBinding,
+)
+from gangsched.core.objects.events import Event, Synced
+from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.results import BindRefused, EvictionRefused, GroupNotMade, Refused, Spared, StatusRefused
+from gangsched.core.objects.status import GroupStatus
+from gangsched.kube.answers import Answer, Outcome
+from gangsched.kube.credentials import Connection
+from gangsched.kube.session import ApiSession
+from gangsched.runtime.effects import table
+from gangsched.runtime.executor import Executor
+from gangsched.runtime.metrics import Metrics
+from gangsched.runtime.write import Lane, Retry, Table, Write
+from tests.runtime.fake_table import REAL, job
+
+KEY, DEMAND = GroupKey("ns", "g"), DemandKey("ns", "g")
+SPEC = GroupSpec(min_member=2)
+POOL = PoolDemand(instance_group="batch", units=())
+SAMPLES: tuple[Effect, ...] = (
+    BindPod(uid="u", namespace="ns", name="p", node="n1"),
+    WithdrawBinding(uid="u", node="n1"),
+    EvictPod(uid="u", namespace="ns", name="p"),
+    LookUpOwner(uid="u", namespace="ns", name="p"),
+    PatchStatus(key=KEY, uid="u", status=GroupStatus()),
+    MakeGroup(key=KEY, spec=SPEC, owner="driver", owner_uid="d"),
+    PatchPodCondition(uid="u", namespace="ns", name="p", reason="GangIncomplete", message="1 more"),
+    EmitEvent(kind="Pod", namespace="ns", name="p", uid="u", type="Normal", reason="R", action="A", note=""),
+    PutDemand(DemandObject(DEMAND, "p", "u", POOL)),
+    DropDemand(DEMAND, "u"),
+)
+SENT = [effect for effect in SAMPLES if not isinstance(effect, WithdrawBinding)]
+
+
+def test_each_effect_of_the_core_has_one_row_and_each_row_an_effect() -> None:
+    assert set(REAL) == set(get_args(Effect))
+    assert {type(effect) for effect in SAMPLES} == set(REAL)
+
+
+def test_only_the_table_tells_one_effect_from_another() -> None:
+    """The engine logs what would be done in a dry run; bindings and evictions have metrics of their own."""
+    kinds = {kind.__name__ for kind in get_args(Effect)}
+    shell = Path(gangsched.__file__).parent
+    named = {}
+    for path in (*shell.glob("runtime/*.py"), *shell.glob("operator/*.py"), shell / "app.py"):
+        names = {node.id for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Name)}
+        named[path.name] = names & kinds
+    assert named.pop("effects.py") == kinds
+    assert {name: found for name, found in named.items() if found} == {
+        "engine.py": {"BindPod", "EvictPod"},
+        "metrics.py": {"BindPod", "EvictPod"},
+    }
+
+
+@pytest.mark.parametrize("effect", SENT, ids=lambda effect: type(effect).__name__)
+def test_what_is_said_of_a_write_in_the_log_names_its_object(effect: Effect) -> None:
+    assert job(effect).write.about(effect).startswith(("ns/p", "ns/g"))
+
+
+def test_no_two_kinds_share_a_key_but_those_that_take_each_others_place() -> None:
+    keys = [job(effect).key for effect in SENT]
+    assert len(set(keys)) == len(keys) - 1
+    assert keys[-1] == keys[-2]
+
+
+async def test_a_server_that_is_not_there_makes_every_write_unavailable() -> None:
+    async def authorization() -> str | None:
+        return None
+
+    session = ApiSession(Connection(server="http://127.0.0.1:9", authorization=authorization))
+    rows = table(session, instance="i", now=lambda: 0.0)
+    answers = {type(effect): await cast("Write[Any]", rows[type(effect)]).send(effect) for effect in SENT}
+    await session.close()
+    said = answers[BindPod].message
+    assert "cannot be reached" in said
+    made = answers.pop(MakeGroup)
+    assert made == Answer(Outcome.REFUSED, GroupNotMade(KEY, made.message), message=made.message)
+    assert {(answer.passing, answer.message) for answer in answers.values()} == {(True, said)}
+    assert {kind: answer.event for kind, answer in answers.items() if answer.event is not None} == {
+        BindPod: BindRefused("u", "n1", Refused.UNAVAILABLE, said),
+        EvictPod: EvictionRefused("u", Spared.UNAVAILABLE, said),
+        PatchStatus: StatusRefused(KEY, stale=False),
+    }
+
+
+class Ring(Struct, frozen=True):
+    """An effect that the core does not have."""
+
+    bell: str
+    times: int
+
+
+async def test_a_new_write_is_a_sender_and_a_row() -> None:
+    """It waits, replaces an older one, is counted, tried again and answered without anything else knowing of it."""
+    answers = [Answer(Outcome.UNAVAILABLE, message="503"), Answer(Outcome.WRITTEN, Synced())]
+    rung: list[Ring] = []
+    posted: list[Event] = []
+    timers: list[Callable[[], None]] = []
+
+    async def ring(effect: Ring) -> Answer:
+        rung.append(effect)
+        return answers.pop(0)
+
+    def later(_: float, action: Callable[[], None]) -> Timer:
+        timers.append(action)
+        return Timer()
+
+    row = Write[Ring](
+        lane=lambda _: Lane.DETAIL,
+        key=lambda effect: ("bell", effect.bell),
+        send=ring,
+        retry=Retry.SOME,
+        about=lambda effect: effect.bell,
+    )
+    rows = cast("Table", {**REAL, Ring: row})
+    metrics = Metrics()
+    executor = Executor(rows, posted.extend, metrics=metrics, later=later)
+    submitted = cast("Iterable[Effect]", [Ring("door", 1), Ring("door", 2)])
+    executor.submit(submitted)
+    assert b'gangsched_effects_queued{kind="Ring"} 1.0' in metrics.render()
+    working = asyncio.create_task(executor.run())
+    await settle()
+    assert (rung, posted) == ([Ring("door", 2)], [])
+    [again] = timers
+    again()
+    await settle()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    assert (rung, posted) == ([Ring("door", 2)] * 2, [Synced()])
+    for result in ("Unavailable", "Written"):
+        assert f'gangsched_writes_total{{kind="Ring",result="{result}"}} 1.0' in metrics.render().decode()
+
+
+class Timer:
+    def cancel(self) -> None:
+        raise AssertionError("nothing newer was decided")
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gangsched.kube.contact import TOLD_AFTER_S
+from gangsched.runtime.watches import Watches
+
+
+class Resource:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class FakeReflector:
+    """A watch as it stands; `renewed` counts the lists that were asked for."""
+
+    def __init__(self, name: str, *, listed: bool = True) -> None:
+        self.resource = Resource(name)
+        self.synced, self.going = asyncio.Event(), asyncio.Event()
+        if listed:
+            self.synced.set()
+            self.going.set()
+        self.problem, self.interrupted_at, self.last_heard = "", float("inf"), time.monotonic()
+        self.renewed = 0
+        self.name = name
+        self.settled = self.synced
+        self.gone_on_without = False
+
+    async def run(self) -> None:
+        """It brings nothing."""
+
+    async def renew(self) -> None:
+        self.renewed += 1
+
+    def go_on_without(self) -> None:
+        self.gone_on_without = True
+
+
+def mandate(**said: bool) -> Any:
+    return SimpleNamespace(**said)
+
+
+def watches(*, pods: Any = None, foreign: Any = None, demands: Any = None) -> tuple[Watches, FakeReflector]:
+    groups = FakeReflector("podgroups")
+    of: Callable[[Any], list[Any]] = lambda watch: [] if watch is None else [watch]  # noqa: E731
+    needed: list[Any] = [*of(pods), groups]
+    return Watches(needed, groups=needed[-1], foreign=of(foreign), unhurried=of(demands)), groups
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    for what in ("_CATCH_UP_S", "_FOREIGN_S", "_SETTLE_S"):
+        monkeypatch.setattr(f"gangsched.runtime.watches.{what}", 0.01)
+
+
+async def test_nothing_begins_before_every_kind_is_listed():
+    pods = FakeReflector("pods", listed=False)
+    found, _ = watches(pods=pods)
+    listing = asyncio.create_task(found.listed())
+    await asyncio.sleep(0.03)
+    assert not listing.done()
+    pods.synced.set()
+    await asyncio.wait_for(listing, 5)
+
+
+async def test_other_systems_groups_are_gone_on_without_after_a_while_and_demands_never_waited_for():
+    foreign, demands = FakeReflector("theirs", listed=False), FakeReflector("demands", listed=False)
+    found, _ = watches(foreign=foreign, demands=demands)
+    await asyncio.wait_for(found.listed(), 5)
+    assert (foreign.gone_on_without, demands.gone_on_without) == (True, False)
+
+
+async def test_each_runs_under_a_name():
+    found, _ = watches(pods=FakeReflector("pods"), foreign=FakeReflector("theirs"), demands=FakeReflector("demands"))
+    tasks = dict(found.tasks())
+    for work in tasks.values():
+        await work
+    assert list(tasks) == ["reflector of pods", "reflector of podgroups", "watch of theirs", "watch of demands"]
+
+
+@pytest.mark.parametrize(("elected", "handed_over", "lists"), [(False, False, 0), (True, False, 1), (True, True, 1)])
+async def test_statuses_are_read_again_where_another_may_have_led_and_what_it_did_last_waited_for(
+    elected, handed_over, lists, monkeypatch
+):
+    monkeypatch.setattr("gangsched.runtime.watches._SETTLE_S", 0.2)
+    found, groups = watches()
+    began = time.monotonic()
+    await found.caught_up(mandate(elected=elected, handed_over=handed_over))
+    assert groups.renewed == lists
+    assert (time.monotonic() - began >= 0.2) == handed_over
+
+
+async def test_a_watch_that_was_interrupted_is_waited_for_but_not_for_ever(monkeypatch):
+    monkeypatch.setattr("gangsched.runtime.watches._CATCH_UP_S", 0.2)
+    pods = FakeReflector("pods", listed=False)
+    found, _ = watches(pods=pods)
+    catching_up = asyncio.create_task(found.caught_up(mandate(elected=False, handed_over=False)))
+    await asyncio.sleep(0.02)
+    assert not catching_up.done()
+    await asyncio.wait_for(catching_up, 5)
+    assert not pods.going.is_set()
+
+
+async def test_what_keeps_news_from_coming_is_told_once_it_has_lasted():
+    pods = FakeReflector("pods")
+    found, _ = watches(pods=pods)
+    now = time.monotonic()
+    assert found.problems() == []
+    pods.problem, pods.interrupted_at = "no answer", now
+    assert found.problems() == []
+    pods.interrupted_at = now - TOLD_AFTER_S
+    assert found.problems() == ["the watch of pods has been interrupted for 5 s: no answer"]
+    pods.interrupted_at, pods.last_heard = float("inf"), now - 151
+    assert found.problems() == ["nothing was heard of pods for 151 s"]
+    pods.synced.clear()
+    assert found.problems() == ["pods are not listed yet: no answer"]

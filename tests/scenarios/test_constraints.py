@@ -1,0 +1,204 @@
+"""A new constraint is one file and one line in the registry: everything else hears of it through the interface."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints import registry
+from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+from tests.verdicts import class_of
+
+# The file
+
+
+@dataclass(frozen=True)
+class Team:
+    """The label by which pods shun each other."""
+
+    name: str
+
+    def in_order(self) -> tuple[str]:
+        return (self.name,)
+
+
+class OnePerRack(Constraint):
+    """No two pods of one team stand in one rack: a rule of no plug-in."""
+
+    words = (Words("TeamInRack", "in a rack where the team is", "the end of the team's pods: {nodes} closed"),)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.there: Counter[tuple[str, str]] = Counter()
+
+    def add(self, pod: Pod, row: int) -> None:
+        self.there.update(self._places(pod, row))
+
+    def remove(self, pod: Pod, row: int) -> None:
+        self.there.subtract(self._places(pod, row))
+
+    def opens_elsewhere(self, happening: Happening, pod: Pod | None = None) -> bool:
+        if happening is Happening.POD_LEFT:
+            return pod is not None and "team" in dict(pod.labels)
+        return bool(+self.there)
+
+    def told(self) -> object:
+        return +self.there
+
+    def plan(self, *, emptied: bool) -> Plan:
+        return TeamsPlan(self._world, Counter() if emptied else self.there.copy())
+
+    def _places(self, pod: Pod, row: int) -> list[tuple[str, str]]:
+        team, rack = dict(pod.labels).get("team"), self._world.nodes.labels(row).get("rack")
+        return [(team, rack)] if team and rack else []
+
+
+class TeamsPlan(Plan):
+    def __init__(self, world: World, there: Counter[tuple[str, str]]) -> None:
+        self.nodes = world.nodes
+        self.there = there
+
+    @property
+    def selective(self) -> bool:
+        return True
+
+    def sees(self, pod: Pod) -> Team | None:
+        team = dict(pod.labels).get("team")
+        return Team(team) if team else None
+
+    def room(self, member: Member, rows: IntArray) -> IntArray | None:
+        return None if member.sight(Team) is None else np.where(self._closed(member, rows), 0, 1)
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        return self._change(member, rows, counts)
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        return self._change(member, rows, -counts)
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        if member.sight(Team) is not None:
+            yield "TeamInRack", "", self._closed(member, rows)
+
+    def look(self, rows: IntArray) -> Hashable:
+        return frozenset((+self.there).items()), len(rows)
+
+    def couples(self, member: Member) -> bool:
+        return member.sight(Team) is not None
+
+    def _closed(self, member: Member, rows: IntArray) -> Mask:
+        team = member.sight(Team)
+        assert team is not None
+        racks = {rack for (name, rack), count in self.there.items() if name == team.name and count > 0}
+        return self.nodes.by_label("rack").among(racks, rows)
+
+    def _change(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        team = member.sight(Team)
+        if team is None:
+            return None
+        racks = {self.nodes.labels(row).get("rack", "") for row in rows.tolist()}
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            self.there[team.name, self.nodes.labels(row).get("rack", "")] += count
+        every = np.arange(self.nodes.size)
+        return every[self.nodes.by_label("rack").among(racks, every)]
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """The line."""
+    monkeypatch.setattr(registry, "CONSTRAINTS", [*registry.CONSTRAINTS, OnePerRack])
+
+
+# What hears of it
+
+
+def racks(*names, **fields):
+    return [node(name, labels={"rack": name[:2]}, **fields) for name in names]
+
+
+def of_team(count, **fields):
+    return pods("a", count, labels={"team": "red"}, **fields)
+
+
+def test_a_gang_is_placed_by_a_constraint_of_which_only_the_registry_knows():
+    harness = Harness()
+    harness.add(*racks("r1-a", "r1-b", "r2-a", "r3-a", cpu=8), group("a", min_member=3), *of_team(3))
+    harness.settle()
+    assert sorted(found.node[:2] for found in harness.pods.values()) == ["r1", "r2", "r3"]
+    assert harness.machine.validate() == []
+
+
+def test_members_above_the_minimum_see_those_that_were_placed_before():
+    harness = Harness()
+    harness.add(*racks("r1-a", "r2-a", "r3-a", cpu=8), group("a", min_member=1), *of_team(5))
+    harness.settle()
+    assert sorted(found.node for found in harness.pods.values() if found.node) == ["r1-a", "r2-a", "r3-a"]
+
+
+def test_what_it_refuses_is_explained_in_its_own_words_and_holds_nothing():
+    harness = Harness()
+    harness.add(*racks("r1-a", "r1-b", "r2-a", cpu=8), group("a", min_member=3), *of_team(3))
+    harness.settle()
+    harness.wait(20.0)
+    assert harness.bound() == []
+    said = harness.condition("default/a").message
+    assert "Only 2 of 3 members fit" in said
+    assert "Of 3 nodes: 3 in a rack where the team is" in said
+    words = registry.words_of("TeamInRack")
+    assert words is not None
+    assert words.remedy.format(nodes="3 nodes") == "the end of the team's pods: 3 nodes closed"
+
+
+def test_a_gang_that_waits_is_woken_by_what_opens_nodes_elsewhere():
+    """The pod that ends stands on a node that stays full; its end opens the other node of the rack."""
+    harness = Harness()
+    harness.add(
+        *racks("r1-a", cpu=2),
+        *racks("r1-b", "r2-a", cpu=8),
+        pod("old", group="", scheduler="x", node="r1-a", labels={"team": "red"}, cpu=0),
+        pod("full", group="", scheduler="x", node="r1-a", cpu=2),
+    )
+    harness.add(group("a", min_member=2), *of_team(2))
+    harness.settle()
+    assert harness.bound("default/a-") == []
+    harness.delete("default/old")
+    harness.settle()
+    assert sorted(found.node for found in harness.pods.values() if found.name.startswith("a-")) == ["r1-b", "r2-a"]
+
+
+def test_it_is_undone_with_the_rest_of_a_plan():
+    cluster = Cluster()
+    for each in racks("r1-a", "r1-b", "r2-a"):
+        cluster.set_node(each)
+    snapshot = Snapshot(cluster)
+    members = of_team(3)
+    asked = class_of(snapshot, members[0])
+    assert snapshot.caps(asked).tolist() == [1, 1, 1]
+    mark = snapshot.mark()
+    snapshot.take(0, asked, 1)
+    assert snapshot.caps(asked).tolist() == [0, 0, 1]
+    assert [snapshot.fits(asked, row) for row in range(3)] == [False, False, True]
+    snapshot.undo(mark)
+    assert snapshot.caps(asked).tolist() == [1, 1, 1]
+    assert isinstance(place(snapshot, Ask(members=members[:2], need=2)), Placement)
+
+
+def test_nobody_says_that_what_a_search_cannot_judge_could_never_fit():
+    """Rows depend on each other, so that not to have found a place proves nothing."""
+    cluster = Cluster()
+    for each in racks("r1-a", "r2-a"):
+        cluster.set_node(each)
+    refused = place(Snapshot(cluster), Ask(members=[*of_team(2), *of_team(1, first=2, cpu=2)], need=3))
+    assert isinstance(refused, Refusal)
+    assert not refused.never

@@ -1,0 +1,62 @@
+"""What each node says to a pod, one by one: the same questions that a plan puts to all nodes at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints.inter_pod_affinity import Seen
+from gangsched.core.constraints.node_resources import NodeResources
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import Shape
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.placement import classify
+from gangsched.core.planning.snapshot import Snapshot
+
+OF_RESOURCES = {words.reason for words in NodeResources.words}
+
+
+def class_of(snapshot: Snapshot, pod: Pod) -> MemberClass:
+    """The class of which the pod is a member."""
+    return classify(snapshot, [pod])[pod.uid]
+
+
+def forbidden(snapshot: Snapshot, pod: Pod) -> frozenset[tuple[str, str]]:
+    """The topology domains that anti-affinity closes to the pod."""
+    seen = class_of(snapshot, pod).sight(Seen)
+    return seen.forbidden if seen is not None else frozenset()
+
+
+def verdicts(snapshot: Snapshot, member: MemberClass) -> dict[str, str]:
+    """For each node that refuses the class the first reason, room last."""
+    found: dict[str, str] = {}
+    for reason, rows in refusals(snapshot, member):
+        for row in rows:
+            found.setdefault(snapshot.name(row), reason)
+    return {name: reason for name, reason in found.items() if name}
+
+
+def refusals(snapshot: Snapshot, member: MemberClass) -> list[tuple[str, list[int]]]:
+    """Each reason, and the rows that refuse for it."""
+    every = np.arange(snapshot.size)
+    found = [
+        (reason, np.flatnonzero(where).tolist())
+        for plan in snapshot.plans
+        for reason, _, where in plan.refusals(member, every)
+    ]
+    return sorted(found, key=lambda each: each[0] in OF_RESOURCES)
+
+
+def closed(snapshot: Snapshot, member: MemberClass, reason: NodeReason) -> list[int]:
+    """The rows that refuse the class for this reason."""
+    return [row for each, rows in refusals(snapshot, member) if each == reason for row in rows]
+
+
+def refusal(asked: Shape, offered: Node) -> str | None:
+    """Why the node takes no pod of this shape however empty it is; None if it takes them."""
+    cluster = Cluster()
+    cluster.set_node(offered)
+    reason = verdicts(Snapshot(cluster), MemberClass(asked)).get(offered.name)
+    return None if reason in OF_RESOURCES else reason
