@@ -39,6 +39,7 @@ from gangsched.core.objects.events import (
     Synced,
     TimePassed,
 )
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import Answer
 from gangsched.core.objects.stats import Stats
@@ -152,6 +153,14 @@ class Machine:
             *(each.next() or float("inf") for each in (self._deadlines, self._tellings)), self._avoidance.next_end()
         )
         return due if due < float("inf") else None
+
+    def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
+        """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
+        if pod.uid in self.cluster.pods or pod.declaration is None:
+            return None
+        key = GroupKey(pod.namespace, pod.declaration.group)
+        assessment = self.assessments.get(key)
+        return (key, assessment.missing) if assessment is not None and assessment.missing else None
 
     def stats(self) -> Stats:
         """What metrics show of the present state."""
