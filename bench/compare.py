@@ -3,13 +3,16 @@
 Each scenario is run in pairs on one control plane and with one client, those of the checkout: only the gangsched that
 is measured differs. One JSON line each has the ratio of every figure, the checkout's to the base's, as [lower end,
 median, upper end] of its 95 % interval, `speed` and `cpu_per_pod` among them, of which the verdict is made. PART
-chooses the scenarios whose title contains it, instead of those of bench-quick. Exit status 1: the checkout is slower.
+chooses the scenarios whose title contains it, instead of those of bench-quick. Exit status 1: the checkout is slower;
+2: there is no such commit or scenario.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import subprocess
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -38,12 +41,15 @@ def main() -> int:
     if not scenarios:
         parser.error(f"no scenario that can be compared has {' or '.join(chosen.part)} in its title")
     verdicts = []
-    with trees.base(chosen.base) as tree:
-        here, base = trees.program(ROOT), trees.program(tree)
-        for scenario in scenarios:
-            line, verdict = judged(scenario, *uvloop.run(_measure(scenario, here, base, number=chosen.pairs)))
-            print(json.dumps({**line, "base": chosen.base}, ensure_ascii=False), flush=True)
-            verdicts.append(verdict)
+    try:
+        with trees.base(chosen.base) as tree:
+            here, base = trees.program(ROOT), trees.program(tree)
+            for scenario in scenarios:
+                line, verdict = judged(scenario, *uvloop.run(_measure(scenario, here, base, number=chosen.pairs)))
+                print(json.dumps({**line, "base": chosen.base}, ensure_ascii=False), flush=True)
+                verdicts.append(verdict)
+    except subprocess.CalledProcessError as error:
+        parser.error(f"{shlex.join(error.cmd)} has failed, for the reason above")
     return 0 if all(verdict.passes for verdict in verdicts) else 1
 
 
