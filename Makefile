@@ -7,9 +7,13 @@ NO_PYTHON = error: gangsched needs Python 3.11 or later and finds none: install 
 # Of make soak and make outages: seconds, and the seed of a run that is to be repeated.
 DURATION ?= 600
 SEED ?=
+# Of make bench-compare: the commit, how many pairs, and parts of the titles of the scenarios.
+BASE ?=
+PAIRS ?= 9
+PARTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak outages lint fmt bench bench-quick docs control-plane clean python
+.PHONY: help setup demo test soak outages lint fmt bench bench-quick bench-compare docs control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -55,6 +59,11 @@ bench: setup ## every benchmark, one JSON line each; writes docs/performance.md 
 bench-quick: setup ## the most telling benchmarks in less than three minutes
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m bench --quick
+
+bench-compare: setup ## whether this checkout is as fast as the commit BASE=ref; PARTS='"stream 500"' chooses scenarios
+	@test -n "$(BASE)" || { echo "error: say with which commit to compare, as in make bench-compare BASE=main" >&2; exit 2; }
+	@"$(PYTHON)" -m testbed.binaries >&2
+	@exec .venv/bin/python -m bench.compare --pairs $(PAIRS) $(BASE) $(PARTS)
 
 docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew
 	@"$(PYTHON)" -m testbed.binaries >&2

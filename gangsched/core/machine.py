@@ -31,6 +31,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.events import Event, PodSeen, Synced
 from gangsched.core.objects.faults import Fault, Rebuilt, Step
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.stats import Stats
 from gangsched.core.planning import budget as units
@@ -163,6 +164,10 @@ class Machine:
         )
         return due if due < float("inf") else None
 
+    def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
+        """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
+        return self._upkeep.lacking(pod)
+
     def stats(self) -> Stats:
         """What metrics show of the present state."""
         phases = Counter(gang.record.phase.value for gang in self.gangs.values() if not gang.plain)
@@ -240,14 +245,10 @@ class Machine:
 
     def _is_nothing_new(self, events: Sequence[Event], now: float) -> bool:
         """Whether nothing is under way or due, and the events say what is known: most of what kubelets write is not."""
-        if not (self._intake.synced and self._resting):
-            return False
         deadline = self.next_deadline()
-        if deadline is not None and deadline <= now:
+        if not (self._intake.synced and self._resting) or (deadline is not None and deadline <= now):
             return False
         return all(isinstance(event, PodSeen) and self._members.is_known(event.pod) for event in events)
-
-    # Deciding
 
     def _try_some(self, effects: list[Effect], now: float, budget: Budget) -> Iterable[GroupKey]:
         """Let a pass try who waits, as far as the budget goes. Returns whom it has tried."""

@@ -15,6 +15,7 @@ from gangsched.core.gang.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
@@ -72,6 +73,14 @@ class Upkeep:
         """Count on from there: all else was made anew."""
         self.timeouts = former.timeouts
         self._waits = former.take_waits()
+
+    def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
+        """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
+        if pod.uid in self._cluster.pods or pod.declaration is None:
+            return None
+        key = GroupKey(pod.namespace, pod.declaration.group)
+        assessment = self._assessments.get(key)
+        return (key, assessment.missing) if assessment is not None and assessment.missing else None
 
     def some(
         self, waiting: int, effects: list[Effect], now: float, budget: Budget

@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
-from gangsched.core.objects.events import Event, Synced, TimePassed
+from gangsched.core.objects.events import Event, PodSeen, Synced, TimePassed
 from gangsched.core.objects.faults import Fault, Rebuilt
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import Answer, PodBound
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics, Stats
@@ -24,6 +26,8 @@ _BEAT_S = 5.0
 _REST_S = 0.01
 """Between two passes: what happens meanwhile is dealt with at once for little more than the price of one event. Whoever
 comes while nothing happens does not wait."""
+_LEAST_REST_S = 0.003
+"""So long rests also who has the last member of a gang to deal with: many small gangs still share a pass."""
 _LEAST_WAIT_S = 0.001
 """Between two passes where the first has left work, so that what is ready on the event loop goes first. Nor may a
 machine whose deadline stays due keep the loop busy for ever."""
@@ -60,6 +64,10 @@ class Machine(Protocol):
         """When, in epoch seconds, the machine wants a `TimePassed`; None if never."""
         ...
 
+    def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
+        """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
+        ...
+
     def facts(self) -> list[Event]:
         """All that was seen of the cluster, as events for a successor."""
         ...
@@ -91,6 +99,8 @@ class Engine:
         self._make_machine = make_machine
         self._machine = make_machine()
         self._inbox = inbox
+        self._coming: Counter[GroupKey] = Counter()
+        inbox.heed(self._completes)
         self._submit: Callable[[Iterable[Effect]], None] | None = None
         self._now = now
         self._metrics = metrics
@@ -153,15 +163,24 @@ class Engine:
         else:
             wait_s = _BEAT_S if deadline is None else min(max(deadline - self._now(), _LEAST_WAIT_S), _BEAT_S)
             await self._inbox.arrival(wait_s)
-            rest_s = self._passed + _REST_S - self._monotonic()
-            if rest_s > 0:
-                await asyncio.sleep(rest_s)
+            since_s = self._monotonic() - self._passed
+            await self._inbox.rest(_LEAST_REST_S - since_s, _REST_S - since_s)
         events = self._inbox.take(MOST_EVENTS)
+        self._coming.clear()
         self._turned = self._monotonic()
         now = self._now()
         if deadline is not None and deadline <= now:
             events.append(TimePassed())
         return self._pass(events, now) if events else []
+
+    def _completes(self, event: Event) -> bool:
+        """Whether this pod and those that have come since the last pass are what a gang lacks."""
+        lacking = self._machine.lacking(event.pod) if isinstance(event, PodSeen) else None
+        if lacking is None:
+            return False
+        key, count = lacking
+        self._coming[key] += 1
+        return self._coming[key] >= count
 
     def _pass(self, events: list[Event], now: float) -> list[Effect]:
         inputs = Counter(type(event).__name__ for event in events)

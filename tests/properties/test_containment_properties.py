@@ -64,7 +64,7 @@ class Contained(Faults):
 
         def begin_again(containment, key, now):
             # It begins as after a restart: a quorum begun shows as it does then.
-            self.harness.rule_one.forget()
+            self.harness.rule_one.forget(self.harness.ledger)
             return release(containment, key, now)
 
         self.patch.setattr(Containment, "release", begin_again)
