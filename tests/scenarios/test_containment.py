@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gangsched.core import cycle, upkeep
+from gangsched.core.autoscaling import scaling
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, clock, making, rechecking, recovery, rollback
 from gangsched.core.gang.membership import Members
@@ -525,3 +526,16 @@ def test_a_fault_while_a_place_on_a_worse_node_is_looked_at_parks_that_group_alo
     harness.send_withheld()
     harness.wait(1)
     assert len(harness.bound("default/a")) == len(harness.bound("default/b")) == 3
+
+
+def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group_alone(injector):
+    harness = Harness()
+    harness.serve_demands()
+    harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2))
+    injector.into(scaling, "pool_demands", when=lambda *_, members, **__: members[0].name.startswith("a-"))
+    harness.wait(2)
+    assert steps(harness) == [Step.DEMAND]
+    assert harness.condition("default/a").reason == "InternalError"
+    harness.add(group("b", min_member=1), *pods("b", 1))
+    harness.wait(2)
+    assert harness.bound() == ["default/b-0"]
