@@ -79,6 +79,12 @@ class Containment:
             if isinstance(effect, BindPod):
                 self.flying[effect.uid] = effect.node
 
+    def unsent(self, effects: Iterable[Effect]) -> None:
+        """These do not go to the API server after all."""
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                self.flying.pop(effect.uid, None)
+
     def drop(self, key: GroupKey) -> None:
         """The gang exists no longer."""
         self.parked.pop(key, None)
