@@ -83,6 +83,12 @@ class Containment:
         """The API server has answered the pod's binding, or it does not matter any more."""
         self.flying.pop(uid, None)
 
+    def unsent(self, effects: Iterable[Effect]) -> None:
+        """These do not go to the API server after all."""
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                self.answered(effect.uid)
+
     def drop(self, key: GroupKey) -> None:
         """The gang exists no longer."""
         self.parked.pop(key, None)

@@ -121,7 +121,7 @@ class Machine:
         else:
             effects.clear()
             self._forget_finished()
-        if self._containment.faults and self._is_broken(now):
+        if self._containment.faults and self._is_broken(effects, now):
             return []
         return effects
 
@@ -206,7 +206,7 @@ class Machine:
     # Faults
 
     def take_faults(self) -> list[Fault | Rebuilt]:
-        """What has failed over single gangs since the last call, for the log."""
+        """What has failed over single gangs since the last call."""
         faults, self._faults = [*self._faults, *self._containment.take_faults()], []
         return faults
 
@@ -216,7 +216,7 @@ class Machine:
         self._containment.park(key, step, error, now)
         return not self._containment.broken
 
-    def _is_broken(self, now: float) -> bool:
+    def _is_broken(self, effects: Sequence[Effect], now: float) -> bool:
         """Whether the accounts contradict each other after a fault; they are then made anew from what was observed.
 
         What was decided on them in this call is not sent. Nothing but bindings that the API server has yet to answer
@@ -225,12 +225,12 @@ class Machine:
         Raises:
             Exception: the fault, if the new accounts contradict each other too.
         """
-        faults = self._containment.take_faults()
-        self._faults += faults
+        self._faults += (faults := self._containment.take_faults())
         wrong = self._containment.broken or self.validate()
         if not wrong:
             return False
         self._faults.append(Rebuilt(tuple(wrong)))
+        self._containment.unsent(effects)
         facts, synced = self.facts(), self._intake.synced
         former = self._upkeep
         self._compose(self._containment)

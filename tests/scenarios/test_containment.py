@@ -13,10 +13,13 @@ from gangsched.core.autoscaling import scaling
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, clock, making, rechecking, recovery, rollback
 from gangsched.core.gang.membership import Members
+from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
+from gangsched.core.queueing import admission as entrance
+from gangsched.core.queueing import queue
 from gangsched.core.status.writer import Teller
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
@@ -466,8 +469,13 @@ def test_accounts_that_a_fault_leaves_wrong_are_made_anew_from_what_was_observed
     harness.add(node("n1", cpu=9), group("c", min_member=3), *pods("c", 3), group("b", min_member=3), *pods("b", 3))
     harness.wait(2)
     injector.into(Cluster, "_take", when=lambda _c, found, *_: found.uid == "uid-default/a-1")
-    harness.add(group("a", min_member=3), *pods("a", 3))
+    harness.add(group("a", min_member=2), *pods("a", 2), group("d", min_member=1, created=-1.0), *pods("d", 1))
+    harness.step()
+    assert not any(isinstance(effect, BindPod) for effect in harness.history[-1][2])
     harness.wait(2)
+    assert harness.bound("default/d") == ["default/d-0"]
+    sent = [effect.name for effect in harness.effects if isinstance(effect, BindPod)]
+    assert sorted(name for name in sent if name.startswith("c")) == ["c-0", "c-1", "c-2"]
     rebuilt = [found for found in harness.machine.take_faults() if isinstance(found, Rebuilt)]
     assert len(rebuilt) == 1
     assert harness.machine.validate() == []
@@ -479,7 +487,7 @@ def test_accounts_that_a_fault_leaves_wrong_are_made_anew_from_what_was_observed
     assert harness.condition("default/c").reason == "Scheduled"
     injector.armed = False
     harness.wait(61)
-    assert len(harness.bound("default/a")) == 3
+    assert len(harness.bound("default/a")) == 2
 
 
 def test_accounts_that_stay_wrong_end_the_process(injector, monkeypatch):
@@ -539,3 +547,24 @@ def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group
     harness.add(group("b", min_member=1), *pods("b", 1))
     harness.wait(2)
     assert harness.bound() == ["default/b-0"]
+
+
+@pytest.mark.parametrize("owner", [entrance.Entrance, cycle.Pass], ids=["upkeep", "cycle"])
+def test_what_a_step_had_decided_before_it_failed_is_not_sent(injector, owner):
+    """A binding that is due again, and one just decided: each is in the list of effects when the step fails."""
+    harness = Harness()
+    if owner is cycle.Pass:
+        injector.into(
+            queue.Queue, "next_of", after=True, when=lambda _queue, found, _gang: str(found.key) == "default/a"
+        )
+        two_groups(harness)
+    else:
+        harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now")
+        harness.add(node("n1", cpu=8), group("a", min_member=3), *pods("a", 3))
+        harness.settle()
+        harness.refuse_bind = lambda _: None
+        injector.into(owner, "admits", when=lambda _entrance, gang, *_: str(gang.key) == "default/a")
+    harness.wait(5)
+    assert injector.times == 1
+    assert harness.bound("default/a") == []
+    assert assumed(harness, "a") == []
