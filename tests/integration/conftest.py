@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -21,6 +21,8 @@ from tests.integration.cluster import Cluster
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.integration)
+    # What the operator does is done in its own process, and measuring this one would only slow the tests.
+    item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -110,14 +112,9 @@ def cluster(with_crd: ControlPlane, namespace: str) -> Cluster:
 
 
 @pytest.fixture
-def show(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Prints a measurement though the test passes."""
-
-    def printed(line: str) -> None:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{line}\n")
-
-    return printed
+def show(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Has a measurement told at the end of the run though the test passes."""
+    return functools.partial(record_property, "measured")
 
 
 @pytest.fixture

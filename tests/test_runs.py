@@ -1,0 +1,136 @@
+"""How test runs are judged and how much they try: small runs of pytest, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.tether import RUN_VARIABLE
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parent.parent
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs pytest on a test file of this text, with the plug-ins of this suite."""
+
+    def ran(text: str, *options: str) -> subprocess.CompletedProcess[str]:
+        file = tmp_path / "test_small.py"
+        file.write_text(textwrap.dedent(text))
+        command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest"]
+        return subprocess.run(
+            [*command, "-p", "no:cacheprovider", *options, str(file)],
+            cwd=ROOT,
+            env=os.environ | {"COVERAGE_FILE": str(tmp_path / ".coverage"), RUN_VARIABLE: ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+    return ran
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "in parallel"])
+def test_a_process_that_a_test_leaves_behind_fails_the_run_and_is_named(run: Run, workers: tuple[str, ...]) -> None:
+    done = run(
+        """
+        import subprocess
+
+        def test_that_forgets():
+            test_that_forgets.kept = subprocess.Popen(["sleep", "9"])
+        """,
+        *workers,
+    )
+    assert re.search(r"^LEFT BEHIND: process \d+ still runs: sleep 9$", done.stdout, flags=re.MULTILINE), done.stdout
+    assert " 1 passed in " in done.stdout.splitlines()[-1]
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "in parallel"])
+def test_a_run_that_measures_the_coverage_fails_where_the_core_is_not_covered(
+    run: Run, workers: tuple[str, ...]
+) -> None:
+    done = run(
+        """
+        def test_little():
+            from gangsched.core.objects import quantity
+        """,
+        "--cov",
+        "--cov-report=",
+        *workers,
+    )
+    *_, told, failed, _ = done.stdout.splitlines()
+    core = re.match(r"coverage with branches: core (\d+\.\d) % \(at least 95 %\), all \d+\.\d %", told)
+    assert core, done.stdout
+    assert 0 < float(core[1]) < 95
+    assert failed == "COVERAGE of gangsched/core is below 95 %: the run fails"
+    assert done.returncode == 1
+
+
+def test_what_tests_have_measured_is_shown_also_by_a_parallel_run(run: Run) -> None:
+    done = run(
+        """
+        def test_that_measures(record_property):
+            record_property("measured", "took 1.5 s")
+        """,
+        "-n",
+        "2",
+    )
+    assert "measured: took 1.5 s" in done.stdout.splitlines()
+    assert done.returncode == 0
+
+
+EXPLORING = """
+    from hypothesis import given, strategies as st, settings
+    from tests.effort import seeded, tries
+
+    drawn = []
+
+    @settings(max_examples=tries(50))
+    @given(st.integers(0, 10**9))
+    def test_of_examples(number):
+        drawn.append(number)
+
+    @seeded(10)
+    def test_of_seeds(seed):
+        drawn.append(f"seed {seed}")
+
+    def test_prints_what_was_drawn():
+        print(*drawn, sep="\\n")
+"""
+
+
+def drawn(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return re.findall(r"^\.*(\d+|seed \d+)$", done.stdout, flags=re.MULTILINE)
+
+
+def test_a_quick_run_tries_a_tenth_and_the_same_each_time(run: Run) -> None:
+    first, second = (drawn(run(EXPLORING, "-s", "-q", "--hypothesis-profile=check")) for _ in range(2))
+    assert first == second
+    assert len(first) == 5 + 1
+    assert first[-1] == "seed 1"
+
+
+def test_a_nightly_run_tries_much_more_and_its_seed_repeats_it(run: Run) -> None:
+    night = ("-s", "-q", "--hypothesis-profile=nightly")
+    first, second, other = (drawn(run(EXPLORING, *night, f"--hypothesis-seed={seed}")) for seed in (700, 700, 9))
+    assert first == second
+    assert first != other
+    assert len(first) == 20 * (50 + 10)
+    assert [first[-200], first[-1], other[-200]] == ["seed 700", "seed 899", "seed 9"]
+
+
+def test_tests_that_explore_can_be_picked(run: Run) -> None:
+    done = run(EXPLORING, "-q", "-m", "hypothesis or explores")
+    assert "11 passed, 1 deselected" in done.stdout
