@@ -16,6 +16,7 @@ from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
 from tests.builders import group, node, pod, pods
+from tests.effort import some
 from tests.faulty import Faulty
 from tests.living import Death, Living
 
@@ -231,7 +232,7 @@ def test_wherever_the_process_dies_the_groups_are_whole_or_wholly_unbound_in_tim
     rehearsal = Living()
     STORIES[name].tell(rehearsal)
     assert rehearsal.carried > 5
-    for boundary in range(rehearsal.carried):
+    for boundary in some(range(rehearsal.carried), draw=f"{name}, {death}, {heir}, {hopeless}"):
         harness = Living()
         where, late = DEATHS[death]
         crash = Crash(harness, death=where, heir=heir, late=late, hopeless=hopeless, times=[boundary])
@@ -246,7 +247,7 @@ def test_wherever_the_process_dies_the_groups_are_whole_or_wholly_unbound_in_tim
 def test_a_second_death_during_the_recovery_changes_nothing(name):
     rehearsal = Living()
     STORIES[name].tell(rehearsal)
-    for first in range(rehearsal.carried):
+    for first in some(range(rehearsal.carried), draw=name):
         second = 0
         while True:
             harness = Living()

@@ -28,6 +28,7 @@ from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import group, node, pod, pods, shape, toleration
+from tests.effort import seeded
 from tests.harness import Harness
 from tests.verdicts import verdicts
 
@@ -240,6 +241,7 @@ def odd_one_out() -> list[list[Event]]:
         odd_one_out,
     ],
 )
+@pytest.mark.slow
 def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
     machine = Machine(Policy())
     machine.handle([Synced(), *seen(*(node(f"n{n}", cpu=8) for n in range(NODES)))], 0.0)
@@ -267,7 +269,7 @@ def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
 # What is quick must be right
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeded(40)
 def test_all_nodes_at_once_are_judged_as_each_by_itself(seed):
     """Half of the nodes change, and some go, between two questions; each answer is that of the plain predicates."""
     random = Random(seed)
