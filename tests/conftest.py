@@ -31,6 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
         effort.first_seed = int(seed)
 
 
+_NOT_MEASURED = {"explores", "hypothesis", "integration", "slow"}
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What tells soonest comes first."""
+    """What tells soonest comes first; what repeats itself or waits for others would only be slowed by the coverage."""
     items.sort(key=lambda item: item.get_closest_marker("integration") is not None)
+    for item in items:
+        if _NOT_MEASURED & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(pytest.mark.no_cover)

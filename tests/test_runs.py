@@ -78,6 +78,22 @@ def test_a_run_that_measures_the_coverage_fails_where_the_core_is_not_covered(
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize("mark", ["slow", "hypothesis"])
+def test_the_coverage_of_what_repeats_itself_is_not_measured(run: Run, mark: str) -> None:
+    done = run(
+        f"""
+        import pytest
+
+        @pytest.mark.{mark}
+        def test_little():
+            from gangsched.core.objects import quantity
+        """,
+        "--cov",
+        "--cov-report=",
+    )
+    assert "coverage with branches: core 0.0 %" in done.stdout
+
+
 def test_what_tests_have_measured_is_shown_also_by_a_parallel_run(run: Run) -> None:
     done = run(
         """

@@ -21,8 +21,6 @@ from tests.integration.cluster import Cluster
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.integration)
-    # What the operator does is done in its own process, and measuring this one would only slow the tests.
-    item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -224,6 +224,7 @@ DEATHS = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("hopeless", [False, True], ids=["all goes well afterwards", "nothing is bound afterwards"])
 @pytest.mark.parametrize("heir", ["restarted", "standby"])
 @pytest.mark.parametrize("death", DEATHS)
@@ -243,6 +244,7 @@ def test_wherever_the_process_dies_the_groups_are_whole_or_wholly_unbound_in_tim
         assert crash.died
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", TWICE)
 def test_a_second_death_during_the_recovery_changes_nothing(name):
     rehearsal = Living()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from random import Random
 
@@ -34,8 +33,7 @@ from tests.verdicts import verdicts
 
 MOST = 2**31 - 1
 NODES = 600
-MOST_CPU_S = 1.0 if sys.gettrace() is None else 3.0
-"""Measuring the coverage makes such code two or three times as slow."""
+MOST_CPU_S = 1.0
 EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 
