@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 NO_PYTHON = error: gangsched needs Python 3.11 or later and finds none: install one (https://www.python.org/downloads) or name it, as in make demo PYTHON=/path/to/python3.12
 
 # Of make soak, outages and nightly: seconds of the soak, and the seed of a run that is to be repeated.
-DURATION ?=
+DURATION ?= 600
 SEED ?=
 
 .DEFAULT_GOAL := help
@@ -37,11 +37,19 @@ check: setup ## a quick look in less than a minute: no control plane, fewer rand
 test: setup control-plane ## all tests, the real control plane's included
 	@exec .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=
 
+nightly: DURATION = 3600
+nightly: SEED := $(or $(SEED),$(shell date +%s))
 nightly: setup control-plane ## explore for hours: random examples, worlds and faults; SEED=n repeats a night
-	@exec .venv/bin/python -m tests.nightly $(if $(DURATION),--duration $(DURATION)) $(if $(SEED),--seed $(SEED))
+	@echo "the seed of this night is $(SEED); make nightly SEED=$(SEED) repeats it"
+	@failed=; \
+	.venv/bin/python -m pytest -n 2 --dist loadfile -m "hypothesis or explores" --timeout=14400 \
+		--hypothesis-profile=nightly --hypothesis-seed=$(SEED) || failed="$$failed pytest"; \
+	.venv/bin/python -m tests.faults.soak --duration $(DURATION) --seed $(SEED) || failed="$$failed soak"; \
+	.venv/bin/python -m tests.faults.outages --seed $(SEED) || failed="$$failed outages"; \
+	test -z "$$failed" || { echo "FAILED with SEED=$(SEED):$$failed"; exit 1; }
 
 soak: setup control-plane ## random groups, nodes and all faults for DURATION=600 seconds; SEED=n repeats a run
-	@exec .venv/bin/python -m tests.faults.soak $(if $(DURATION),--duration $(DURATION)) $(if $(SEED),--seed $(SEED))
+	@exec .venv/bin/python -m tests.faults.soak --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
 outages: setup control-plane ## kills of the API server while gangs are bound; SEED=n repeats a run
 	@exec .venv/bin/python -m tests.faults.outages $(if $(SEED),--seed $(SEED))

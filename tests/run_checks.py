@@ -1,8 +1,8 @@
 """What must hold when a test run ends: nothing is left behind, and (with --cov) the core is covered.
 
-Both are told before pytest's summary, which stays the last thing printed, and both fail the run; so are measurements,
-which tests give to `record_property` under the name `measured`. In a parallel run each worker looks for what its tests
-left behind, and the process that started the workers tells.
+Both are told before pytest's summary, which stays the last thing printed, and both fail the run. Measurements, which
+tests give to `record_property` under the name `measured`, are told there too. In a parallel run each worker looks for
+what its tests left behind, and the process that started the workers tells.
 """
 
 from __future__ import annotations
@@ -26,18 +26,6 @@ _LINES = pytest.StashKey[list[str]]()
 def pytest_configure(config: pytest.Config) -> None:
     os.environ[RUN_VARIABLE] = f"{os.getpid()}-{secrets.token_hex(3)}"
     config.stash[_LINES] = []
-    config.pluginmanager.register(_Measurements(config.stash[_LINES]))
-
-
-class _Measurements:
-    """Keeps what passed tests have measured, a line each."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call":
-            self._lines += [f"measured: {value}" for name, value in report.user_properties if name == "measured"]
 
 
 def pytest_testnodedown(node: Any) -> None:
@@ -68,6 +56,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "measured":
+                terminalreporter.write_line(f"measured: {value}")
     for line in config.stash[_LINES]:
         terminalreporter.write_line(line)
 

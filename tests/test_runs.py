@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
 Run = Callable[..., subprocess.CompletedProcess[str]]
+ways = pytest.mark.parametrize("way", [(), ("-n", "2")], ids=["alone", "in parallel"])
 
 
 @pytest.fixture
@@ -28,10 +29,11 @@ def run(tmp_path: Path) -> Run:
         file = tmp_path / "test_small.py"
         file.write_text(textwrap.dedent(text))
         command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest"]
+        own = {"COVERAGE_FILE": str(tmp_path / ".coverage"), RUN_VARIABLE: "", "PYTEST_ADDOPTS": ""}
         return subprocess.run(
             [*command, "-p", "no:cacheprovider", *options, str(file)],
             cwd=ROOT,
-            env=os.environ | {"COVERAGE_FILE": str(tmp_path / ".coverage"), RUN_VARIABLE: ""},
+            env=os.environ | own,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -41,8 +43,8 @@ def run(tmp_path: Path) -> Run:
     return ran
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "in parallel"])
-def test_a_process_that_a_test_leaves_behind_fails_the_run_and_is_named(run: Run, workers: tuple[str, ...]) -> None:
+@ways
+def test_a_process_that_a_test_leaves_behind_fails_the_run_and_is_named(run: Run, way: tuple[str, ...]) -> None:
     done = run(
         """
         import subprocess
@@ -50,36 +52,18 @@ def test_a_process_that_a_test_leaves_behind_fails_the_run_and_is_named(run: Run
         def test_that_forgets():
             test_that_forgets.kept = subprocess.Popen(["sleep", "9"])
         """,
-        *workers,
+        *way,
     )
     assert re.search(r"^LEFT BEHIND: process \d+ still runs: sleep 9$", done.stdout, flags=re.MULTILINE), done.stdout
     assert " 1 passed in " in done.stdout.splitlines()[-1]
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "in parallel"])
-def test_a_run_that_measures_the_coverage_fails_where_the_core_is_not_covered(
-    run: Run, workers: tuple[str, ...]
+@ways
+@pytest.mark.parametrize(("mark", "measured"), [("slow", False), ("timeout(60)", True)])
+def test_the_core_must_be_covered_and_by_tests_that_are_not_slow(
+    run: Run, way: tuple[str, ...], mark: str, *, measured: bool
 ) -> None:
-    done = run(
-        """
-        def test_little():
-            from gangsched.core.objects import quantity
-        """,
-        "--cov",
-        "--cov-report=",
-        *workers,
-    )
-    *_, told, failed, _ = done.stdout.splitlines()
-    core = re.match(r"coverage with branches: core (\d+\.\d) % \(at least 95 %\), all \d+\.\d %", told)
-    assert core, done.stdout
-    assert 0 < float(core[1]) < 95
-    assert failed == "COVERAGE of gangsched/core is below 95 %: the run fails"
-    assert done.returncode == 1
-
-
-@pytest.mark.parametrize("mark", ["slow", "hypothesis"])
-def test_the_coverage_of_what_repeats_itself_is_not_measured(run: Run, mark: str) -> None:
     done = run(
         f"""
         import pytest
@@ -88,21 +72,19 @@ def test_the_coverage_of_what_repeats_itself_is_not_measured(run: Run, mark: str
         def test_little():
             from gangsched.core.objects import quantity
         """,
-        "--cov",
-        "--cov-report=",
+        *("--cov", "--cov-report=", *way),
     )
-    assert "coverage with branches: core 0.0 %" in done.stdout
+    *_, told, failed, _ = done.stdout.splitlines()
+    core = re.match(r"coverage with branches: core (\d+\.\d) % \(at least 95 %\), all \d+\.\d %", told)
+    assert core, done.stdout
+    assert (0 < float(core[1]) < 95) == measured
+    assert failed == "COVERAGE of gangsched/core is below 95 %: the run fails"
+    assert done.returncode == 1
 
 
-def test_what_tests_have_measured_is_shown_also_by_a_parallel_run(run: Run) -> None:
-    done = run(
-        """
-        def test_that_measures(record_property):
-            record_property("measured", "took 1.5 s")
-        """,
-        "-n",
-        "2",
-    )
+@ways
+def test_what_tests_have_measured_is_told_at_the_end(run: Run, way: tuple[str, ...]) -> None:
+    done = run("def test_that_measures(record_property): record_property('measured', 'took 1.5 s')", *way)
     assert "measured: took 1.5 s" in done.stdout.splitlines()
     assert done.returncode == 0
 
