@@ -34,8 +34,9 @@ check: setup ## a quick look in less than a minute: no control plane, fewer rand
 	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n auto --dist worksteal \
 		--hypothesis-profile=check -m "not slow and not integration" --ignore=tests/integration
 
+# Three workers keep two cores busy, because integration tests wait more than they compute. Each has a control plane.
 test: setup control-plane ## all tests, the real control plane's included
-	@exec .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=
 
 nightly: DURATION = 3600
 nightly: SEED := $(or $(SEED),$(shell date +%s))

@@ -132,3 +132,26 @@ def test_a_nightly_run_tries_much_more_and_its_seed_repeats_it(run: Run) -> None
 def test_tests_that_explore_can_be_picked(run: Run) -> None:
     done = run(EXPLORING, "-q", "-m", "hypothesis or explores")
     assert "11 passed, 1 deselected" in done.stdout
+
+
+@pytest.mark.parametrize("asked", [("SEED=7", "DURATION=9"), ()])
+def test_a_night_goes_on_after_a_part_that_fails_and_tells_it_with_the_seed(tmp_path: Path, asked: tuple[str, ...]):
+    """With a Python that prints what it is asked to run."""
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "runs $@"\ncase "$*" in *faults.soak*) exit 3;; esac\n')
+    python.chmod(0o755)
+    for name in ("uv.lock", "pyproject.toml", ".venv/.ready"):
+        (tmp_path / name).touch()
+    make = ["make", "-f", ROOT / "Makefile", "--no-print-directory", "nightly", f"PYTHON={python}", *asked]
+    night = subprocess.run(
+        make, cwd=tmp_path, env=os.environ | {"MAKEFLAGS": ""}, capture_output=True, text=True, check=False
+    )
+    _, told, explored, soak, outages, failed = night.stdout.splitlines()
+    [seed] = re.findall(r"^the seed of this night is (\d+); make nightly SEED=\1 repeats it$", told)
+    assert (seed == "7") == bool(asked)
+    assert f"--hypothesis-profile=nightly --hypothesis-seed={seed}" in explored
+    assert soak == f"runs -m tests.faults.soak --duration {9 if asked else 3600} --seed {seed}"
+    assert outages == f"runs -m tests.faults.outages --seed {seed}"
+    assert failed == f"FAILED with SEED={seed}: soak"
+    assert night.returncode == 2
