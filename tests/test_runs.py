@@ -143,7 +143,7 @@ def test_a_night_goes_on_after_a_part_that_fails_and_tells_it_with_the_seed(tmp_
     python.chmod(0o755)
     for name in ("uv.lock", "pyproject.toml", ".venv/.ready"):
         (tmp_path / name).touch()
-    make = ["make", "-f", ROOT / "Makefile", "--no-print-directory", "nightly", f"PYTHON={python}", *asked]
+    make = ["make", "-f", str(ROOT / "Makefile"), "--no-print-directory", "nightly", f"PYTHON={python}", *asked]
     night = subprocess.run(
         make, cwd=tmp_path, env=os.environ | {"MAKEFLAGS": ""}, capture_output=True, text=True, check=False
     )
