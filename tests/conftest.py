@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -41,3 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _NOT_MEASURED & {mark.name for mark in item.iter_markers()}:
             item.add_marker(pytest.mark.no_cover)
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: neither time nor the tests that measure it go to collecting garbage there."""
+    gc.collect()
+    gc.freeze()
