@@ -14,6 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 pytest_plugins = ["tests.run_checks"]
 
+# Tests with these marks repeat themselves or wait for others: measuring the coverage would only slow them.
+_NOT_MEASURED = {"explores", "hypothesis", "integration", "slow"}
+
 # How long an example takes says something about the machine's load, nothing about the code.
 _COMMON = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 # `make check` and CI try the same examples each time, so that they judge the change and not the draw.
@@ -32,12 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
         effort.first_seed = int(seed)
 
 
-_NOT_MEASURED = {"explores", "hypothesis", "integration", "slow"}
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What tells soonest comes first; what repeats itself or waits for others would only be slowed by the coverage."""
+    """What tells soonest comes first."""
     items.sort(key=lambda item: item.get_closest_marker("integration") is not None)
     for item in items:
         if _NOT_MEASURED & {mark.name for mark in item.iter_markers()}:
