@@ -182,6 +182,7 @@ ERROR_410 = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason"
     ],
     ids=["401", "403", "404", "500", "watch 403", "watch 404", "ERROR 500", "ERROR 410"],
 )
+@pytest.mark.slow
 async def test_whatever_the_server_answers_kopf_is_begun_again(lists, watches, caplog):
     api = FakeApi()
     told: list[list[str]] = []

@@ -23,6 +23,7 @@ from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import group, node, pod
+from tests.effort import tries
 from tests.faulty import BIND_MOODS, EVICT_MOODS, STATUS_MOODS, WATCHES, Faulty
 from tests.living import Death
 from tests.promises import is_live, key_of
@@ -338,7 +339,7 @@ class Faults(RuleBasedStateMachine):
 
 TestFaults = Faults.TestCase
 TestFaults.settings = settings(
-    max_examples=150,
+    max_examples=tries(150),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

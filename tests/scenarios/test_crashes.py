@@ -19,6 +19,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, OwnerSeen, PodBound, Refused
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, key, node, pod, pods, shape
+from tests.effort import some
 from tests.faulty import Faulty
 from tests.living import Death, Living
 from tests.scenarios.test_spark import driver, executors
@@ -305,13 +306,14 @@ DEATHS = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("hopeless", [False, True], ids=["all goes well afterwards", "nothing is bound afterwards"])
 @pytest.mark.parametrize("heir", ["restarted", "standby"])
 @pytest.mark.parametrize("death", DEATHS)
 @pytest.mark.parametrize("name", STORIES)
 def test_wherever_the_process_dies_the_groups_are_whole_or_wholly_unbound_in_time(name, death, heir, hopeless):
     where, late = DEATHS[death]
-    for boundary, (effect, last) in enumerate(rehearsed(name)):
+    for boundary, (effect, last) in some(list(enumerate(rehearsed(name))), draw=f"{name}, {death}, {heir}, {hopeless}"):
         if where is (Death.AMID if last else Death.AFTER):
             continue  # the same as before this effect, or before the next
         harness = Living()
@@ -323,9 +325,10 @@ def test_wherever_the_process_dies_the_groups_are_whole_or_wholly_unbound_in_tim
         assert type(crash.dying) is type(effect)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", TWICE)
 def test_a_second_death_during_the_recovery_changes_nothing(name):
-    for first in range(len(rehearsed(name))):
+    for first in some(range(len(rehearsed(name))), draw=name):
         second = 0
         while True:
             harness = Living()
