@@ -180,7 +180,7 @@ def test_the_other_pods_of_a_node_stay_when_one_leaves(cluster):
     cluster.set_pod(pod("b", node="n1", host_ports=[HostPort(80, ip="10.0.0.2")]))
     cluster.remove_pod("uid-default/a")
     assert cluster.ports[0].conflicts([HostPort(80)])
-    assert cluster.on_node == {"n1": {"uid-default/b"}}
+    assert {name: set(there) for name, there in cluster.on_node.items()} == {"n1": {"uid-default/b"}}
     assert free(cluster, "n1") == 7000
 
 
@@ -454,17 +454,67 @@ def test_nothing_gets_better_where_only_something_was_taken_or_no_anti_affinity_
 # Self-check
 
 
-def test_validate_names_every_kind_of_contradiction():
-    cluster = Cluster()
-    cluster.set_node(node("n1", labels={HOST: "n1"}))
+def two_nodes(cluster):
+    cluster.set_node(node("n1", cpu=8, labels={HOST: "n1"}))
+    cluster.set_node(node("n2", cpu=8, labels={HOST: "n2"}))
     cluster.set_pod(pod("a", node="n1", host_ports=[80], anti_affinity=[anti()]))
+    cluster.set_pod(pod("b"))
+    cluster.assume("uid-default/b", "n1")
+    cluster.set_pod(pod("default/", uid="place"))
+    cluster.assume("place", "n2")
+    heir = pod("heir", nominated_node="n2")
+    cluster.set_pod(heir)
+    cluster.nominate(heir)
+    cluster.labels.rank()
+    cluster.labels.domains(HOST)
+    cluster.verdicts(shape())
+    return cluster
+
+
+def replaced(uid, **fields):
+    def change(cluster):
+        cluster.pods[uid] = replace(cluster.pods[uid], **fields)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("break_it", "found"),
+    [
+        pytest.param(replaced("uid-default/a", shape=shape(cpu=2)), "uid-default/a: claims Bound n1", id="resized"),
+        pytest.param(replaced("uid-default/a", anti_affinity=()), "uid-default/a: claims Bound n1", id="other terms"),
+        pytest.param(replaced("uid-default/a", node="n2"), "uid-default/a: claims Bound n1", id="elsewhere"),
+        pytest.param(replaced("uid-default/a", phase=PodPhase.FAILED), "uid-default/a: claims Bound n1", id="ended"),
+        pytest.param(replaced("uid-default/b", node="n1"), "uid-default/b: claims Assumed n1", id="bound"),
+        pytest.param(replaced("uid-default/b", name=""), "uid-default/b: claims Assumed n1", id="nameless"),
+        pytest.param(replaced("uid-default/heir", nominated_node=""), "heir: claims Nominated n2", id="not nominated"),
+        pytest.param(lambda it: it.pods.pop("uid-default/b"), "uid-default/b: claims Assumed n1", id="gone"),
+        pytest.param(lambda it: it.ledger.release("uid-default/a"), "uid-default/a: is on n1 and", id="no claim"),
+        pytest.param(lambda it: it.forget("place"), "place: a member to come without a place", id="no place"),
+        pytest.param(lambda it: it.capacity.take(0, shape().requests), "n1: taken", id="taken"),
+        pytest.param(lambda it: it.ports.clear(), "the host ports in use", id="ports by row"),
+        pytest.param(lambda it: it.port_rows.clear(), "the host ports in use", id="rows by port"),
+        pytest.param(lambda it: it.anti_affinity.add(anti(), {HOST: "n2"}), "the anti-affinity terms", id="terms"),
+        pytest.param(lambda it: it.on_node["n1"].pop("uid-default/b"), "the lists of claims by node", id="lists"),
+        pytest.param(lambda it: it.ledger.nominated.clear(), "the nominated claims", id="nominated"),
+        pytest.param(lambda it: it.holdings.add("default", shape()), "the amounts that namespaces hold", id="held"),
+        pytest.param(lambda it: it.nodes.pop("n2"), "the rows are not those of the nodes", id="a node's row"),
+        pytest.param(lambda it: it.labels.rank().fill(0), "the order of names", id="order"),
+        pytest.param(lambda it: it.labels.domains(HOST).of_row.fill(0), "the domains of", id="domains"),
+        pytest.param(lambda it: it.verdicts(shape()).fill(1), "what nodes say to", id="verdicts"),
+    ],
+)
+def test_validate_finds_whatever_contradicts_the_nodes_and_the_pods(break_it, found):
+    cluster = two_nodes(Cluster())
     assert cluster.validate() == []
-    cluster.pods["uid-default/a"] = pod("a", cpu=2, node="n1")
-    (resized, *others) = cluster.validate()
-    assert resized.startswith("n1: taken")
-    assert others == [
-        "the host ports in use are not those of the pods",
-        "the anti-affinity terms are not those of the pods",
-    ]
-    cluster.pods["uid-default/a"] = pod("a", node="n1", host_ports=[80], anti_affinity=[anti()], phase="Failed")
-    assert "the lists of pods by node are not what the pods say" in cluster.validate()
+    break_it(cluster)
+    assert any(found in each for each in cluster.validate())
+
+
+def test_a_port_that_nobody_takes_any_more_is_forgotten_with_its_row(cluster):
+    """An empty entry stayed for each row that ever had one in use."""
+    cluster.set_node(node("n1"))
+    cluster.set_pod(pod("a", node="n1", host_ports=[80]))
+    cluster.remove_pod("uid-default/a")
+    assert not cluster.ports
+    assert not cluster.port_rows

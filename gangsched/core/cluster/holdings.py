@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from gangsched.core.cluster.capacity import PODS
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import Shape
 
 _NOTHING: Mapping[str, int] = Counter()
 
@@ -15,24 +16,24 @@ def asked_by(places: Iterable[Pod]) -> Counter[str]:
     """What these places take in all, by resource; their number is that of `pods`."""
     asked: Counter[str] = Counter()
     for pod in places:
-        asked[PODS] += 1
-        for resource, amount in pod.shape.requests:
-            asked[resource] += amount
+        asked.update(_asked(pod.shape))
+    return asked
+
+
+def _asked(shape: Shape) -> Counter[str]:
+    asked = Counter({PODS: 1})
+    for resource, amount in shape.requests:
+        asked[resource] += amount
     return asked
 
 
 class Holdings:
-    """Kept by `Cluster`, which a pod without a name enters and leaves with its place.
+    """Kept by the ledger, which a claim for a member to come enters and leaves."""
 
-    `nodes_changed`: the shares that namespaces have may have, too, since that was last read.
-    """
-
-    def __init__(self, places: Iterable[Pod] = ()) -> None:
-        self.nodes_changed = False
+    def __init__(self) -> None:
+        self._nodes_changed = False
         self._eased: set[str] = set()
         self._held: dict[str, Counter[str]] = {}
-        for place in places:
-            self.add(place)
 
     def __eq__(self, other: object) -> bool:
         """Whether as much is held."""
@@ -44,21 +45,25 @@ class Holdings:
         """What the namespace holds, by resource; the number of places is that of `pods`."""
         return self._held.get(namespace, _NOTHING)
 
-    def add(self, place: Pod) -> None:
+    def add(self, namespace: str, shape: Shape) -> None:
         """Another place is held."""
-        self._held.setdefault(place.namespace, Counter()).update(asked_by([place]))
+        self._held.setdefault(namespace, Counter()).update(_asked(shape))
 
-    def remove(self, place: Pod) -> None:
+    def remove(self, namespace: str, shape: Shape) -> None:
         """A place is held no longer: a member has taken it, or it was given up."""
-        held = self._held[place.namespace]
-        held.subtract(asked_by([place]))
-        self._eased.add(place.namespace)
+        held = self._held[namespace]
+        held.subtract(_asked(shape))
+        self._eased.add(namespace)
         if not held[PODS]:
-            del self._held[place.namespace]
+            del self._held[namespace]
+
+    def nodes_changed(self) -> None:
+        """The shares that namespaces may hold may have changed."""
+        self._nodes_changed = True
 
     def take_eased(self, namespaces: Iterable[str]) -> list[str]:
         """Which of these namespaces hold less, or may have a larger share, than at the last call."""
-        eased = [name for name in namespaces if self.nodes_changed or name in self._eased]
+        eased = [name for name in namespaces if self._nodes_changed or name in self._eased]
         self._eased = set()
-        self.nodes_changed = False
+        self._nodes_changed = False
         return eased
