@@ -147,3 +147,12 @@ def forget_run(gang: Gang) -> None:
     """End the gang's run without an outcome. Its back-off is over with it, and nothing else would wake the gang."""
     gang.run = Run(past=gang.run.past)
     gang.parked = False
+
+
+def forget_pod(gang: Gang, uid: str) -> None:
+    """What was said of a pod, and done to it, goes with it."""
+    gang.told.members.pop(uid, None)
+    gang.told.strangers.discard(uid)
+    if gang.undo is not None:
+        gang.undo.spared.pop(uid, None)
+        gang.undo.evictions.pop(uid, None)

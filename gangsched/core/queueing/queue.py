@@ -132,6 +132,8 @@ class Queue:
         if not rank[0]:
             for line in self._lines(key):
                 del line[bisect_left(line, (rank[1], key))]
+            if not self._first_in.get(key.namespace, True):
+                del self._first_in[key.namespace]
 
     def _lines(self, key: GroupKey) -> list[list[tuple[OrderKey, GroupKey]]]:
         """Where the gang is listed for those who ask who is ahead of them."""
