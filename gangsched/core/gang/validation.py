@@ -78,5 +78,3 @@ def _left_over(members: Members, gang: Gang) -> Iterator[str]:
         gone = [uid for uid in uids if uid not in gang.pods and uid not in gang.strangers]
         if gone:
             yield f"{gang.key}: {', '.join(sorted(gone))} of those {what} are gone"
-    if not (gang.flies() or gang.durable <= gang.bindings.keys()):
-        yield f"{gang.key}: places are durable that it does not have"
