@@ -186,7 +186,14 @@ class Machine:
 
     def validate(self) -> list[str]:
         """Contradictions in the state; empty when all is well (checked after every test)."""
-        return [*self.cluster.validate(), *self._members.validate()]
+        return [
+            *self.cluster.validate(),
+            *self._members.validate(),
+            *self._upkeep.validate(),
+            *self._caps.validate(self.gangs),
+            *self._avoidance.validate(),
+            *self._scaling.validate(self.gangs),
+        ]
 
     # Events
 
@@ -286,11 +293,8 @@ class Machine:
     def _forget(self, key: GroupKey) -> None:
         self._members.drop(key)
         self.assessments.pop(key, None)
-        self._queue.drop(key)
-        self._entrance.drop(key)
-        self._caps.drop(key)
-        self._deadlines.drop(key)
-        self._tellings.drop(key)
+        for room in (self._queue, self._entrance, self._caps, self._deadlines, self._tellings):
+            room.drop(key)
 
     def _ahead(self, gang: Gang) -> str:
         own, number = self._queue.ahead(gang.key, most=explanation.NAMED)

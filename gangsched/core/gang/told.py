@@ -33,6 +33,19 @@ class Told:
     members: dict[str, tuple[str, float]] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)
 
+    def told_member(self, uid: str, reason: str, now: float) -> None:
+        """The member's condition says this reason since now."""
+        self.members[uid] = (reason, now)
+
+    def told_of_stranger(self, uid: str) -> None:
+        """An Event says that the pod is no member."""
+        self.strangers.add(uid)
+
+    def forget_pod(self, uid: str) -> None:
+        """What was said of the pod goes with it."""
+        self.members.pop(uid, None)
+        self.strangers.discard(uid)
+
     def another_run(self) -> None:
         """What was said of the last run may have to be said again."""
         self.event = ""
