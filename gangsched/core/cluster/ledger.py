@@ -88,10 +88,10 @@ class Ledger:
             return False
         self._claims[claim.owner] = claim
         takes_more = before is None or not _takes_alike(before, claim)
-        if before is not None:
+        if before is not None and (takes_more or before.kind is Kind.HELD):
             self._unlist(before)
-            if takes_more:
-                self._give_back(before)
+        if before is not None and takes_more:
+            self._give_back(before)
         self._list(claim)
         if takes_more:
             self._take(claim)
