@@ -186,14 +186,9 @@ class Machine:
 
     def validate(self) -> list[str]:
         """Contradictions in the state; empty when all is well (checked after every test)."""
-        return [
-            *self.cluster.validate(),
-            *self._members.validate(),
-            *self._upkeep.validate(),
-            *self._caps.validate(self.gangs),
-            *self._avoidance.validate(),
-            *self._scaling.validate(self.gangs),
-        ]
+        found = [*self.cluster.validate(), *self._members.validate(), *self._upkeep.validate()]
+        found += [*self._caps.validate(self.gangs), *self._avoidance.validate(), *self._scaling.validate(self.gangs)]
+        return found
 
     # Events
 

@@ -161,7 +161,9 @@ class Caps:
 
     def drop(self, key: GroupKey) -> None:
         """The gang exists no longer."""
-        self._stopped.get(key.namespace, {}).pop(key, None)
+        stopped = self._stopped.get(key.namespace, {})
+        if stopped.pop(key, None) is not None and not stopped:
+            del self._stopped[key.namespace]
 
     def take_eased(self, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
         """Who was stopped and may hold its places now, because of what its namespace or the nodes have become."""
