@@ -4,12 +4,16 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
 NO_PYTHON = error: gangsched needs Python 3.11 or later and finds none: install one (https://www.python.org/downloads) or name it, as in make demo PYTHON=/path/to/python3.12
 
-# Of make soak and make outages: seconds, and the seed of a run that is to be repeated.
+# Of make soak, outages and nightly: seconds of the soak, and the seed of a run that is to be repeated.
 DURATION ?= 600
 SEED ?=
+# Of make bench-compare: the commit, how many pairs, and parts of the titles of the scenarios.
+BASE ?=
+PAIRS ?= 9
+PARTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak outages lint fmt bench bench-quick docs control-plane clean python
+.PHONY: help setup demo check test nightly soak outages lint fmt bench bench-quick bench-compare docs control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -29,8 +33,25 @@ control-plane: python ## find or build the control plane's programs; the last li
 demo: setup ## the race of two groups on a real API server
 	@exec .venv/bin/python -m testbed.demo
 
+# Without bytecode each worker would compile and rewrite two hundred modules for ten seconds.
+check: setup ## a quick look in less than a minute: no control plane, fewer random examples, in parallel
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n auto --dist worksteal \
+		--hypothesis-profile=check -m "not slow and not integration" --ignore=tests/integration
+
+# Three workers keep two cores busy, because integration tests wait more than they compute. Each has a control plane.
 test: setup control-plane ## all tests, the real control plane's included
-	@exec .venv/bin/coverage run -m pytest
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=
+
+nightly: DURATION = 3600
+nightly: SEED := $(or $(SEED),$(shell date +%s))
+nightly: setup control-plane ## explore for hours: random examples, worlds and faults; SEED=n repeats a night
+	@echo "the seed of this night is $(SEED); make nightly SEED=$(SEED) repeats it"
+	@failed=; \
+	.venv/bin/python -m pytest -n 2 --dist loadfile -m "hypothesis or explores" --timeout=14400 \
+		--hypothesis-profile=nightly --hypothesis-seed=$(SEED) || failed="$$failed pytest"; \
+	.venv/bin/python -m tests.faults.soak --duration $(DURATION) --seed $(SEED) || failed="$$failed soak"; \
+	.venv/bin/python -m tests.faults.outages --seed $(SEED) || failed="$$failed outages"; \
+	test -z "$$failed" || { echo "FAILED with SEED=$(SEED):$$failed"; exit 1; }
 
 soak: setup control-plane ## random groups, nodes and all faults for DURATION=600 seconds; SEED=n repeats a run
 	@exec .venv/bin/python -m tests.faults.soak --duration $(DURATION) $(if $(SEED),--seed $(SEED))
@@ -55,6 +76,11 @@ bench: setup ## every benchmark, one JSON line each; writes docs/performance.md 
 bench-quick: setup ## the most telling benchmarks in less than three minutes
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m bench --quick
+
+bench-compare: setup ## whether this checkout is as fast as the commit BASE=ref; PARTS='"stream 500"' chooses scenarios
+	@test -n "$(BASE)" || { echo "error: say with which commit to compare, as in make bench-compare BASE=main" >&2; exit 2; }
+	@"$(PYTHON)" -m testbed.binaries >&2
+	@exec .venv/bin/python -m bench.compare --pairs $(PAIRS) $(BASE) $(PARTS)
 
 docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew
 	@"$(PYTHON)" -m testbed.binaries >&2

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bench import beside, podgroups
 from bench.report import Line
+from bench.scenarios import ALL, Kind
 
 BARE = "bare_pods_per_s"
 FULL_BARE = 1275.0
@@ -41,6 +42,7 @@ class Bar:
 
 
 _BACKLOG, _WIDE, _SMALL = "backlog 500 × 100 × 20", "backlog 5,000 × 50 × 100", "backlog 5,000 × 1,667 × 3"
+_STREAMS = tuple(scenario.title for scenario in ALL if scenario.kind is Kind.STREAM)
 _STREAM, _PARKED = "stream 500 × 100 × 20", "parked 500 × 500 × 20"
 _EVENTS, _MIXED = "core: pod events, gangs of 20", "core: plan 5,000 nodes × 100 of 10 signatures"
 _NO_GPU = "core: 1,000 parked groups without GPUs, a CPU pod ends"
@@ -91,6 +93,15 @@ BARS = (
         most=500,
         unit="ms",
         scales=True,
+    ),
+    *(
+        Bar(
+            what=f"{title}: last member created → last bound, p50, ÷ that of a client that only counts",
+            scenario=title,
+            figure="counting_ratio",
+            most=1.5,
+        )
+        for title in _STREAMS
     ),
     Bar(
         what=f"{_STREAM}: first → last binding of a gang, p50",

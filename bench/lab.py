@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from bench import counting
 from bench.load import GROUPS, PODS, Load, Made
 from bench.scenarios import Scenario
 from bench.timeline import AUDIT_POLICY, Timeline
@@ -17,7 +19,7 @@ from gangsched.kube.session import connect
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.manifests import CHART
-from testbed.operator import Operator
+from testbed.operator import HERE, Operator
 from testbed.workloads import Json
 
 _WITHIN_S = 600.0
@@ -29,11 +31,15 @@ Figures = dict[str, float]
 
 
 class Lab:
-    """A control plane with the scenario's nodes, and nothing else on it; `lab` makes one."""
+    """A control plane with the scenario's nodes, and nothing else on it; `lab` makes one.
+
+    `program` is the gangsched that is measured.
+    """
 
     def __init__(self, control_plane: ControlPlane, load: Load, scenario: Scenario, *, kubeconfig: Path) -> None:
         self.load = load
         self.scenario = scenario
+        self.program: Sequence[str] = HERE
         self.timeline = Timeline(control_plane.audit_log)
         self._control_plane = control_plane
         self._kubeconfig = kubeconfig
@@ -60,7 +66,7 @@ class Lab:
         Raises:
             RuntimeError: it did not end in order.
         """
-        operator = Operator(self._control_plane, kubeconfig=self._kubeconfig)
+        operator = Operator(self._control_plane, kubeconfig=self._kubeconfig, program=self.program)
         starting = asyncio.create_task(asyncio.to_thread(operator.start))
         try:
             if ready:
@@ -71,6 +77,18 @@ class Lab:
             status = await asyncio.to_thread(operator.stop)
         if status:
             raise RuntimeError(f"gangsched ended with status {status}; its log is {operator.child.log}")
+
+    @asynccontextmanager
+    async def counting(self) -> AsyncIterator[None]:
+        """The client that only counts members and binds, watching; ended after the block."""
+        command = [sys.executable, "-m", counting.__name__, str(self._kubeconfig)]
+        command += [str(self.scenario.nodes), str(self.scenario.size)]
+        client = self._control_plane.spawn("counting", command)
+        try:
+            await self.until(lambda: counting.READY in client.log.read_text())
+            yield
+        finally:
+            await asyncio.to_thread(client.stop)
 
     async def until(self, condition: Callable[[], bool], *, within_s: float = _WITHIN_S) -> None:
         """Wait until the timeline says so.

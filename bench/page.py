@@ -27,6 +27,12 @@ Times come from the API server's own audit log. Every figure is least / **median
 are in [performance.jsonl](performance.jsonl). After each run every gang was whole or wholly unbound and no node
 overcommitted; a run that finds otherwise ends the benchmark.
 
+`make bench-compare BASE=ref` says whether the checkout is as fast as that commit: at least nine pairs of runs on one
+control plane, one of each, with each of them first in turn. `speed` is the ratio of the rates, or where the client sets
+the rate that of the median gangs' latencies, and `cpu_per_pod` that of the processor times: the median of the pairs in
+its 95 % interval, whatever the distribution. The checkout is as fast if the interval of `speed` reaches 0.97 and,
+where it is wider than 3 %, the median of `cpu_per_pod` is at most 1.03. Otherwise the exit status is 1.
+
 ## The bars
 
 Times on the API server are scaled where it binds fewer than 1,275 pods/s bare.
@@ -44,10 +50,12 @@ _PLOTS = """
 
 `kind nodes × gangs × size`: a *backlog* exists before gangsched starts, a *stream* comes while it runs, created as fast
 as the API server takes it (8 requests in flight; more are not faster, they wait), under *contention* twice as much is
-wanted as there is, and *parked* pods fit nowhere. *beside* a crowd, which is created at 250 objects a second, healthy
-gangs of five come one after the other and /livez is asked for ten times a second: `healthy_s` is a gang's longest wait
-from when a watch showed its last member to the request of its last binding, `with_server_s` from the answer to its
-creation to the binding's, of which `server_s` was the API server's at most.
+wanted as there is, and *parked* pods fit nowhere. A stream comes first for a client that only watches pods, counts
+members and binds each gang that is complete: `counting_ms_p50` is its median gang, `counting_ratio` gangsched's to it.
+*beside* a crowd, which is created at 250 objects a second, healthy gangs of five come one after the other and /livez is
+asked for ten times a second: `healthy_s` is a gang's longest wait from when a watch showed its last member to the
+request of its last binding, `with_server_s` from the answer to its creation to the binding's, of which `server_s` was
+the API server's at most.
 
 """
 _CORE = """
@@ -84,7 +92,7 @@ def _bars(lines: dict[str, Line]) -> str:
 
 
 def _bar(bar: Bar, line: Line | None) -> str:
-    if line is None:
+    if line is None or bar.figure not in line:
         return f"| {bar.what} | | not measured | |\n"
     sign = "≥" if bar.least is not None else "≤"
     unit = f" {bar.unit}" if bar.unit else ""

@@ -21,13 +21,16 @@ def line(title: str, found: Sequence[Figures]) -> Line:
     """One scenario's line: every figure as [least, median, most] of its runs.
 
     `ratio` is the rate to the bare API server's; `whole_ratio` the time from the process's start to the last binding,
-    less START_S, to the time that the bare API server takes.
+    less START_S, to the time that the bare API server takes; `counting_ratio` a stream's median latency to that of the
+    client that only counts.
     """
     figures = [dict(each) for each in found]
     for each in figures:
         if "whole_s" in each:
             each["ratio"] = each["pods_per_s"] / each["bare_pods_per_s"]
             each["whole_ratio"] = (each["whole_s"] - START_S) / each["bare_s"]
+        if "counting_ms_p50" in each:
+            each["counting_ratio"] = each["gang_ms_p50"] / each["counting_ms_p50"]
     names = dict.fromkeys(name for each in figures for name in each)
     return {"scenario": title, "runs": len(figures)} | {
         name: _spread([each[name] for each in figures]) for name in names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from statistics import quantiles
+from statistics import median, quantiles
 
 from bench.lab import Figures, Lab, cpu_s, cpu_share, rss_mb
 from bench.scenarios import Kind
@@ -17,11 +17,29 @@ PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 
 
 async def run(lab: Lab) -> Figures:
-    """Measure the bare API server, then gangsched; everything that was made is gone afterwards."""
+    """Measure the bare API server, and who only counts, then gangsched; everything that was made is gone afterwards."""
     figures = {} if lab.scenario.kind is Kind.FOOTPRINT else await lab.bare()
-    figures |= await _RUNS[lab.scenario.kind](lab)
+    if lab.scenario.kind is Kind.STREAM:
+        figures |= await counting(lab)
+    return figures | await alone(lab)
+
+
+async def alone(lab: Lab) -> Figures:
+    """Measure gangsched alone; everything that was made is gone afterwards."""
+    figures = await _RUNS[lab.scenario.kind](lab)
     await lab.load.clear()
     return figures
+
+
+async def counting(lab: Lab) -> Figures:
+    """A stream for the client that only counts members and binds: how long its gangs take."""
+    async with lab.counting():
+        lab.timeline.begin()
+        await lab.load.add_pods()
+        await lab.until_bound()
+    latencies, _ = _of_gangs(lab)
+    await lab.load.clear()
+    return {"counting_ms_p50": median(latencies)}
 
 
 async def backlog(lab: Lab) -> Figures:

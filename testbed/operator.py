@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +17,7 @@ from testbed.control_plane import ControlPlane, ControlPlaneError
 
 _READY_WITHIN_S = 60
 _NUMBERS = itertools.count(1)
+HERE = (sys.executable, "-m", "gangsched")
 _LISTEN = re.compile(r"listen=(?:\")?(127\.0\.0\.1:\d+)")
 
 
@@ -23,7 +25,7 @@ class Operator:
     """Starts `gangsched run` and waits until it is ready; ends it with SIGTERM.
 
     `arguments` are added to the command line. Without `kubeconfig` it acts as cluster-admin. With `leader_elect` it is
-    also ready as a standby.
+    also ready as a standby. `program` is how gangsched is called, this checkout's unless said.
     """
 
     def __init__(
@@ -32,10 +34,14 @@ class Operator:
         *arguments: str,
         kubeconfig: Path | None = None,
         leader_elect: bool = False,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = HERE,
     ) -> None:
         self._control_plane = control_plane
+        self._program = program
         self._arguments = arguments if leader_elect else ("--no-leader-elect", *arguments)
         self._kubeconfig = kubeconfig or control_plane.kubeconfig
+        self._env = env
         self._address = ""
 
     def __enter__(self) -> Self:
@@ -65,9 +71,9 @@ class Operator:
 
     def launch(self) -> None:
         """Start it without waiting for it."""
-        command = [sys.executable, "-m", "gangsched", "run", "--kubeconfig", str(self._kubeconfig)]
-        command += ["--listen", "127.0.0.1:0", *self._arguments]
-        self.child = self._control_plane.spawn(f"operator-{next(_NUMBERS)}", command)
+        command = [*self._program, "run", "--kubeconfig", str(self._kubeconfig), "--listen", "127.0.0.1:0"]
+        command += self._arguments
+        self.child = self._control_plane.spawn(f"operator-{next(_NUMBERS)}", command, env=self._env)
 
     def stop(self) -> int:
         """End it with SIGTERM and return its exit status."""

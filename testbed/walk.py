@@ -125,5 +125,5 @@ def _pod(number: int, *, node: str = "") -> dict[str, Any]:
 
 def _named(manifest: dict[str, Any]) -> dict[str, Any]:
     name = manifest["metadata"]["name"]
-    known = {"namespace": "team", "uid": f"uid-{name}", "resourceVersion": "1", "creationTimestamp": _AT, "generation": 1}
-    return {**manifest, "metadata": manifest["metadata"] | known}
+    known = {"namespace": "team", "uid": f"uid-{name}", "resourceVersion": "1", "creationTimestamp": _AT}
+    return {**manifest, "metadata": manifest["metadata"] | known | {"generation": 1}}

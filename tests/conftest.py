@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 pytest_plugins = ["tests.run_checks"]
 
-# How long an example takes says something about the machine's load, nothing about the code. CI tries the same examples
-# each time, so that it judges the change and not the draw; at a desk they differ, which is how new defects are found.
-hypothesis.settings.register_profile(
-    "gangsched",
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-    derandomize=os.environ.get("CI") == "true",
-)
-hypothesis.settings.load_profile("gangsched")
+# Tests with these marks repeat themselves or wait for others: measuring the coverage would only slow them.
+_NOT_MEASURED = {"explores", "hypothesis", "integration", "slow"}
+
+# How long an example takes says something about the machine's load, nothing about the code.
+_COMMON = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# `make check` and CI try the same examples each time, so that they judge the change and not the draw.
+hypothesis.settings.register_profile("check", _COMMON, max_examples=10, derandomize=True)
+hypothesis.settings.register_profile("test", _COMMON, derandomize=os.environ.get("CI") == "true")
+# Without the examples that failed before, so that the seed alone repeats a run.
+hypothesis.settings.register_profile("nightly", _COMMON, max_examples=2000, database=None)
+hypothesis.settings.load_profile("test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    seed = config.getoption("--hypothesis-seed")
+    if seed is not None:
+        from tests import effort
+
+        effort.first_seed = int(seed)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What tells soonest comes first."""
+    items.sort(key=lambda item: item.get_closest_marker("integration") is not None)
+    for item in items:
+        if _NOT_MEASURED & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(pytest.mark.no_cover)
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: neither time nor the tests that measure it go to collecting garbage there."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _faults_are_not_contained(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception in the core fails the test, unless the test is about such faults (marker `faults`)."""
+    if request.node.get_closest_marker("faults") is None:
+        from gangsched.core.containment import Containment
+
+        def fail(_self: object, _key: object, _step: object, error: Exception, _now: float) -> None:
+            raise error
+
+        monkeypatch.setattr(Containment, "park", fail)

@@ -7,7 +7,7 @@ So a failing example of hypothesis shrinks to the few moods that matter.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod, LookUpOwner, PatchPodCondition, PatchStatus
@@ -161,10 +161,9 @@ class Faulty(Living):
                 self._reply(refused if isinstance(answer, PodBound) else answer)
             case "late":
                 self._reply(refused)
-                self.after(LATEST_S, lambda: self._finish_bind(effect, DEAD))
+                self._act_later(LATEST_S, lambda: self._answer_bind(effect), DEAD)
             case "slow":
-                life = self.lives
-                self.after(SLOW_S, lambda: self._finish_bind(effect, life))
+                self._act_later(SLOW_S, lambda: self._answer_bind(effect), self.lives)
             case "queued" | "queued for long" as mood:
                 self._withheld[effect.uid] = effect
                 self.after(SLOW_S if mood == "queued" else LONG_S, lambda: self._send(effect))
@@ -173,10 +172,15 @@ class Faulty(Living):
             case _:
                 self._reply(self._answer_bind(effect))
 
-    def _finish_bind(self, effect: BindPod, life: int) -> None:
-        answer = self._answer_bind(effect)
-        if self.lives == life:
-            self.inbox.append(answer)
+    def _act_later(self, seconds: float, act: Callable[[], Event], life: int) -> None:
+        """Let something take effect after some seconds; the process of that life hears the answer."""
+
+        def late() -> None:
+            answer = act()
+            if self.lives == life:
+                self.inbox.append(answer)
+
+        self.after(seconds, late)
 
     def _send(self, effect: BindPod) -> None:
         if self._withheld.get(effect.uid) is effect:
@@ -196,17 +200,11 @@ class Faulty(Living):
                 self._answer_eviction(effect)
                 self._reply(unheard)
             case "slow":
-                life = self.lives
-                self.after(SLOW_S, lambda: self._finish_eviction(effect, life))
+                self._act_later(SLOW_S, lambda: self._answer_eviction(effect), self.lives)
             case "answered late":
                 self._reply(self._answer_eviction(effect), SLOW_S)
             case _:
                 self._reply(self._answer_eviction(effect))
-
-    def _finish_eviction(self, effect: EvictPod, life: int) -> None:
-        answer = self._answer_eviction(effect)
-        if self.lives == life:
-            self.inbox.append(answer)
 
     def _patch_status(self, effect: PatchStatus) -> None:
         """One write in flight for a group: the newest of those that wait follows it."""

@@ -5,7 +5,6 @@ The promises of `tests.promises` are watched at every step.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from gangsched.core.machine import Machine
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.events import Event, PodGone, PodSeen, Synced
-from gangsched.core.objects.pod import Pod, PodPhase, role_of
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import (
     BindRefused,
@@ -27,7 +26,8 @@ from gangsched.core.objects.results import (
     StatusWritten,
 )
 from tests.harness import Harness
-from tests.promises import Ledger, RuleOne, is_live, key_of
+from tests.ledger import Ledger
+from tests.promises import RuleOne
 
 ANSWERS = (PodBound, BindRefused, PodEvicted, EvictionRefused, OwnerSeen, StatusWritten, StatusRefused)
 GRACE_S = 1.0
@@ -60,18 +60,19 @@ class Living(Harness):
     """A cluster in memory in which lost pods are made again by their controllers, until those are `retired` (by UID).
 
     `crash_in` is the number of effects after which the leading process dies, `death` where exactly; `succeed` is then
-    called with the effect at which it died. `carried` counts effects. `landed` are pods by UID in the order in which
-    they came to their nodes.
+    called with the effect at which it died. `carried` are the effects of the leading process so far, decided in
+    `batches` of so many. `landed` are pods by UID in the order in which they came to their nodes.
     """
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
         super().__init__(policy, seed=seed)
-        self.rule_one = RuleOne(self)
         self.ledger = Ledger()
+        self.rule_one = RuleOne(self, self.ledger)
         self.standby = Standby(Machine(self.policy))
         self.retired: set[str] = set()
         self.crash_in: int | None = None
-        self.carried = 0
+        self.carried: list[Effect] = []
+        self.batches: list[int] = []
         self.lives = 0
         self.death = Death.BEFORE
         self.succeed: Callable[[Effect], None] = lambda _: self.restart()
@@ -149,11 +150,11 @@ class Living(Harness):
         self.standby.see([*self.standby.lag], self.now)
         self.standby.lag.clear()
         self.rule_one.look()
-        self.rule_one.hear(events)
         self.ledger.hear(events)
+        self.rule_one.hear(events)
         effects = super()._decide(events)
-        self.ledger.check(effects, self.machine)
-        self.rule_one.decided(effects, self.machine)
+        self.ledger.check(effects)
+        self.rule_one.decided(effects)
         return effects
 
     def _hand_over(self, events: list[Event]) -> list[Effect]:
@@ -169,12 +170,13 @@ class Living(Harness):
                 continue
             if self.crash_in:
                 self.crash_in -= 1
-            self.carried += 1
+            self.carried.append(effect)
             self._carry_out(effect)
         if dying is not None:
             self.crash_in = None
             self.succeed(dying)
             return effects
+        self.batches.append(len(effects))
         assert self.machine.validate() == []
         self.rule_one.look()
         return effects
@@ -195,6 +197,8 @@ class Living(Harness):
         late = heir.lag[len(heir.lag) - lag :] if lag else []
         heir.see(heir.lag[: len(heir.lag) - len(late)], self.now)
         self.machine, self.history = heir.machine, heir.history
+        for events, *_ in self.history:
+            self.ledger.hear(events)
         self._withheld.clear()
         self.inbox = late
         self.standby = Standby(Machine(self.policy), lag=self.lists())
@@ -203,7 +207,7 @@ class Living(Harness):
     def _die(self) -> None:
         self.lives += 1
         self.ledger = Ledger()
-        self.rule_one.forget()
+        self.rule_one.forget(self.ledger)
 
     def carry_out_late(self, effect: Effect, seconds: float) -> None:
         """Let an effect of a process that has died take place after some seconds; nobody hears the answer."""
@@ -220,17 +224,3 @@ class Living(Harness):
 
     def check_capacity(self) -> None:
         """The ledger does it, by what the machine was told; the kubelets refuse what is too much."""
-
-    def partial(self) -> list[str]:
-        """Groups that were never whole in this run and of which a part is bound, by the PodGroup's present minimum."""
-        found = []
-        for key, group in self.groups.items():
-            assert group.spec is not None
-            if key in self.rule_one.whole:
-                continue
-            bound = [pod for pod in self.pods.values() if pod.node and is_live(pod) and key_of(pod) == key]
-            roles = Counter(map(role_of, bound))
-            whole = len(bound) >= group.spec.minimum
-            if bound and not (whole and all(roles[role.name] >= role.min_member for role in group.spec.roles)):
-                found.append(str(key))
-        return found

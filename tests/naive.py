@@ -6,7 +6,7 @@ Nothing here uses the scheduler's own predicates, sums or indexes; everything is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.node import Node, Taint
@@ -134,35 +134,52 @@ class World:
 
 
 def quorum_exists(world: World, members: Sequence[Pod], need: int, role_needs: Mapping[str, int]) -> bool:
-    """Whether `need` of the members, with each role's among them, fit together, by trying everything."""
-    wanted = max(need, sum(role_needs.values()))
-    return _extend(world, list(members), wanted, dict(role_needs), max(0, wanted - sum(role_needs.values())))
+    """Whether `need` of the members, with each role's among them, fit together."""
+    return most_that_fit(world, members, need, role_needs) == max(need, sum(role_needs.values()))
 
 
 def most_that_fit(world: World, members: Sequence[Pod], need: int, role_needs: Mapping[str, int]) -> int:
-    """How many of the quorum's slots can be filled at once, by trying everything."""
-    wanted = max(need, sum(role_needs.values()))
-    free = wanted - sum(role_needs.values())
-    return next(
-        number for number in range(wanted, -1, -1) if _extend(world, list(members), number, dict(role_needs), free)
-    )
+    """How many of the quorum's slots can be filled at once, by trying every number of members on every node.
+
+    Members that nothing here can tell apart are counted, not tried one by one. None has anti-affinity of its own.
+    """
+    assert not any(member.anti_affinity for member in members)
+    labels_matter = any(pod.anti_affinity for pod, _ in world.standing)
+    kinds: dict[object, list[Pod]] = {}
+    for member in members:
+        labels = (member.namespace, member.labels) if labels_matter else ()
+        kinds.setdefault((role_of(member), member.shape, labels), []).append(member)
+    alike = list(kinds.values())
+    reached = {(0,) * len(alike)}
+    for name in world.nodes:
+        there = list(_together(world, name, alike, (0,) * len(alike), 0))
+        reached = {
+            tuple(min(one + other, len(kind)) for one, other, kind in zip(before, more, alike, strict=True))
+            for before in reached
+            for more in there
+        }
+    free = max(0, need - sum(role_needs.values()))
+    return max(_filled(Counter(_roles(alike, numbers)), role_needs, free) for numbers in reached)
 
 
-def _extend(world: World, members: list[Pod], number: int, owed: dict[str, int], free: int) -> bool:
-    if number == 0:
-        return True
-    if len(members) < number:
-        return False
-    pod, *others = members
-    role = pod.declaration.role if pod.declaration else ""
-    in_role = owed.get(role, 0) > 0
-    if in_role or free:
-        left = {**owed, role: owed.get(role, 0) - 1} if in_role else owed
-        for name in world.nodes:
-            if not world.objection(pod, name):
-                world.put(pod, name)
-                found = _extend(world, others, number - 1, left, free if in_role else free - 1)
-                world.pop()
-                if found:
-                    return True
-    return _extend(world, others, number, owed, free)
+def _together(
+    world: World, name: str, alike: Sequence[Sequence[Pod]], numbers: tuple[int, ...], first: int
+) -> Iterator[tuple[int, ...]]:
+    """All numbers of each kind, from the `first` one on, that the node takes beside what stands on it."""
+    yield numbers
+    for at in range(first, len(alike)):
+        if numbers[at] < len(alike[at]) and not world.objection(alike[at][0], name):
+            world.put(alike[at][0], name)
+            yield from _together(world, name, alike, (*numbers[:at], numbers[at] + 1, *numbers[at + 1 :]), at)
+            world.pop()
+
+
+def _roles(alike: Sequence[Sequence[Pod]], numbers: Sequence[int]) -> Iterator[str]:
+    for kind, number in zip(alike, numbers, strict=True):
+        yield from [role_of(kind[0])] * number
+
+
+def _filled(roles: Counter[str], role_needs: Mapping[str, int], free: int) -> int:
+    """How many slots so many members of each role fill: first their role's own, then those that are anybody's."""
+    own = sum(min(roles[role], number) for role, number in role_needs.items())
+    return own + min(free, roles.total() - own)

@@ -1,4 +1,7 @@
-"""The promises that hold whatever fails, measured by what the API server holds and by what the machine was told."""
+"""The promises that hold whatever fails, measured by what the API server holds and by what the machine was told.
+
+Nothing is asked of the machine itself: see `tests.ledger`.
+"""
 
 from __future__ import annotations
 
@@ -6,77 +9,82 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gangsched.core.gang.wants import role_minima
-from gangsched.core.machine import Machine
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
-from gangsched.core.objects.record import Phase
-from gangsched.core.objects.results import BindRefused, EvictionRefused, PodBound, Spared
+from gangsched.core.objects.podgroup import Group, OnDegraded
+from gangsched.core.objects.results import BindRefused, EvictionRefused, PodBound, Spared, StatusRefused
 from tests.harness import Harness
+from tests.ledger import Ledger, Told
 
 TELLING_S = 3.0
 """A degraded group says so after it has been degraded for 2 s."""
+UNTOLD_S = 15.0
+"""A status that the API server refused is written again within this."""
+HELD_S = 10.0
+"""A refused binding is sent again within this: until then what was decided may still be under way."""
 
 
-class Ledger:
-    """What one deciding machine has asked for and been told: no pod is bound twice, no node is filled beyond its room.
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How many members must be bound together, and of each role how many."""
 
-    A binding that was refused counts no more; one without an answer that takes effect later is as good as a stranger.
-    """
+    minimum: int
+    roles: Mapping[str, int]
 
-    def __init__(self) -> None:
-        self._unanswered: dict[str, str] = {}
-        self._confirmed: set[str] = set()
-        self._asked: dict[str, str] = {}
+    @classmethod
+    def of(cls, minimum: int, roles: Iterable[Role]) -> Terms:
+        least = {role.name: role.min_member for role in roles if role.min_member}
+        return cls(max(minimum, sum(least.values())), least)
 
-    def hear(self, events: Iterable[Event]) -> None:
-        """The machine is told this."""
-        for event in events:
-            if isinstance(event, PodBound | BindRefused):
-                self._unanswered.pop(event.uid, None)
-            if isinstance(event, PodBound):
-                self._confirmed.add(event.uid)
-            elif isinstance(event, BindRefused):
-                self._asked.pop(event.uid, None)
+    def least(self, other: Terms) -> Terms:
+        """What both ask for."""
+        roles = {role: min(number, other.roles.get(role, 0)) for role, number in self.roles.items()}
+        return Terms(min(self.minimum, other.minimum), roles)
 
-    def check(self, effects: Iterable[Effect], machine: Machine) -> None:
-        """The machine has decided this."""
-        asked = [effect for effect in effects if isinstance(effect, BindPod)]
-        for effect in asked:
-            pod = machine.cluster.pods[effect.uid]
-            assert not pod.node, f"{effect.name} is bound and is bound again"
-            assert effect.uid not in self._confirmed, f"{effect.name} was bound and is bound again"
-            assert effect.uid not in self._unanswered, f"{effect.name} is bound while its binding is on its way"
-            self._unanswered[effect.uid] = effect.node
-            self._asked[effect.uid] = effect.node
-        for node in {effect.node for effect in asked}:
-            self._check_node(node, machine)
+    def met_by(self, roles: Counter[str]) -> bool:
+        """Whether so many members of each role are enough."""
+        return roles.total() >= self.minimum and all(roles[role] >= number for role, number in self.roles.items())
 
-    def _check_node(self, name: str, machine: Machine) -> None:
-        pods = machine.cluster.pods
-        there = [pod for uid, pod in pods.items() if not pod.terminal and (pod.node or self._asked.get(uid)) == name]
-        taken = Counter({"pods": len(there)})
-        for pod in there:
-            taken.update(dict(pod.shape.requests))
-        given = dict(machine.cluster.nodes[name].allocatable)
-        for resource, amount in taken.items():
-            assert amount <= given.get(resource, 0), f"{name} is made to hold {amount} {resource}"
+
+def terms_of(there: Told | Harness, key: GroupKey, pods: Iterable[Pod]) -> Terms | None:
+    """What the group asks for: by its PodGroup, by another system's, or by these pods of it; None where nobody says."""
+    group = there.groups.get(key)
+    says = [pod.declaration for pod in pods if pod.declaration is not None]
+    objects = [there.foreign.get((dialect, key)) for say in says for dialect in say.objects]
+    for spec in (each.spec for each in (group, *objects) if each is not None):
+        if spec is not None:
+            return Terms.of(spec.min_member, spec.roles)
+    for say in says:
+        if say.min_member is not None or say.roles:
+            return Terms.of(say.min_member or 0, say.roles)
+    return None
 
 
 @dataclass(slots=True)
 class Quorum:
-    """A quorum of which the first binding was asked for: its terms, who landed, and since when it is partial."""
+    """A quorum of which the first binding was asked for: its terms, who landed, and since when it is partial.
 
-    minimum: int
-    roles: Mapping[str, int]
+    `done` are members of it that succeeded. `ours`: the machine has begun it. `touched` is when a binding of it was
+    last asked for, or answered. `refused`: its status was, at that time.
+    """
+
+    terms: Terms
     landed: set[str] = field(default_factory=set)
-    annotated: bool = False
+    done: dict[str, str] = field(default_factory=dict)
+    declared: bool = False
     ours: bool = False
+    touched: float = 0.0
     since: float = 0.0
+    refused: float = float("-inf")
     excused: bool = False
     free: bool = False
+
+    def met_by(self, bound: Iterable[Pod]) -> bool:
+        """Whether these, and those that have succeeded, are enough."""
+        there = {pod.uid: role_of(pod) for pod in bound} | self.done
+        return self.terms.met_by(Counter(there.values()))
 
 
 class RuleOne:
@@ -84,15 +92,16 @@ class RuleOne:
 
     Counted while the machine runs and the API server answers: `excuse` begins the count anew. Members that nothing
     would make again, and those whose eviction is refused, may stay; the group must say so. `longest` is the longest
-    time that any quorum was partial, in seconds.
+    time that any quorum was partial, in seconds. `whole` are groups that had their minimum bound in this run: at the
+    API server, or in what the machine was told, which may have heard of a loss only later and then repairs it.
     """
 
-    def __init__(self, harness: Harness) -> None:
+    def __init__(self, harness: Harness, ledger: Ledger) -> None:
         self._harness = harness
+        self._ledger = ledger
         self.quorums: dict[GroupKey, Quorum] = {}
         self.whole: set[GroupKey] = set()
         self.longest = 0.0
-        self._landed: dict[GroupKey, set[str]] = {}
 
     def excuse(self) -> None:
         """Begin to count anew: something kept the machine from knowing or doing what it must."""
@@ -100,12 +109,13 @@ class RuleOne:
         for quorum in self.quorums.values():
             quorum.since = self._harness.now if quorum.since else 0.0
 
-    def forget(self) -> None:
+    def forget(self, ledger: Ledger) -> None:
         """Whoever leads now knows what is listed: without a PodGroup's status, a quorum begun shows only in the pods.
 
         It shows where a member still waits that existed when the others were bound. With a PodGroup, members that were
         bound before it existed are none of its quorum.
         """
+        self._ledger = ledger
         self.excuse()
         for key, quorum in list(self.quorums.items()):
             group = self._harness.groups.get(key)
@@ -113,64 +123,76 @@ class RuleOne:
                 there = self._harness.pods
                 quorum.landed = {uid for uid in quorum.landed & there.keys() if there[uid].bound_at >= group.created}
             else:
-                live = [pod for pod in self._harness.pods.values() if key_of(pod) == key and is_live(pod)]
+                live = members_of(self._harness, key)
                 first = min((pod.bound_at for pod in live if pod.node), default=0.0)
-                if not quorum.annotated or not any(not pod.node and pod.created <= first for pod in live):
+                if not quorum.declared or not any(not pod.node and pod.created <= first for pod in live):
                     del self.quorums[key]
 
     def hear(self, events: Iterable[Event]) -> None:
-        """The machine is told this."""
+        """The machine has been told this."""
+        now = self._harness.now
         for event in events:
-            if isinstance(event, EvictionRefused):
-                self.look()
+            if isinstance(event, StatusRefused) and event.key in self.quorums:
+                self.quorums[event.key].refused = now
+            elif isinstance(event, EvictionRefused | PodBound | BindRefused):
                 pod = self._harness.pods.get(event.uid)
                 quorum = self.quorums.get(key_of(pod)) if pod is not None else None
-                if quorum is not None:
-                    quorum.since = self._harness.now if quorum.since else 0.0
+                if quorum is None:
+                    continue
+                quorum.touched = now
+                if isinstance(event, EvictionRefused):
+                    self.look()
+                    quorum.since = now if quorum.since else 0.0
                     quorum.excused = quorum.excused or event.why is not Spared.UNAVAILABLE
+        if not self._harness.in_order:
+            self.whole = {key for key in self.whole if members_of(self._ledger.told, key)}
+        for key, quorum in list(self.quorums.items()):
+            if quorum.met_by(pod for pod in members_of(self._ledger.told, key) if pod.node):
+                del self.quorums[key]
+                self.whole.add(key)
 
-    def decided(self, effects: Iterable[Effect], machine: Machine) -> None:
+    def decided(self, effects: Iterable[Effect]) -> None:
         """The machine has decided this. An undo evicts nobody whom nothing would make again (rule 13)."""
+        told = self._ledger.told
         for effect in effects:
             if isinstance(effect, EvictPod):
-                pod = machine.cluster.pods[effect.uid]
-                gang = machine.gangs[key_of(pod)]
-                undo = gang.undo
-                assert undo is not None
-                assert not gang.flying(), f"{pod.name} is evicted while bindings are on their way"
-                assert undo.restart is not None or not self.spared(pod), f"{pod.name} is evicted and not made again"
-            elif isinstance(effect, BindPod):
-                pod = machine.cluster.pods[effect.uid]
+                pod = told.pods[effect.uid]
                 key = key_of(pod)
+                there = (told.pods[uid] for uid in self._ledger.unanswered.keys() & told.pods.keys())
+                sent = [other for other in there if key_of(other) == key and not other.node]
+                assert not sent, f"{pod.name} is evicted while bindings are on their way"
+                group = told.groups.get(key)
+                restarts = group is not None and group.spec is not None and group.spec.on_degraded is OnDegraded.RESTART
+                whole = key in self.whole
+                assert (restarts and whole) or not self.spared(pod), f"{pod.name} is evicted and not made again"
+            elif isinstance(effect, BindPod):
+                key = key_of(told.pods[effect.uid])
                 begun = self.quorums.get(key)
                 if key not in self.whole and not (begun and begun.landed):
-                    decided = machine.gangs[key].record.quorum
-                    spec = machine.assessments[key].terms.spec
-                    minimum, roles = spec.minimum, role_minima(spec)
-                    if decided is not None:
-                        minimum, roles = decided.total, dict(decided.roles)
-                    self.quorums[key] = Quorum(minimum, roles, ours=True)
+                    self._begin(key, begun)
+
+    def _begin(self, key: GroupKey, begun: Quorum | None) -> None:
+        """A quorum is bound under the terms that the machine knows; what is under way ends under its own (rule 9)."""
+        now = self._harness.now
+        terms = terms_of(self._ledger.told, key, members_of(self._ledger.told, key)) or Terms(1, {})
+        if begun is not None and begun.ours and now - begun.touched <= HELD_S:
+            terms = terms.least(begun.terms)
+        self.quorums[key] = Quorum(terms, ours=True, touched=now)
 
     def landed(self, pod: Pod) -> None:
         """A pod has been bound. One that the machine first sees when it is bound already is nobody's quorum."""
         key = key_of(pod)
-        machine = self._harness.machine
-        if key in self.whole or pod.declaration is None or pod.uid not in machine.cluster.pods:
+        if key in self.whole or pod.declaration is None or pod.uid not in self._ledger.told.pods:
             return
-        self._landed.setdefault(key, set()).add(pod.uid)
-        group = self._harness.groups.get(key)
-        gang = machine.gangs.get(key)
-        if group is None and pod.declaration.min_member is None and (gang is None or gang.record.quorum is None):
-            return
+        terms = terms_of(self._harness, key, members_of(self._harness, key))
         begun = self.quorums.get(key)
-        if begun is not None and not begun.landed and (gang is None or pod.uid not in gang.bindings):
+        if terms is None and not (begun is not None and begun.ours):
+            return
+        if begun is not None and not begun.landed and pod.uid not in self._ledger.tried:
             del self.quorums[key]
-        if group is not None and group.spec is not None:
-            quorum = self.quorums.setdefault(key, Quorum(group.spec.minimum, role_minima(group.spec)))
-        else:
-            quorum = self.quorums.setdefault(key, Quorum(pod.declaration.min_member or 1, {}))
+        quorum = self.quorums.setdefault(key, Quorum(terms or Terms(1, {})))
         quorum.landed.add(pod.uid)
-        quorum.annotated = pod.declaration.min_member is not None
+        quorum.declared = terms is not None and key not in self._harness.groups
 
     def look(self) -> None:
         """See how every quorum stands now. One begun by a rival is nobody's to finish once its PodGroup is gone."""
@@ -179,25 +201,20 @@ class RuleOne:
             if pod.declaration is not None and is_live(pod):
                 live.setdefault(key_of(pod), []).append(pod)
         # Told in another order, old and new members may seem to have met: to the machine the run goes on.
-        goes_on = {key for key in self.whole if not self._harness.in_order and self._scheduled(key)}
-        self.whole &= live.keys() | goes_on
-        self._landed = {key: landed for key, landed in self._landed.items() if key in live}
+        if self._harness.in_order:
+            self.whole &= live.keys()
         for key, quorum in list(self.quorums.items()):
             self._look_at(key, quorum, [pod for pod in live.get(key, ()) if pod.node])
 
     def _look_at(self, key: GroupKey, quorum: Quorum, bound: list[Pod]) -> None:
         now = self._harness.now
         group = self._harness.groups.get(key)
-        minimum, roles = quorum.minimum, quorum.roles
         if group is not None and group.spec is not None:
-            asked = role_minima(group.spec)
-            minimum = min(minimum, group.spec.minimum)
-            roles = {role: min(number, asked.get(role, 0)) for role, number in roles.items()}
-        done = [self._harness.pods[uid] for uid in quorum.landed & self._harness.pods.keys()]
-        there = [*bound, *(pod for pod in done if pod.phase is PodPhase.SUCCEEDED)]
-        by_role = Counter(map(role_of, there))
-        whole = len(there) >= minimum and all(by_role[role] >= number for role, number in roles.items())
-        whole = whole or (len(self._landed.get(key, ())) >= minimum and self._scheduled(key))
+            quorum.terms = quorum.terms.least(Terms.of(group.spec.min_member, group.spec.roles))
+        for uid in quorum.landed & self._harness.pods.keys():
+            if self._harness.pods[uid].phase is PodPhase.SUCCEEDED:
+                quorum.done[uid] = role_of(self._harness.pods[uid])
+        whole = quorum.met_by(bound)
         if quorum.since:
             if bound:
                 free = quorum.excused or all(self.spared(pod) for pod in bound)
@@ -206,25 +223,45 @@ class RuleOne:
             lasted = now - quorum.since
             limit = self._harness.policy.repair_deadline_s
             if quorum.free and bound and not whole:
-                gang = self._harness.machine.gangs.get(key)
-                told = gang is not None and gang.record.phase in (Phase.DEGRADED, Phase.FAILED)
+                told = group is None or degraded(group) or now - max(quorum.refused, group.created) <= UNTOLD_S
                 assert told or lasted <= limit + TELLING_S, f"{key} is bound in part and does not say so"
             elif not quorum.free:
                 self.longest = max(self.longest, lasted)
                 assert lasted <= limit, f"{key} has been bound in part for {lasted:.1f}s"
-        nobodys = group is None and not (quorum.ours or quorum.annotated)
+        nobodys = group is None and not (quorum.ours or quorum.declared)
         begun = any(pod.uid in quorum.landed for pod in bound)
         if whole or nobodys or (quorum.landed and not bound):
             del self.quorums[key]
             if whole:
                 self.whole.add(key)
+        elif begun and not self._held(key, quorum.terms, bound):
+            quorum.since = quorum.since or now
         else:
-            quorum.since = (quorum.since or now) if begun else 0.0
+            quorum.since = 0.0
 
-    def _scheduled(self, key: GroupKey) -> bool:
-        """Whether the machine takes the quorum for bound: a loss of which it heard later is repaired, not undone."""
-        gang = self._harness.machine.gangs.get(key)
-        return gang is not None and bool(gang.record.scheduled_at)
+    def _held(self, key: GroupKey, terms: Terms, bound: list[Pod]) -> bool:
+        """Whether places for those to come stand in the status, not expired: rule 1 counts bound and reserved."""
+        group = self._harness.groups.get(key)
+        held = group.status.reservation if group is not None else None
+        if held is None or held.expires < self._harness.now:
+            return False
+        roles = Counter(map(role_of, bound))
+        for place in held.placements:
+            roles[place.role] += place.count - len(place.pods)
+        return terms.met_by(roles)
+
+    def partial(self) -> list[str]:
+        """Groups never whole in this run of which a part is bound that may not stay, by what they ask for now."""
+        found = []
+        for key in {key_of(pod) for pod in self._harness.pods.values() if pod.declaration is not None} - self.whole:
+            live = members_of(self._harness, key)
+            bound = [pod for pod in live if pod.node]
+            terms = terms_of(self._harness, key, live)
+            if terms is None or terms.met_by(Counter(map(role_of, bound))) or self._held(key, terms, bound):
+                continue
+            if not all(map(self.spared, bound)):
+                found.append(str(key))
+        return sorted(found)
 
     def spared(self, pod: Pod) -> bool:
         """Whether an undo leaves the pod where it is."""
@@ -232,6 +269,16 @@ class RuleOne:
             return True
         answer = self._harness.jobs.get(pod.owner.uid)
         return pod.owner.kind == "Job" and answer is not None and not answer.replaces
+
+
+def members_of(there: Told | Harness, key: GroupKey) -> list[Pod]:
+    """The group's live members."""
+    return [pod for pod in there.pods.values() if pod.declaration is not None and key_of(pod) == key and is_live(pod)]
+
+
+def degraded(group: Group) -> bool:
+    """Whether the PodGroup is shown as Degraded, or as Failed."""
+    return group.status.phase in ("Degraded", "Failed")
 
 
 def key_of(pod: Pod) -> GroupKey:

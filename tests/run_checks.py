@@ -1,6 +1,8 @@
-"""What must hold when a test run ends: nothing is left behind, and (in `make test`) the core is covered.
+"""What must hold when a test run ends: nothing is left behind, and (with --cov) the core is covered.
 
-Both are told before pytest's summary, which stays the last thing printed, and both fail the run.
+Both are told before pytest's summary, which stays the last thing printed, and both fail the run. Measurements, which
+tests give to `record_property` under the name `measured`, are told there too. In a parallel run each worker looks for
+what its tests left behind, and the process that started the workers tells.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import secrets
-import warnings
+from typing import Any
 
 import coverage
 import pytest
@@ -17,6 +19,7 @@ from testbed import leftovers
 from testbed.tether import RUN_VARIABLE
 
 CORE_FLOOR_PERCENT = 95
+_LEFT = "left behind"
 _LINES = pytest.StashKey[list[str]]()
 
 
@@ -25,19 +28,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_LINES] = []
 
 
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[_LINES] += getattr(node, "workeroutput", {}).get(_LEFT, [])
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    left = leftovers.report(os.environ[RUN_VARIABLE], within_s=5)
-    lines = [f"LEFT BEHIND: {line}" for line in left]
-    covered = coverage.Coverage.current()
-    failed = bool(left)
-    if covered is not None:
-        covered.stop()
-        with warnings.catch_warnings():
-            # That nothing was measured shows in the figures below; as a warning it would be an error here.
-            warnings.simplefilter("ignore", coverage.exceptions.CoverageWarning)
-            covered.save()
-            core, everything = _percent(covered, "gangsched/core/*"), _percent(covered, "gangsched/*")
+    config = session.config
+    left = [f"LEFT BEHIND: {line}" for line in leftovers.report(os.environ[RUN_VARIABLE], within_s=5)]
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[_LEFT] = left
+        return
+    lines = config.stash[_LINES]
+    lines += left
+    failed = any(line.startswith("LEFT BEHIND") for line in lines)
+    if config.getoption("--cov"):
+        core, everything = _percent("gangsched/core/*"), _percent("gangsched/*")
         lines.append(
             f"coverage with branches: core {core:.1f} % (at least {CORE_FLOOR_PERCENT} %), "
             f"all {everything:.1f} %; lines: .venv/bin/coverage report"
@@ -45,18 +51,24 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         if core < CORE_FLOOR_PERCENT:
             lines.append(f"COVERAGE of gangsched/core is below {CORE_FLOOR_PERCENT} %: the run fails")
             failed = True
-    session.config.stash[_LINES] = lines
     if failed and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "measured":
+                terminalreporter.write_line(f"measured: {value}")
     for line in config.stash[_LINES]:
         terminalreporter.write_line(line)
 
 
-def _percent(covered: coverage.Coverage, files: str) -> float:
+def _percent(files: str) -> float:
+    """How much of these files the run has covered; pytest-cov has written it before the session finishes."""
+    measured = coverage.Coverage()
     try:
-        return covered.report(include=[files], file=io.StringIO())
+        measured.load()
+        return measured.report(include=[files], file=io.StringIO())
     except coverage.exceptions.NoDataError:
         return 0.0

@@ -83,6 +83,7 @@ async def test_an_address_that_is_taken_ends_the_process_in_order(tmp_path, capl
     assert [record.message for record in caplog.records if record.levelname == "CRITICAL"] == ["gangsched cannot go on"]
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_process_whose_plug_in_for_credentials_hangs_at_the_start(tmp_path):
     pid = tmp_path / "pid"
     plugin: dict[str, Any] = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh"}

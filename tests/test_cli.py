@@ -110,6 +110,7 @@ class TestRun:
         assert main(["run"]) == 1
 
 
+@pytest.mark.slow
 def test_credentials_that_are_not_there_end_with_2_and_a_line_that_says_where_they_were_looked_for(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-m", "gangsched", "run", "--kubeconfig", str(tmp_path / "none"), "--listen", "127.0.0.1:0"],
@@ -134,6 +135,7 @@ def test_version_prints_name_and_version(capsys):
     assert version[0].isdigit()
 
 
+@pytest.mark.slow
 def test_version_loads_none_of_what_the_operator_needs():
     code = "import sys; from gangsched.cli import main; main(['version']); print(*sys.modules, sep='\\n')"
     loaded = set(
@@ -142,6 +144,7 @@ def test_version_loads_none_of_what_the_operator_needs():
     assert not loaded & {"kopf", "aiohttp", "numpy", "pydantic", "uvloop", "kubernetes_asyncio"}
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_failure_worth_a_traceback():
     code = "import sys; from gangsched.cli import main; sys.exit(main(['crd']))"
     ended = subprocess.run(

@@ -43,6 +43,25 @@ def test_every_test_that_the_fault_matrix_names_exists_and_every_number_is_expla
     assert {number for line in table for number in re.findall(r"\[(\d+)\]", line)} == set(named)
 
 
+def test_every_cell_of_the_fault_matrix_that_claims_something_names_a_test() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    table = page[page.index("| What fails |") :].partition("\n\n")[0].splitlines()
+    stages = cells_of(table[0])[1:]
+
+    assert len(table) > 20
+    assert [
+        (cells_of(row)[0], stage)
+        for row in table[2:]
+        for stage, cell in zip(stages, cells_of(row)[1:], strict=True)
+        if cell != "—" and not re.search(r"\[\d+\]$", cell)
+    ] == []
+
+
+def cells_of(row: str) -> list[str]:
+    """The cells of a row of a Markdown table."""
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
 def test_every_test_that_the_features_name_exists_and_all_are_listed() -> None:
     page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \|.*\|$", page, flags=re.MULTILINE)

@@ -19,7 +19,7 @@ from gangsched.core.gang.bindings import going_first
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.wants import Want, further, minima, wishes
+from gangsched.core.gang.wants import Want, as_it_is, further, minima, wishes
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import Pod
@@ -50,8 +50,9 @@ class Decided:
 class Pass:
     """Plans on a snapshot what waits in the queue, assumes the places found and says which bindings to send.
 
-    `avoidance` knows the nodes that are better left alone, `caps` say who may hold no more for members to come, and
-    `held_up_by` names the gang that another may not overtake. What is known of gangs that are `stale` is outdated.
+    `avoidance` knows the nodes that are better left alone, `caps` say who may hold no more for members to come.
+    `contain` parks a gang whose logic has failed, and says whether others may go on. `held_up_by` names the gang that
+    another may not overtake. What is known of gangs that are `stale` is outdated.
     """
 
     def __init__(
@@ -64,12 +65,13 @@ class Pass:
         avoidance: Avoidance,
         caps: Caps,
         hunts: Hunts,
+        contain: Callable[[GroupKey, Exception], bool],
         held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
         stale: Container[GroupKey] = (),
     ) -> None:
-        self._avoidance = avoidance
-        self._avoided_by_all = avoidance.by_all()
+        self._avoidance, self._avoided_by_all = avoidance, avoidance.by_all()
         self._caps = caps
+        self._contain = contain
         self._held_up_by = held_up_by
         self._stale = stale
         self._hunts = hunts
@@ -85,16 +87,28 @@ class Pass:
 
     def run(self) -> Decided:
         """Try who is to be tried."""
-        budget = self._snapshot.budget
-        half = budget.left // 2
         round_ = self._queue.round()
-        for candidate in self._queue.overdue():
-            if budget.left <= half:
-                break
-            self._try(candidate, round_)
-        while budget and (following := round_.next()) is not None:
-            self._try(following, round_)
+        for candidate in self._queue.candidates(round_, self._snapshot.budget):
+            try:
+                self._try(candidate, round_)
+            except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                self._give_up(candidate, round_, error)
         return self._decided
+
+    def _give_up(self, candidate: Candidate, round_: Round, error: Exception) -> None:
+        """Undo what was decided of the gang whose logic has just failed; on the snapshot by taking another one."""
+        key, decided = candidate.key, self._decided
+        mine = self._gangs[key].pods
+        decided.effects = [effect for effect in decided.effects if effect.uid not in mine]
+        decided.left.pop(key, None)
+        decided.tried[key] = None
+        if not self._contain(key, error):
+            self._snapshot.budget.charge(self._snapshot.budget.left)
+        self._done |= {(key, False), (key, True)}
+        round_.add(candidate.next())
+        self._snapshot.budget.charge(units.GANG + self._snapshot.size)
+        self._snapshot = Snapshot(self._cluster, budget=self._snapshot.budget)
+        self._refused.clear()
 
     def _try(self, candidate: Candidate, round_: Round) -> None:
         key, above = candidate.key, candidate.rank[0]
@@ -151,7 +165,7 @@ class Pass:
             # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
             return False
         refused = self._avoidance.by_gang(gang.key)
-        ask = replace(ask, avoided=self._avoided(refused), refused=refused)
+        ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
         mark = self._snapshot.mark()
         found = self._place(ask)
         if isinstance(found, Unfinished):
@@ -203,7 +217,7 @@ class Pass:
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
         """Place each of these for itself. Returns for whom no time was left; nobody is tried again who was refused."""
-        members = self._allowed(gang, [now for pod in members if (now := _as_it_is(gang, pod)) is not None])
+        members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
         if members:
             terms = self._assessments[gang.key].terms
             refused = self._avoidance.by_gang(gang.key)
@@ -215,7 +229,7 @@ class Pass:
                 wishes=wishes(terms.spec),
                 topology=terms.spec.topology,
                 own=Counter(filter(None, (self._cluster.node_of(pod.uid) for pod in gang.live()))),
-                avoided=self._avoided(refused),
+                avoided=self._avoided_by_all | refused,
                 refused=refused,
             )
             found = place_each(self._snapshot, ask, self._hunts)
@@ -277,20 +291,5 @@ class Pass:
                 self._refused[key] = (self._snapshot.mark(), found)
         return found
 
-    def _avoided(self, refused: frozenset[str]) -> frozenset[str]:
-        return self._avoided_by_all | refused if refused else self._avoided_by_all
-
     def _count(self, refusal: Refusal) -> None:
         self._decided.refusals[Reason.NEVER_FITS if refusal.never else Reason.UNSCHEDULABLE] += 1
-
-
-def _as_it_is(gang: Gang, pod: Pod) -> Pod | None:
-    """The member as it is now; None if it waits for no place any more, or has been refused one."""
-    if pod.uid in gang.bindings or pod.uid in gang.attempt.refused_members:
-        return None
-    if not pod.name:
-        return pod
-    now = gang.pods.get(pod.uid)
-    if now is None or now.node:
-        return None
-    return now if gang.lives(now) and gang.may_try(now) else None

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from gangsched.core.autoscaling.scaling import Scaling
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.containment import Containment
 from gangsched.core.cycle import Pass
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.foreign_objects import ForeignObjects
@@ -24,23 +26,13 @@ from gangsched.core.gang.membership import Members
 from gangsched.core.gang.rechecking import recheck_worsened
 from gangsched.core.gang.results import Answers
 from gangsched.core.gang.surroundings import Surroundings
+from gangsched.core.intake import Intake
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
-from gangsched.core.objects.events import (
-    DemandFact,
-    Event,
-    ForeignFact,
-    GroupGone,
-    GroupSeen,
-    GroupsReplaced,
-    PodGone,
-    PodSeen,
-    PodsReplaced,
-    Synced,
-    TimePassed,
-)
+from gangsched.core.objects.events import Event, PodSeen, Synced
+from gangsched.core.objects.faults import Fault, Rebuilt, Step
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import Answer
 from gangsched.core.objects.stats import Stats
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
@@ -53,31 +45,48 @@ from gangsched.core.status import explanation
 from gangsched.core.status.writer import Teller
 from gangsched.core.upkeep import LOOK_S_PER_POD, Upkeep
 
-FORMER_LEADER_S = 15.0
-"""For so long after it begins to decide, bindings by somebody else may be a former leader's last ones."""
-
 
 class Machine:
     """Events in, effects out. The only owner of the state; see the module's docstring."""
 
     def __init__(self, policy: Policy, *, look_s_per_pod: float = LOOK_S_PER_POD) -> None:
+        self._policy = policy
+        self._look_s_per_pod = look_s_per_pod
+        self._avoidance = Avoidance()
+        self._called = 0.0
+        self._refusals: Counter[str] = Counter()
+        self._faults: list[Fault | Rebuilt] = []
+        self._compose(None)
+
+    def _compose(self, former: Containment | None) -> None:
+        """Make all parts, which know nothing yet but what of the `former` ones is with the API server."""
+        policy = self._policy
         self.cluster = Cluster()
         self.gangs: dict[GroupKey, Gang] = {}
         self.assessments: dict[GroupKey, Assessment] = {}
-        self._policy = policy
-        self._avoidance = Avoidance()
         self._members = Members(self.cluster, self.gangs, self._avoidance, policy)
-        self._foreign_objects = ForeignObjects(self._members, policy)
         self._queue = Queue(self.cluster.capacity)
         self._hunts = Hunts()
         self._resting = True
-        self._called = 0.0
         self._caps = Caps(self.cluster, policy)
         self._entrance = Entrance(policy.namespace_limits.waiting_groups)
-        self._answers = Answers(self.cluster, self._members, self._avoidance, policy)
-        self._surroundings = Surroundings(self.cluster, self._members, self.assessments)
         self._deadlines = Deadlines()
         self._tellings = Deadlines()
+        self._scaling = Scaling(self.cluster, policy, self._deadlines)
+        self._surroundings = Surroundings(self.cluster, self._members, self.assessments)
+        self._containment = Containment(
+            self.cluster, self._members, self.assessments, policy=policy, leave=self._leave, former=former
+        )
+        self._intake = Intake(
+            self.cluster,
+            self._members,
+            foreign_objects=ForeignObjects(self._members, policy),
+            answers=Answers(self.cluster, self._members, self._avoidance, policy),
+            surroundings=self._surroundings,
+            scaling=self._scaling,
+            containment=self._containment,
+        )
+        self._holders = explanation.Holders(self.cluster)
         self._upkeep = Upkeep(
             self.cluster,
             self._members,
@@ -87,15 +96,12 @@ class Machine:
             entrance=self._entrance,
             deadlines=self._deadlines,
             tellings=self._tellings,
+            teller=Teller(policy, self._holders, self._ahead),
+            containment=self._containment,
+            leave=self._leave,
             policy=policy,
-            look_s_per_pod=look_s_per_pod,
+            look_s_per_pod=self._look_s_per_pod,
         )
-        self._scaling = Scaling(self.cluster, policy, self._deadlines)
-        self._synced = False
-        self._alone_from = float("inf")
-        self._holders = explanation.Holders(self.cluster)
-        self._teller = Teller(policy, self._holders, self._ahead)
-        self._refusals: Counter[str] = Counter()
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
         """Apply what has happened and decide; `now` is in epoch seconds and never goes back.
@@ -107,19 +113,23 @@ class Machine:
             return []
         self._avoidance.note_time(now)
         waiting = len(self._members.dirty)
-        for event in events:
-            self._apply(event, now)
-        if now < self._alone_from:
-            self._members.take_rivals()
-        if not self._synced:
-            self._avoidance.take_events()
+        self._intake.take(events, now)
+        effects: list[Effect] = [*self._avoidance.take_events()]
+        if self._intake.synced:
+            self._called = now
+            self._decide(waiting, effects, now)
+        else:
+            effects.clear()
             self._forget_finished()
+        if self._containment.faults and self._is_broken(effects, now):
             return []
-        self._called = now
+        return effects
+
+    def _decide(self, waiting: int, effects: list[Effect], now: float) -> None:
+        """Bring up to date, place and tell, within the budget; `waiting` gangs were to be looked at before."""
         self._holders.renew(now)
         budget = Budget(units.TURN)
-        effects: list[Effect] = [*self._avoidance.take_events()]
-        effects += recheck_worsened(self.cluster, self._members)
+        effects += recheck_worsened(self.cluster, self._members, partial(self._contain, effects, now, Step.UPKEEP))
         touched, to_be_told = self._upkeep.some(waiting, effects, now, budget)
         self._upkeep.let_in()
         self._queue.wake(self.cluster)
@@ -129,17 +139,18 @@ class Machine:
             self._upkeep.if_due(key, touched, effects, now)
         entered = self._upkeep.let_in()
         for key in dict.fromkeys((*touched, *to_be_told)):
-            effects += self._tell(key, now)
-        self._upkeep.set_deadlines(touched)
+            self._upkeep.tell(key, effects, now)
+        self._upkeep.set_deadlines(touched, effects, now)
         for key in entered:
             # Others have left in this pass: they are tried in the next one, at once.
             self._deadlines.hasten(key, now)
-        effects += self._scaling.decide(touched, self.gangs, self.assessments, now)
+        contain = partial(self._contain, effects, now, Step.DEMAND)
+        effects += self._scaling.decide(touched, self.gangs, self.assessments, contain=contain, now=now)
         for effect in effects:
             if isinstance(effect, BindPod):
                 self._members.note_sent(effect.uid, effect.node)
+        self._containment.sent(effects)
         self._resting = not (self._members.dirty or self._queue.waits or self.cluster.relief)
-        return effects
 
     def next_deadline(self) -> float | None:
         """When, in epoch seconds, something is due though nothing happens; None if nothing is.
@@ -152,6 +163,10 @@ class Machine:
             *(each.next() or float("inf") for each in (self._deadlines, self._tellings)), self._avoidance.next_end()
         )
         return due if due < float("inf") else None
+
+    def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
+        """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
+        return self._upkeep.lacking(pod)
 
     def stats(self) -> Stats:
         """What metrics show of the present state."""
@@ -190,47 +205,52 @@ class Machine:
         found += [*self._caps.validate(self.gangs), *self._avoidance.validate(), *self._scaling.validate(self.gangs)]
         return found
 
-    # Events
+    # Faults
 
-    def _apply(self, event: Event, now: float) -> None:
-        match event:
-            case PodSeen(pod):
-                self._members.pod_seen(pod)
-            case PodGone(uid):
-                self._members.pod_gone(uid)
-            case PodsReplaced(pods):
-                self._members.pods_replaced(pods)
-            case GroupSeen(group):
-                self._members.group_seen(group, now=now, synced=self._synced)
-            case GroupGone(key):
-                self._members.group_gone(key)
-            case GroupsReplaced(groups):
-                self._members.groups_replaced(groups, now=now, synced=self._synced)
-            case ForeignFact():
-                self._foreign_objects.note(event, now)
-            case DemandFact():
-                self._scaling.note(event)
-            case Synced():
-                self._synced = True
-                self._members.adopt_all(now)
-                self._alone_from = now + FORMER_LEADER_S
-            case TimePassed():
-                pass
-            case _ if isinstance(event, Answer):
-                self._answers.note(event, now)
-            case _:
-                self._surroundings.note(event)
+    def take_faults(self) -> list[Fault | Rebuilt]:
+        """What has failed over single gangs since the last call."""
+        faults, self._faults = [*self._faults, *self._containment.take_faults()], []
+        return faults
+
+    def _contain(self, effects: list[Effect], now: float, step: Step, key: GroupKey, error: Exception) -> bool:
+        """Park a gang whose logic has failed in this step, behind these effects. Returns whether others may go on."""
+        self._containment.sent(effects)
+        self._containment.park(key, step, error, now)
+        return not self._containment.broken
+
+    def _is_broken(self, effects: Sequence[Effect], now: float) -> bool:
+        """Whether the accounts contradict each other after a fault; they are then made anew from what was observed.
+
+        What was decided on them in this call is not sent. Nothing but bindings that the API server has yet to answer
+        is known of what was decided before: the gangs begin as after a restart.
+
+        Raises:
+            Exception: the fault, if the new accounts contradict each other too.
+        """
+        self._faults += (faults := self._containment.take_faults())
+        wrong = self._containment.broken or self.validate()
+        if not wrong:
+            return False
+        self._faults.append(Rebuilt(tuple(wrong)))
+        self._containment.unsent(effects)
+        facts, synced = self.facts(), self._intake.synced
+        former = self._upkeep
+        self._compose(self._containment)
+        self._upkeep.go_on_from(former)
+        self._intake.take([*facts, Synced()] if synced else facts, now)
+        self._containment.resume_flying()
+        self._resting = False
+        self._faults += self._containment.take_faults()
+        if self._containment.broken or self.validate():
+            raise faults[0].error
+        return True
 
     def _is_nothing_new(self, events: Sequence[Event], now: float) -> bool:
         """Whether nothing is under way or due, and the events say what is known: most of what kubelets write is not."""
-        if not (self._synced and self._resting):
-            return False
         deadline = self.next_deadline()
-        if deadline is not None and deadline <= now:
+        if not (self._intake.synced and self._resting) or (deadline is not None and deadline <= now):
             return False
         return all(isinstance(event, PodSeen) and self._members.is_known(event.pod) for event in events)
-
-    # Deciding
 
     def _try_some(self, effects: list[Effect], now: float, budget: Budget) -> Iterable[GroupKey]:
         """Let a pass try who waits, as far as the budget goes. Returns whom it has tried."""
@@ -249,6 +269,7 @@ class Machine:
             avoidance=self._avoidance,
             caps=self._caps,
             hunts=self._hunts,
+            contain=partial(self._contain, effects, now, Step.CYCLE),
             held_up_by=lambda key: self._queue.turns.held_up_by(key, self.gangs, self.assessments, now),
             stale=self._members.dirty,
         ).run()
@@ -259,36 +280,18 @@ class Machine:
             self.assessments[key] = replace(self.assessments[key], want=want)
         return decided.tried
 
-    def _tell(self, key: GroupKey, now: float) -> list[Effect]:
-        gang = self.gangs.get(key)
-        if gang is None:
-            self._forget(key)
-            return []
-        assessment = self.assessments[key]
-        effects: list[Effect] = []
-        self._teller.schedule(gang, assessment, now)
-        if gang.tell_at <= now:
-            effects = self._teller.tell(gang, assessment, now)
-            self._teller.schedule(gang, assessment, now)
-        if self._members.finished(gang):
-            self._forget(key)
-        else:
-            self._tellings.set(key, gang.tell_at)
-        return effects
-
     def _forget_finished(self) -> None:
         """Drop what nothing speaks of any more while nothing is decided yet, as on a standby."""
         for key in self._members.dirty:
             gang = self.gangs.get(key)
             if gang is None or self._members.finished(gang):
-                self._forget(key)
+                self._upkeep.forget(key)
         self._members.dirty.forget_all()
         self.cluster.take_worsened()
 
-    def _forget(self, key: GroupKey) -> None:
-        self._members.drop(key)
-        self.assessments.pop(key, None)
-        for room in (self._queue, self._entrance, self._caps, self._deadlines, self._tellings):
+    def _leave(self, key: GroupKey) -> None:
+        """The gang waits for nothing any more."""
+        for room in (self._queue, self._entrance, self._caps, self._tellings):
             room.drop(key)
 
     def _ahead(self, gang: Gang) -> str:

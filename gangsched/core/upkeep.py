@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.containment import Containment
 from gangsched.core.gang import bindings, making, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -13,6 +14,8 @@ from gangsched.core.gang.reconcile import reconcile
 from gangsched.core.gang.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
+from gangsched.core.objects.faults import Step
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
@@ -20,6 +23,7 @@ from gangsched.core.queueing import validation
 from gangsched.core.queueing.admission import Entrance
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
+from gangsched.core.status.writer import Teller
 
 LARGE = 250
 LOOK_S_PER_POD = 20e-6
@@ -28,9 +32,9 @@ of its pods: that costs about a tenth of it, and events of its members that come
 
 
 class Upkeep:
-    """Reconciles gangs, keeps `assessments`, and files each gang where it waits.
+    """Reconciles gangs, keeps `assessments`, files each gang where it waits, and has people told.
 
-    `timeouts` only grows.
+    `leave` has all that waits for a gang forget it. `timeouts` only grows.
     """
 
     def __init__(
@@ -44,6 +48,9 @@ class Upkeep:
         entrance: Entrance,
         deadlines: Deadlines,
         tellings: Deadlines,
+        teller: Teller,
+        containment: Containment,
+        leave: Callable[[GroupKey], None],
         policy: Policy,
         look_s_per_pod: float,
     ) -> None:
@@ -57,8 +64,24 @@ class Upkeep:
         self._entrance = entrance
         self._deadlines = deadlines
         self._tellings = tellings
+        self._teller = teller
+        self._containment = containment
+        self._leave = leave
         self._policy = policy
         self._look_s_per_pod = look_s_per_pod
+
+    def go_on_from(self, former: Upkeep) -> None:
+        """Count on from there: all else was made anew."""
+        self.timeouts = former.timeouts
+        self._waits = former.take_waits()
+
+    def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
+        """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
+        if pod.uid in self._cluster.pods or pod.declaration is None:
+            return None
+        key = GroupKey(pod.namespace, pod.declaration.group)
+        assessment = self._assessments.get(key)
+        return (key, assessment.missing) if assessment is not None and assessment.missing else None
 
     def some(
         self, waiting: int, effects: list[Effect], now: float, budget: Budget
@@ -98,17 +121,70 @@ class Upkeep:
                 self._queue.file(gang, self._assessments[key])
             return units.POD
         touched[key] = None
-        self._advance(gang, effects, now)
+        if key in self._containment.parked and not self._containment.may_leave(key, now):
+            return units.GANG
+        decided = len(effects)
+        try:
+            if key in self._containment.parked:
+                gang = self._containment.release(key, now)
+            self._advance(gang, effects, now)
+        except Exception as error:  # noqa: BLE001 - a defect may raise anything
+            del effects[decided:]
+            self._containment.sent(effects)
+            self._containment.park(key, Step.UPKEEP, error, now)
         return units.GANG + units.POD * len(gang.pods)
 
-    def set_deadlines(self, keys: Iterable[GroupKey]) -> None:
+    def tell(self, key: GroupKey, effects: list[Effect], now: float) -> None:
+        """Tell what is due of the gang, and forget it if nothing speaks of it any more."""
+        gang = self._members.gangs.get(key)
+        if gang is None:
+            self.forget(key)
+            return
+        if key not in self._containment.parked:
+            try:
+                effects += self._told(gang, self._assessments[key], now)
+            except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                self._containment.sent(effects)
+                self._containment.park(key, Step.TELLING, error, now)
+        if key in self._containment.parked:
+            effects += self._containment.look(key, now)
+            gang = self._members.gangs[key]
+        if self._members.finished(gang):
+            self.forget(key)
+
+    def _told(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        self._teller.schedule(gang, assessment, now)
+        if gang.tell_at <= now:
+            effects = self._teller.tell(gang, assessment, now)
+            self._teller.schedule(gang, assessment, now)
+        self._tellings.set(gang.key, gang.tell_at)
+        return effects
+
+    def forget(self, key: GroupKey) -> None:
+        """The gang exists no longer."""
+        self._members.drop(key)
+        self._assessments.pop(key, None)
+        self._leave(key)
+        self._deadlines.drop(key)
+        self._containment.drop(key)
+
+    def set_deadlines(self, keys: Iterable[GroupKey], effects: list[Effect], now: float) -> None:
         """Note when each of these gangs must be looked at again, now that they have been and were told of."""
         for key in keys:
             gang = self._members.gangs.get(key)
-            if gang is not None:
-                due = self._assessments[key].due
-                due = min(due, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
-                self._deadlines.set(key, due)
+            if gang is None:
+                continue
+            due = self._assessments[key].due
+            if key not in self._containment.parked:
+                try:
+                    due = min(due, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
+                except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                    self._containment.sent(effects)
+                    self._containment.park(key, Step.UPKEEP, error, now)
+                    effects += self._containment.look(key, now)
+                    due = self._assessments[key].due
+            self._deadlines.set(key, due)
 
     def try_again(self, keys: Iterable[GroupKey]) -> None:
         """Have the next pass try these gangs, though they were refused in the same cluster."""

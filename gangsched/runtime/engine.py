@@ -10,8 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
-from gangsched.core.objects.events import Event, Synced, TimePassed
+from gangsched.core.objects.events import Event, PodSeen, Synced, TimePassed
+from gangsched.core.objects.faults import Fault, Rebuilt
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import Answer, PodBound
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics, Stats
@@ -23,6 +26,8 @@ _BEAT_S = 5.0
 _REST_S = 0.01
 """Between two passes: what happens meanwhile is dealt with at once for little more than the price of one event. Whoever
 comes while nothing happens does not wait."""
+_LEAST_REST_S = 0.003
+"""So long rests also who has the last member of a gang to deal with: many small gangs still share a pass."""
 _LEAST_WAIT_S = 0.001
 """Between two passes where the first has left work, so that what is ready on the event loop goes first. Nor may a
 machine whose deadline stays due keep the loop busy for ever."""
@@ -30,6 +35,8 @@ MOST_EVENTS = 500
 """At a time: applying them takes about as long as the machine's own budget for a call."""
 _PASSES = 10
 """After so many what has survived the looks at what is young is looked at once more."""
+_MOST_SHOWN = 10
+"""So many contradictions in the accounts are logged."""
 _COLLECTIONS = 5
 """After ten of the collector's middle generation the next one looks at everything; one call may cause several."""
 
@@ -49,8 +56,16 @@ class Machine(Protocol):
         """("NAMESPACE/POD", node) of pods of ours that somebody else has bound since the last call."""
         ...
 
+    def take_faults(self) -> list[Fault | Rebuilt]:
+        """What has failed over single groups since the last call."""
+        ...
+
     def next_deadline(self) -> float | None:
         """When, in epoch seconds, the machine wants a `TimePassed`; None if never."""
+        ...
+
+    def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
+        """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
         ...
 
     def facts(self) -> list[Event]:
@@ -67,8 +82,9 @@ class Engine:
 
     It begins as a standby, which learns and decides nothing. `lead` has it decide, and hand what it decides to
     `submit`; without one, as in a dry run, that is only logged and counted, and whoever binds pods meanwhile is no
-    rival. `stand_down` makes it a standby again. A bug in the machine ends `run` with the exception: the process ends,
-    is started again and rebuilds its state from the cluster.
+    rival. `stand_down` makes it a standby again. A bug in the logic of one group is contained by the machine, and is
+    logged here. Any other ends `run` with the exception: the process ends, is started again and rebuilds its state from
+    the cluster.
     """
 
     def __init__(
@@ -83,6 +99,8 @@ class Engine:
         self._make_machine = make_machine
         self._machine = make_machine()
         self._inbox = inbox
+        self._coming: Counter[GroupKey] = Counter()
+        inbox.heed(self._completes)
         self._submit: Callable[[Iterable[Effect]], None] | None = None
         self._now = now
         self._metrics = metrics
@@ -145,15 +163,24 @@ class Engine:
         else:
             wait_s = _BEAT_S if deadline is None else min(max(deadline - self._now(), _LEAST_WAIT_S), _BEAT_S)
             await self._inbox.arrival(wait_s)
-            rest_s = self._passed + _REST_S - self._monotonic()
-            if rest_s > 0:
-                await asyncio.sleep(rest_s)
+            since_s = self._monotonic() - self._passed
+            await self._inbox.rest(_LEAST_REST_S - since_s, _REST_S - since_s)
         events = self._inbox.take(MOST_EVENTS)
+        self._coming.clear()
         self._turned = self._monotonic()
         now = self._now()
         if deadline is not None and deadline <= now:
             events.append(TimePassed())
         return self._pass(events, now) if events else []
+
+    def _completes(self, event: Event) -> bool:
+        """Whether this pod and those that have come since the last pass are what a gang lacks."""
+        lacking = self._machine.lacking(event.pod) if isinstance(event, PodSeen) else None
+        if lacking is None:
+            return False
+        key, count = lacking
+        self._coming[key] += 1
+        return self._coming[key] >= count
 
     def _pass(self, events: list[Event], now: float) -> list[Effect]:
         inputs = Counter(type(event).__name__ for event in events)
@@ -164,6 +191,8 @@ class Engine:
             counts = ", ".join(f"{name} {count}" for name, count in sorted(inputs.items()))
             _log.critical("the scheduler's core failed; this is a bug", extra={"events": counts})
             raise
+        finally:
+            self._log_faults()
         self._passed = self._monotonic()
         self._passed_now = now
         self._metrics.passed(self._passed - began, inputs)
@@ -193,6 +222,21 @@ class Engine:
     def _stats(self) -> Stats:
         """What the machine knows that decides now: there is another one in the next term."""
         return self._machine.stats()
+
+    def _log_faults(self) -> None:
+        """Tell of exceptions over single groups, with their tracebacks: people are to report them."""
+        for fault in self._machine.take_faults():
+            if isinstance(fault, Rebuilt):
+                self._metrics.rebuilt()
+                found = "; ".join(fault.contradictions[:_MOST_SHOWN])
+                _log.error("the accounts contradicted each other and were made anew", extra={"found": found})
+                continue
+            self._metrics.group_failed(fault.step)
+            _log.error(
+                "the logic of a group failed, which is a bug: the group is parked, others go on",
+                extra={"group": fault.gang, "step": fault.step.value, "parked_s": fault.parked_s},
+                exc_info=fault.error,
+            )
 
     def _log_decisions(self, effects: Iterable[Effect]) -> None:
         binding = "would bind (dry run)" if self._submit is None else "binding"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from gangsched.core.objects.events import Event
 
@@ -19,10 +20,19 @@ class Inbox:
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
         self._arrived = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._is_urgent: Callable[[Event], bool] = lambda _: False
+
+    def heed(self, is_urgent: Callable[[Event], bool]) -> None:
+        """Ask this of each event that is posted from now on; `rest` ends with one that is."""
+        self._is_urgent = is_urgent
 
     def post(self, events: Iterable[Event]) -> None:
         """Add events in order. Synchronous, never blocks: safe from any callback of the event loop."""
-        self._events.extend(events)
+        for event in events:
+            self._events.append(event)
+            if self._is_urgent(event):
+                self._urgent.set()
         if self._events:
             self._arrived.set()
 
@@ -48,9 +58,19 @@ class Inbox:
             else:
                 await asyncio.sleep(0)
 
+    async def rest(self, least_s: float, longest_s: float) -> None:
+        """Return when the longest time has passed, or from the least on as soon as there is something urgent."""
+        if least_s > 0:
+            await asyncio.sleep(least_s)
+        if longest_s > 0 and not self._urgent.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(longest_s - max(least_s, 0.0)):
+                    await self._urgent.wait()
+
     def take(self, most: int) -> list[Event]:
         """Take out the first events posted, in order: at most so many."""
         taken = [self._events.popleft() for _ in range(min(most, len(self._events)))]
+        self._urgent.clear()
         if not self._events:
             self._arrived.clear()
         return taken

@@ -271,6 +271,18 @@ class Metrics:
             " newer one.",
             registry=registry,
         )
+        self._group_faults = Counter(
+            "gangsched_group_faults",
+            "Exceptions in the logic of one group or plain pod, by the step that failed: each parks that group and is a"
+            " defect to be reported; the log has the traceback.",
+            ["step"],
+            registry=registry,
+        )
+        self._rebuilds = Counter(
+            "gangsched_accounts_rebuilt",
+            "Times the accounts of nodes' capacity contradicted each other after such a fault and were made anew.",
+            registry=registry,
+        )
         self._rival_bindings = Counter(
             "gangsched_rival_bindings",
             "Pods of our schedulerNames that somebody else has bound while this replica led.",
@@ -372,6 +384,14 @@ class Metrics:
         """Bindings and evictions have counters of their own, all other writes one."""
         own = self._own_results.get(kind)
         return own.labels(result) if own is not None else self._writes.labels(kind, result)
+
+    def group_failed(self, step: str) -> None:
+        """The logic of one group failed in this step."""
+        self._group_faults.labels(step).inc()
+
+    def rebuilt(self) -> None:
+        """The accounts were made anew after a fault."""
+        self._rebuilds.inc()
 
     def render(self) -> bytes:
         """All metrics in the Prometheus text format."""

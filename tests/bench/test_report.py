@@ -28,6 +28,11 @@ def test_a_line_has_least_median_and_most_of_each_figure_and_the_ratio_run_by_ru
     assert line["pods_per_s"] == [700.0, 900.0, 1000.0]
 
 
+def test_a_stream_is_held_against_the_client_that_only_counts_of_the_same_run():
+    runs = [{"gang_ms_p50": 60.0, "counting_ms_p50": 40.0}, {"gang_ms_p50": 90.0, "counting_ms_p50": 45.0}]
+    assert report.line("a", runs)["counting_ratio"] == [1.5, 1.75, 2.0]
+
+
 def test_lines_replace_former_ones_of_their_scenario_and_leave_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "RESULTS", tmp_path / "performance.jsonl")
     report.keep([{"scenario": "a", "runs": 1}, {"scenario": "b", "runs": 1}])
@@ -85,6 +90,16 @@ def test_the_page_says_which_bars_are_met_and_draws_what_is_known(tmp_path, monk
     assert drawn == [f"performance-{name}.svg" for name in ("latency", "memory", "nodes", "sizes")]
     for path in (tmp_path / "images").iterdir():
         assert ET.parse(path).getroot().tag.endswith("svg")
+
+
+def test_a_bar_whose_figure_a_line_does_not_have_yet_is_not_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "PAGE", tmp_path / "performance.md")
+    monkeypatch.setattr(page, "IMAGES", tmp_path / "images")
+    line = {"idle_cpu": [0.001, 0.002, 0.003], "rss_mb": [1.0, 2.0, 3.0]}
+    page.write([{"scenario": "parked 500 × 500 × 20", "runs": 3, **line}])
+    text = (tmp_path / "performance.md").read_text()
+    assert "| 10,000 parked pods: then, of one core | ≤ 0.01 | 0.001 / **0.002** / 0.003 | met |" in text
+    assert "| 10,000 parked pods: all told | | not measured | |" in text
 
 
 def test_a_timeline_reads_what_was_written_since_it_began_also_in_pieces(tmp_path):

@@ -16,6 +16,12 @@ NOT_READY = "node.kubernetes.io/not-ready"
 RACE = Path(__file__).resolve().parents[2] / "examples" / "race"
 
 
+@pytest.fixture(autouse=True)
+def _wide_terminal(monkeypatch):
+    """Lines are wrapped at the terminal's width, which is another one for each way to run the tests."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+
 def node(name="n1", cpu="4", *, memory="16Gi", pods="110", **spec):
     resources = {"cpu": cpu, "memory": memory, "pods": pods}
     return {

@@ -15,6 +15,8 @@ from testbed.cache import pypi_environment
 from testbed.environment import UV
 from tests.cli.test_simulate import group, node, pod
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "strategy-plugin"
 

@@ -267,3 +267,13 @@ def test_news_of_an_earlier_terms_binding_do_no_harm_whatever_has_become_of_the_
     assert (known.node if known is not None else None) == node_after
     machine.handle([PodGone(pod("a-0").uid)], 1002.0)
     assert machine.validate() == []
+
+
+def test_it_says_how_many_members_a_gang_lacks_to_which_a_new_pod_comes():
+    machine = synced(NodeSeen(node("n1")), GroupSeen(group("a", min_member=3)), PodSeen(pod("a-0")))
+    assert machine.lacking(pod("a-1")) == (key("a"), 2)
+    assert machine.lacking(pod("a-0")) is None, "a member that it has already"
+    assert machine.lacking(pod("b-0", group="b")) is None, "a gang that is not known"
+    assert machine.lacking(pod("plain", group="")) is None
+    machine.handle([PodSeen(pod("a-1")), PodSeen(pod("a-2"))], 1000.0)
+    assert machine.lacking(pod("a-3")) is None, "a gang that lacks none"

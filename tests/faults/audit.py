@@ -7,8 +7,8 @@ that is wrong. It checks that
   has templates and says that the others did not come in time (rule 11), or what is bound stayed after the PodGroup was
   deleted (rule 10);
 - every PodGroup has a status whose phase and counts are those of its pods, and a reason;
-- nothing waits that would fit into what is free: quorums, repairs, further members and plain pods are put to
-  `gangsched.core.planning.placement.place` on a cluster built from the lists, with what stands for members to come;
+- nothing waits that would fit into what is free: for quorums, repairs, further members and plain pods, and with what
+  stands for members to come, every possibility is tried (`tests.naive`), without any part of the planner;
 - what is on a node fits it, as a kubelet would have insisted;
 - nothing is left on its way: no phase Binding or Reserved, no reservation.
 
@@ -26,11 +26,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gangsched.api.conversion import group_from_object
-from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.pod import Pod
-from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.planning.strategies import PACK, STRATEGIES
 from gangsched.kube import convert, wire
 from tests.faults.demands import Demand, demand_of, ran_out
 from tests.faults.objects import (
@@ -56,6 +52,7 @@ from tests.faults.objects import (
     role_of,
     uid_of,
 )
+from tests.naive import World, quorum_exists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +152,7 @@ def _views(lists: Lists, was_whole: Callable[[Key], bool]) -> Iterator[_View]:
 
 
 def _partial(view: _View, stayed: Container[str]) -> Iterator[str]:
-    if view.demand is None or view.scheduled or view.was_whole or view.late:
+    if view.demand is None or view.was_whole or view.late:
         return
     if not any(begun(pod, view.group) and uid_of(pod) not in stayed for pod in view.bound):
         return
@@ -232,19 +229,16 @@ _NODE = msgspec.json.Decoder(wire.Node)
 
 def _stuck(lists: Lists, views: Sequence[_View]) -> Iterator[str]:
     pods = {uid_of(pod): convert.pod(_POD.decode(msgspec.json.encode(pod))) for pod in lists.pods}
-    cluster = Cluster()
-    for node in lists.nodes:
-        cluster.set_node(convert.node(_NODE.decode(msgspec.json.encode(node))))
-    for pod in pods.values():
-        if not pod.terminal:
-            cluster.set_pod(pod)
+    nodes = [convert.node(_NODE.decode(msgspec.json.encode(node))) for node in lists.nodes]
+    standing = [(pod, pod.node) for pod in pods.values() if pod.node and not pod.terminal]
+    world = World(nodes={node.name: node for node in nodes}, standing=standing)
     for view in views:
-        for what, ask in _asks(view, pods):
-            if isinstance(place(Snapshot(cluster), ask), Placement):
+        for what, members, need, role_needs in _asks(view, pods):
+            if quorum_exists(world, members, need, role_needs):
                 yield f"{view.key}: {what} would fit into what is free ({_said(view)})"
     for raw in lists.pods:
         alone = live(raw) and not node_of(raw) and group_of(raw) is None
-        if alone and isinstance(place(Snapshot(cluster), Ask(members=(pods[uid_of(raw)],), need=1)), Placement):
+        if alone and quorum_exists(world, [pods[uid_of(raw)]], 1, {}):
             yield f"{key_of(raw)}: this pod waits and would fit into what is free"
 
 
@@ -256,15 +250,11 @@ def _said(view: _View) -> str:
     return f"{status.get('phase', 'no phase')}, {said.get('reason', 'no reason')}: {said.get('message', '')}"
 
 
-def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Ask]]:
-    """What the group could still want: one ask for each thing that is to be bound together."""
+def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Sequence[Pod], int, Mapping[str, int]]]:
+    """What the group could still want: of which members how many, and of each role, are to be bound together."""
     if view.demand is None or _kept_waiting(view):
         return
     waiting = [pods[uid_of(pod)] for pod in view.waiting] + _stand_ins(view)
-    strategy = PACK
-    if view.group is not None:
-        strategy = STRATEGIES[view.group["spec"].get("placement", {}).get("strategy", "Pack")]
-    own = Counter(map(node_of, view.bound))
     needs = _role_needs(view)
     missing = max(view.minimum - view.there, sum(needs.values()))
     raised = view.scheduled and view.minimum > view.satisfied
@@ -272,15 +262,14 @@ def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Ask]]:
     if missing > 0 and together:
         roles = Counter(map(role_of, view.waiting)) + _to_come(view)
         if len(waiting) >= missing and all(roles[role] >= need for role, need in needs.items()):
-            ask = Ask(members=waiting, need=missing, role_needs=needs, strategy=strategy, own=own)
-            yield f"its quorum, {missing} of {len(waiting)} members that wait or are to come,", ask
+            what = f"its quorum, {missing} of {len(waiting)} members that wait or are to come,"
+            yield what, waiting, missing, needs
         return
     short = view.scheduled and view.there < view.satisfied
     if short and view.group is not None and view.group["spec"].get("onDegraded") == "Restart":
         return
     for pod in _within_maximum(view):
-        ask = Ask(members=(pods[uid_of(pod)],), need=1, strategy=strategy, own=own)
-        yield f"its waiting member {pod['metadata']['name']}", ask
+        yield f"its waiting member {pod['metadata']['name']}", [pods[uid_of(pod)]], 1, {}
 
 
 def _to_come(view: _View) -> Counter[str]:

@@ -1,10 +1,10 @@
 """Capacity is never exceeded by one term of leadership: checked from what its machine was told and from what happened.
 
-`overcommitted` reads a recording with an accounting of its own, far simpler than the product's. At each binding that
-the machine decides, everything that it had been told to be on the node by then (by a watch, or as the outcome of a
-binding of an earlier term), its own earlier decisions that are not answered with a refusal, and the newcomer must fit
-what it had been told of the node. A decision that was refused counts
-no longer, though the machine may still hold the place: the check is on the safe side, never stricter than the rule.
+`overcommitted` reads a recording with an accounting of its own, far simpler than the product's (`tests.ledger`). At
+each binding that the machine decides, everything that it had been told to be on the node by then (by a watch, or as the
+outcome of a binding of an earlier term), its own earlier decisions that are not answered with a refusal, and the
+newcomer must fit what it had been told of the node. A decision that was refused counts no longer, though the machine
+may still hold the place: the check is on the safe side, never stricter than the rule.
 
 `overbound` reads what the API server's watch told, in its order. At each binding of a pod of ours, all that stood on
 the node then and of which the term's machine must have known, because it had decided those bindings itself or they were
@@ -22,83 +22,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gangsched.core.objects.effects import BindPod
-from gangsched.core.objects.events import Event, NodeGone, NodeSeen, NodesReplaced, PodGone, PodSeen, PodsReplaced
-from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.results import BindRefused, PodBound
 from tests.faults.history import Bound
 from tests.faults.objects import Json, allocatable_of, excess
 from tests.faults.recording import Recording
+from tests.ledger import Ledger
 
 
 def overcommitted(recording: Recording) -> list[str]:
     """Each binding that the machine decided though, by what it knew, there was no room."""
-    known = _Known()
+    known = Ledger()
     wrong = []
     for turn in recording.turns:
-        for event in turn.events:
-            known.apply(event)
+        known.hear(turn.events)
         for effect in turn.effects or ():
             if isinstance(effect, BindPod):
                 found = known.decide(effect)
                 wrong += [f"at {turn.now:.3f} it bound {effect.namespace}/{effect.name} to {found}"] if found else []
     return wrong
-
-
-class _Known:
-    """What the process had been told, and what it had decided."""
-
-    def __init__(self) -> None:
-        self._pods: dict[str, Pod] = {}
-        self._nodes: dict[str, Node] = {}
-        self._sent: dict[str, str] = {}
-
-    def apply(self, event: Event) -> None:
-        match event:
-            case PodSeen(pod):
-                self._pod(pod)
-            case PodGone(uid):
-                self._gone(uid)
-            case PodsReplaced(pods):
-                for uid in self._pods.keys() - {pod.uid for pod in pods}:
-                    self._gone(uid)
-                for pod in pods:
-                    self._pod(pod)
-            case NodeSeen(node):
-                self._nodes[node.name] = node
-            case NodeGone(name):
-                self._nodes.pop(name, None)
-            case NodesReplaced(nodes):
-                self._nodes = {node.name: node for node in nodes}
-            case PodBound(uid, node):
-                self._sent[uid] = node
-            case BindRefused(uid, node):
-                if self._sent.get(uid) == node:
-                    del self._sent[uid]
-            case _:
-                pass
-
-    def decide(self, effect: BindPod) -> str:
-        """Count the binding; what it exceeds, empty if it fits."""
-        self._sent[effect.uid] = effect.node
-        node = self._nodes.get(effect.node)
-        if node is None:
-            return f"node {effect.node}, which it did not know"
-        there = [pod for pod in self._pods.values() if not pod.terminal and self._on(pod) == effect.node]
-        over = excess([{**dict(pod.shape.requests), "pods": 1} for pod in there], dict(node.allocatable))
-        return f"node {effect.node}, which then has {over}" if over else ""
-
-    def _on(self, pod: Pod) -> str:
-        return pod.node or self._sent.get(pod.uid, "")
-
-    def _pod(self, pod: Pod) -> None:
-        self._pods[pod.uid] = pod
-        if pod.node:
-            self._sent.pop(pod.uid, None)
-
-    def _gone(self, uid: str) -> None:
-        self._pods.pop(uid, None)
-        self._sent.pop(uid, None)
 
 
 @dataclass(frozen=True, kw_only=True)

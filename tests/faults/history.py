@@ -6,10 +6,11 @@ had and a list had to fill the gap (`gaps`), bindings inside it are not judged.
 
 How long a group is partial counts from the moment the watch shows the first of a quorum bound to the moment it shows
 the minimum bound or none, by `CountedClock`, which stands still while no leader runs or the API server does not answer.
-A group is partial until it was whole once in its run; what it loses later is Degraded and not counted here. Nor are the
-exceptions of rule 1 while they are shown; a group without a PodGroup has nothing to show them by, so that there bound
-members that nothing would recreate are enough. Bound members whose PodGroup was deleted stay (rule 10) and are no part
-of a quorum any more.
+A group is partial until it was whole once in its run; what it loses later is Degraded and not counted here. A status
+that says Scheduled is believed only where so many were seen bound, though not at once: gangsched may have heard of a
+loss later, when a watch was silent. Nor are the exceptions of rule 1 counted while they are shown; a group without a
+PodGroup has nothing to show them by, so that there bound members that nothing would recreate are enough. Bound members
+whose PodGroup was deleted stay (rule 10) and are no part of a quorum any more.
 
 Of a group with templates the places that its status holds count beside the bound members, and once it shows that the
 others have not come in time the bound ones may stay (rule 11). How long places are held though no member lives is
@@ -48,6 +49,8 @@ from tests.faults.objects import (
 _MINIMUM_HOLDS_S = 10.0
 """A minimum that was changed so short a time ago may be the one under which a quorum was decided (rule 9)."""
 _CLOCK_SKEW_S = 1.0
+_UNHEARD_S = 75.0
+"""A watch that brings nothing is begun again after 70 s: until then a loss may be unknown to gangsched."""
 
 
 class CountedClock:
@@ -127,6 +130,8 @@ class _Run:
     whole: bool = False
     partial_at: float = 0.0
     demands: list[tuple[float, Demand]] = field(default_factory=list)
+    bound: Mapping[str, str] = field(default_factory=dict)
+    lost: list[tuple[float, str]] = field(default_factory=list)
     episode: Episode | None = None
 
 
@@ -328,7 +333,12 @@ class History:
         bound = [pod for pod in pods if live(pod) and node_of(pod)]
         done = [pod for pod in pods if phase_of(pod) == "Succeeded" and uid_of(pod) not in run.past]
         there = Counter(map(role_of, [*bound, *done]))
-        run.whole = run.whole or _said_scheduled(group, run) or self._enough(run, there, now)
+        seen = {uid_of(pod): role_of(pod) for pod in (*bound, *done)}
+        run.lost += [(now, run.bound[uid]) for uid in run.bound.keys() - seen.keys()]
+        run.bound = seen
+        unheard = Counter(role for at, role in run.lost if now - at <= _UNHEARD_S)
+        run.whole = run.whole or self._enough(run, there, now)
+        run.whole = run.whole or (_said_scheduled(group, run) and self._enough(run, there + unheard, now))
         covered = templated(group) and self._enough(run, there + reserved(group, bound), now)
         of_a_quorum = any(begun(pod, group) and uid_of(pod) not in self.stayed for pod in bound)
         left = degraded(group) in EXCUSED or (group is None and not any(map(recreated, bound)))

@@ -84,6 +84,7 @@ def queued(name: str, count: int, *, min_member: int, **fields: Any) -> Json:
         {
             "pods": members("a", "n1"),
             "groups": [running("a", 1, min_member=2, phase="Degraded", degraded="MembersMissing")],
+            "whole": ["a"],
         },
         # Members that ended, are gated, terminate, or are of another scheduler are none.
         {
@@ -100,6 +101,7 @@ def queued(name: str, count: int, *, min_member: int, **fields: Any) -> Json:
         {
             "pods": [*members("a", "n1"), a_pod("a-5", "a", node="n1", phase="Succeeded")],
             "groups": [running("a", 1, min_member=2, succeeded=1)],
+            "whole": ["a"],
         },
         # Beyond maxMember.
         {"pods": members("a", "n1", ""), "groups": [running("a", 2, min_member=1, bound=1, spec={"maxMember": 1})]},
@@ -112,6 +114,7 @@ def queued(name: str, count: int, *, min_member: int, **fields: Any) -> Json:
         {
             "pods": members("a", "n1", "n1", "", "", ""),
             "groups": [running("a", 5, min_member=5, bound=2, minimum=2)],
+            "whole": ["a"],
         },
         # Nobody declares a group: rightly left alone.
         {"pods": members("a", "")},
@@ -156,6 +159,7 @@ def queued(name: str, count: int, *, min_member: int, **fields: Any) -> Json:
             "groups": [
                 late(scheduledTime=CREATED, members=2, bound=2, reason="Scheduled"),
             ],
+            "whole": ["a"],
         },
         # The driver has ended, and with it what its group's templates say.
         {"pods": [an_executor("a", 1)], "groups": [made_for_driver()]},
@@ -173,6 +177,14 @@ def test_a_world_at_rest_that_keeps_the_rules_passes(world) -> None:
         (
             {"pods": members("a", "n1", ""), "groups": [queued("a", 2, min_member=4, bound=1)]},
             "has 1 of 4 bound and was never whole, and is not shown as Degraded",
+        ),
+        # It says that it was scheduled, and nobody has seen two bound.
+        (
+            {
+                "pods": members("a", "n1"),
+                "groups": [running("a", 1, min_member=2, phase="Degraded", degraded="MembersMissing")],
+            },
+            "has 1 of 2 bound and was never whole",
         ),
         (
             {
@@ -215,7 +227,7 @@ def test_a_world_at_rest_that_keeps_the_rules_passes(world) -> None:
             "is told to be Binding",
         ),
         (
-            {"pods": members("a", "n1"), "groups": [running("a", 1, min_member=2)]},
+            {"pods": members("a", "n1"), "groups": [running("a", 1, min_member=2)], "whole": ["a"]},
             "is told to be Running with 1 members, 1 bound",
         ),
         (
@@ -248,6 +260,7 @@ def test_a_world_at_rest_that_keeps_the_rules_passes(world) -> None:
                 "groups": [
                     running("a", 2, min_member=2, bound=1, phase="Degraded", degraded="MembersMissing"),
                 ],
+                "whole": ["a"],
             },
             "its waiting member a-1 would fit",
         ),
@@ -259,6 +272,7 @@ def test_a_world_at_rest_that_keeps_the_rules_passes(world) -> None:
             {
                 "pods": members("a", "n1", "", ""),
                 "groups": [running("a", 3, min_member=3, bound=1, minimum=1)],
+                "whole": ["a"],
             },
             "its quorum, 2 of 2 members that wait or are to come, would fit",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -43,18 +44,104 @@ def watched() -> Watched:
     return Watched()
 
 
-def test_a_group_is_partial_from_its_first_binding_to_its_last(watched: Watched) -> None:
-    watched.group()
-    watched.members("", "", "")
-    watched.wait(5)
-    watched.members("n1", "", "")
-    watched.wait(2)
-    watched.members("n1", "n1", "")
-    watched.wait(3)
-    watched.members("n1", "n1", "n1")
-    watched.wait(7)
+TEMPLATED: Json = {
+    "roles": [{"name": "chief", "minMember": 1}, {"name": "worker", "template": {"requests": {"cpu": "1"}}}],
+    "maxScheduleTime": "5s",
+}
 
-    assert watched.partial() == [5.0]
+
+def places(count: int, *pods: str, role: str = "worker") -> Json:
+    placement: Json = {"node": "n1", "role": role, "count": count, "requests": {"cpu": "1"}}
+    return {"reservation": {"expires": CREATED, "placements": [placement | ({"pods": [*pods]} if pods else {})]}}
+
+
+def chief() -> Json:
+    return a_pod("a-0", "a", node="n1", role="chief")
+
+
+Step = float | Callable[[Watched], None]
+
+
+def bound(*nodes: str, **fields: Any) -> Step:
+    """The first members of the group have these nodes."""
+    return lambda watched: watched.members(*nodes, **fields)
+
+
+def said(**fields: Any) -> Step:
+    """The PodGroup, and what its status says."""
+    return lambda watched: watched.group(**fields)
+
+
+def came(pod: Json) -> Step:
+    return lambda watched: watched.pod_seen(pod)
+
+
+def went(*nodes: str) -> Step:
+    """The first members have gone."""
+
+    def step(watched: Watched) -> None:
+        for pod in members("a", *nodes):
+            watched.history.pod_gone(pod)
+
+    return step
+
+
+def undeclared(watched: Watched) -> None:
+    """The PodGroup is deleted."""
+    watched.history.groups_replaced([])
+
+
+LATE: Json = {"phase": "Degraded", "degraded": "MembersMissing"}
+ONE_OF_TWO = {"annotations": {"gangsched.io/min-member": "2"}}
+SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
+    "from its first binding to its last": (
+        [said(), bound("", "", ""), 5, bound("n1", "", ""), 2, bound("n1", "n1", ""), 3, bound("n1", "n1", "n1"), 7],
+        [5.0],
+    ),
+    "again in a new run": (
+        [said(), bound("n1", "n1", "n1"), went("n1", "n1", "n1"), came(a_pod("a-9", "a", node="n1")), 6],
+        [6.0],
+    ),
+    "whatever its status says": (
+        [bound("n1", "", ""), said(phase="Running", scheduledTime="2027-01-15T08:00:02Z"), 6],
+        [6.0],
+    ),
+    "not after a minimum that was raised just now": (
+        [said(min_member=2), bound("n1", "", ""), said(), 1, bound("n1", "n1", ""), 60],
+        [1.0],
+    ),
+    "under no minimum of long ago": (
+        [said(min_member=2), bound("", "", ""), said(), 60, bound("n1", "n1", ""), 3],
+        [3.0],
+    ),
+    "until its minimum is lowered": ([said(), bound("n1", "n1", ""), 3, said(min_member=2), 3], [3.0]),
+    "until each role has its minimum": (
+        [
+            said(spec={"roles": [{"name": "chief", "minMember": 1}]}),
+            *(bound("n1", "n1", "n1"), 3, came(a_pod("a-9", "a", node="n1", role="chief")), 3),
+        ],
+        [3.0],
+    ),
+    "not without a PodGroup, of members that nothing would recreate": ([bound("n1", "", meta=ONE_OF_TWO), 3], []),
+    "until its PodGroup is deleted": ([said(), bound("n1", "", ""), 3, undeclared, 3], [3.0]),
+    "though places are held, without a template": ([said(**places(2, role="")), bound("n1", ""), 3], [3.0]),
+    "with a template and no status yet": ([said(spec=TEMPLATED), came(chief()), 3], [3.0]),
+    "with a template, where members lack for another reason": (
+        [said(spec=TEMPLATED, **LATE, reason="BindingUndone"), came(chief()), 3],
+        [3.0],
+    ),
+}
+
+
+@pytest.mark.parametrize(("steps", "partial"), SCRIPTS.values(), ids=SCRIPTS)
+def test_a_group_is_partial(watched: Watched, steps: list[Step], partial: list[float]) -> None:
+    for step in steps:
+        if callable(step):
+            step(watched)
+        else:
+            watched.wait(step)
+
+    assert watched.partial() == partial
 
 
 def test_it_ends_as_well_when_nobody_is_bound_any_more(watched: Watched) -> None:
@@ -88,25 +175,29 @@ def test_what_is_lost_after_a_group_was_whole_is_not_counted(watched: Watched) -
     assert watched.history.was_whole(Key("default", "a"))
 
 
-def test_a_new_run_can_be_partial_again(watched: Watched) -> None:
+@pytest.mark.parametrize(
+    ("scheduled", "lost_for", "counted"),
+    [
+        ("2027-01-15T08:00:02Z", 2, [2.0]),
+        ("2027-01-15T08:00:02Z", 80, [86.0]),
+        (CREATED, 2, [8.0]),
+        ("", 2, [8.0]),
+    ],
+    ids=["of a member lost just now", "of one lost long ago", "in an earlier run", "not at all"],
+)
+def test_a_status_that_says_scheduled_is_believed_only_where_all_were_seen_bound(
+    watched: Watched, scheduled: str, lost_for: int, counted: list[float]
+) -> None:
+    """One of two that are bound is lost; the third is bound, and the status says that the group was scheduled."""
     watched.group()
-    watched.members("n1", "n1", "n1")
-    for pod in members("a", "n1", "n1", "n1"):
-        watched.history.pod_gone(pod)
-    watched.pod_seen(a_pod("a-9", "a", node="n1"))
+    watched.members("n1", "n1", "")
+    watched.history.pod_gone(members("a", "n1")[0])
+    watched.wait(lost_for)
+    watched.pod_seen(members("a", "", "", "n1")[2])
+    watched.group(**({"phase": "Running", "scheduledTime": scheduled} if scheduled else {}))
     watched.wait(6)
 
-    assert watched.partial() == [6.0]
-
-
-def test_a_status_that_says_scheduled_ends_it_unless_it_is_of_an_earlier_run(watched: Watched) -> None:
-    watched.group(phase="Running", scheduledTime=CREATED)
-    watched.members("n1", "", "")
-    watched.wait(6)
-    watched.group(phase="Running", scheduledTime="2027-01-15T08:00:06Z")
-    watched.wait(6)
-
-    assert watched.partial() == [6.0]
+    assert watched.partial() == counted
 
 
 @pytest.mark.parametrize(("reason", "counted"), [("PartlyBound", 4.0), ("EvictionRefused", 4.0), ("Restarting", 9.0)])
@@ -122,48 +213,6 @@ def test_only_the_exceptions_of_rule_1_end_it_while_they_are_shown(
     assert watched.partial() == [counted]
 
 
-def test_a_minimum_that_was_raised_just_now_does_not_make_a_group_partial(watched: Watched) -> None:
-    watched.group(min_member=2)
-    watched.members("n1", "", "")
-    watched.group(min_member=3)
-    watched.wait(1)
-    watched.members("n1", "n1", "")
-    watched.wait(60)
-
-    assert watched.partial() == [1.0]
-
-
-def test_a_minimum_of_long_ago_is_none(watched: Watched) -> None:
-    watched.group(min_member=2)
-    watched.members("", "", "")
-    watched.group(min_member=3)
-    watched.wait(60)
-    watched.members("n1", "n1", "")
-    watched.wait(3)
-
-    assert watched.partial() == [3.0]
-
-
-def test_a_lowered_minimum_ends_it(watched: Watched) -> None:
-    watched.group()
-    watched.members("n1", "n1", "")
-    watched.wait(3)
-    watched.group(min_member=2)
-    watched.wait(3)
-
-    assert watched.partial() == [3.0]
-
-
-def test_a_role_that_lacks_makes_it_partial(watched: Watched) -> None:
-    watched.group(spec={"roles": [{"name": "chief", "minMember": 1}]})
-    watched.members("n1", "n1", "n1")
-    watched.wait(3)
-    watched.pod_seen(a_pod("a-9", "a", node="n1", role="chief"))
-    watched.wait(3)
-
-    assert watched.partial() == [3.0]
-
-
 def test_annotations_declare_a_minimum_and_without_any_nothing_is_partial(watched: Watched) -> None:
     watched.members("n1", "")
     watched.wait(3)
@@ -173,13 +222,6 @@ def test_annotations_declare_a_minimum_and_without_any_nothing_is_partial(watche
     watched.members("n1", "", meta=OWNED | {"annotations": {"gangsched.io/min-member": "2"}})
     watched.wait(3)
     assert watched.partial() == [3.0]
-
-
-def test_members_that_nothing_would_recreate_are_an_exception_where_no_podgroup_can_show_it(watched: Watched) -> None:
-    watched.members("n1", "", meta={"annotations": {"gangsched.io/min-member": "2"}})
-    watched.wait(3)
-
-    assert watched.partial() == []
 
 
 def test_members_that_ran_before_their_podgroup_existed_are_no_part_of_a_quorum(watched: Watched) -> None:
@@ -194,16 +236,6 @@ def test_members_that_ran_before_their_podgroup_existed_are_no_part_of_a_quorum(
     bound["lastTransitionTime"] = "2999-01-01T00:00:00Z"
     watched.history.pods_replaced(pods)
     watched.wait(3)
-    assert watched.partial() == [3.0]
-
-
-def test_a_deleted_podgroup_ends_it(watched: Watched) -> None:
-    watched.group()
-    watched.members("n1", "", "")
-    watched.wait(3)
-    watched.history.groups_replaced([])
-    watched.wait(3)
-
     assert watched.partial() == [3.0]
 
 
@@ -257,21 +289,6 @@ def test_an_episode_says_what_it_was() -> None:
     assert str(episode) == "default/a had at most 3 of 5 bound for 12.3 s and still is"
 
 
-TEMPLATED: Json = {
-    "roles": [{"name": "chief", "minMember": 1}, {"name": "worker", "template": {"requests": {"cpu": "1"}}}],
-    "maxScheduleTime": "5s",
-}
-
-
-def places(count: int, *pods: str, role: str = "worker") -> Json:
-    placement: Json = {"node": "n1", "role": role, "count": count, "requests": {"cpu": "1"}}
-    return {"reservation": {"expires": CREATED, "placements": [placement | ({"pods": [*pods]} if pods else {})]}}
-
-
-def chief() -> Json:
-    return a_pod("a-0", "a", node="n1", role="chief")
-
-
 def test_places_that_the_status_holds_count_beside_the_bound_members_of_a_group_with_a_template(
     watched: Watched,
 ) -> None:
@@ -302,14 +319,6 @@ def test_too_few_places_or_those_of_another_role_are_not_enough(watched: Watched
     roles = [{"name": "chief", "minMember": 1}, TEMPLATED["roles"][1] | {"minMember": 2}]
     watched.group(spec=TEMPLATED | {"roles": roles}, **held)
     watched.pod_seen(chief())
-    watched.wait(3)
-
-    assert watched.partial() == [3.0]
-
-
-def test_places_of_a_group_without_a_template_do_not_count(watched: Watched) -> None:
-    watched.group(**places(2, role=""))
-    watched.members("n1")
     watched.wait(3)
 
     assert watched.partial() == [3.0]
@@ -441,24 +450,8 @@ def test_they_are_not_once_released_or_gone_or_somebody_lives(watched: Watched, 
     assert (desertion.seconds, desertion.open) == (2.0, False)
 
 
-def test_a_group_with_a_template_that_has_no_status_yet_is_like_any_other(watched: Watched) -> None:
-    watched.group(spec=TEMPLATED)
-    watched.pod_seen(chief())
-    watched.wait(3)
-
-    assert watched.partial() == [3.0]
-
-
 def test_a_podgroup_of_the_applications_own_counts_whatever_its_driver_says(watched: Watched) -> None:
     watched.group(min_member=1)
     watched.pod_seen(a_driver("a", executors=5, node="n1"))
 
     assert watched.history.was_whole(Key("default", "a"))
-
-
-def test_a_group_with_a_template_that_lacks_members_for_another_reason_may_not_keep_its_part(watched: Watched) -> None:
-    watched.group(spec=TEMPLATED, phase="Degraded", degraded="MembersMissing", reason="BindingUndone")
-    watched.pod_seen(chief())
-    watched.wait(3)
-
-    assert watched.partial() == [3.0]

@@ -167,6 +167,7 @@ def load(number: int) -> list[Pod | Group]:
     ]
 
 
+@pytest.mark.slow
 async def test_what_came_and_went_leaves_nothing_behind_in_a_leader_and_a_standby() -> None:
     rig = Rig()
     working = asyncio.create_task(rig.executor.run())

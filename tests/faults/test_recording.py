@@ -51,6 +51,7 @@ def test_a_recording_replays_with_equal_effects(recorded: Path) -> None:
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1", "2", "3"])
+@pytest.mark.slow
 def test_it_does_so_in_a_process_that_orders_its_sets_otherwise(recorded: Path, hash_seed: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.replay", str(recorded)],

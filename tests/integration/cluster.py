@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from testbed.api import Api, ApiError
 from testbed.control_plane import ControlPlane
 from testbed.workloads import member, pod_group, pod_template
+from tests.integration.waiting import until
 
 Json = dict[str, Any]
 
@@ -114,13 +114,11 @@ class Cluster:
         self, condition: Callable[[], object], *, within_s: float = 20, what: str | Callable[[], str] = ""
     ) -> None:
         """Wait until the condition holds; an object that does not exist (yet) counts as no."""
-        deadline = time.monotonic() + within_s
-        while not _holds(condition):
-            late = time.monotonic() >= deadline
-            assert not late, (
-                f"not within {within_s} s: {what() if callable(what) else what or condition}; {self.describe()}"
-            )
-            time.sleep(0.05)
+
+        def described() -> str:
+            return f"{what() if callable(what) else what or condition}; {self.describe()}"
+
+        until(lambda: _holds(condition), within_s, what=described)
 
     def until_bound(self, group: str, count: int, *, within_s: float = 20) -> None:
         self.until(lambda: len(self.bound(group)) == count, within_s=within_s, what=f"{count} of {group} bound")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
-import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -17,6 +16,7 @@ from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster
+from tests.integration.waiting import until
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -53,7 +53,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     api = control_plane.api
     name = f"test-{secrets.token_hex(4)}"
     api.post("/api/v1/namespaces", {"metadata": {"name": name}})
-    _until(lambda: _exists(control_plane, f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+    until(lambda: _exists(control_plane, f"/api/v1/namespaces/{name}/serviceaccounts/default"))
     yield name
     api.delete(f"/api/v1/namespaces/{name}")
     pods = f"/api/v1/namespaces/{name}/pods"
@@ -69,7 +69,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
                     api.merge(f"{pods}/{pod['metadata']['name']}", {"metadata": {"finalizers": None}})
         return not left
 
-    _until(emptied)
+    until(emptied)
 
 
 def _exists(control_plane: ControlPlane, path: str) -> bool:
@@ -80,13 +80,6 @@ def _exists(control_plane: ControlPlane, path: str) -> bool:
             raise
         return False
     return True
-
-
-def _until(condition, within_s: float = 30) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {within_s} s: {condition}"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session")
@@ -110,14 +103,9 @@ def cluster(with_crd: ControlPlane, namespace: str) -> Cluster:
 
 
 @pytest.fixture
-def show(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Prints a measurement though the test passes."""
-
-    def printed(line: str) -> None:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{line}\n")
-
-    return printed
+def show(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Has a measurement told at the end of the run though the test passes."""
+    return functools.partial(record_property, "measured")
 
 
 @pytest.fixture

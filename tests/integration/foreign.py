@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +12,9 @@ import yaml
 
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
+from tests.integration.waiting import until
 
 CRDS = Path(__file__).resolve().parent / "crds"
-_WITHIN_S = 30
 
 Json = dict[str, Any]
 
@@ -102,13 +101,13 @@ def served(control_plane: ControlPlane, *dialects: str) -> Iterator[None]:
 def install(control_plane: ControlPlane, dialect: str) -> None:
     """Apply the CRD and wait until its objects can be listed."""
     control_plane.kubectl("apply", "--filename", CRDS / f"{dialect}.yaml")
-    _await(lambda: _listed(control_plane, dialect), f"{dialect} served")
+    until(lambda: _listed(control_plane, dialect), what=f"{dialect} served")
 
 
 def remove(control_plane: ControlPlane, dialect: str) -> None:
     """Delete the CRD with all its objects and wait until it is not served."""
     control_plane.kubectl("delete", "--ignore-not-found", "--filename", CRDS / f"{dialect}.yaml")
-    _await(lambda: not _listed(control_plane, dialect), f"{dialect} not served")
+    until(lambda: not _listed(control_plane, dialect), what=f"{dialect} not served")
 
 
 def _listed(control_plane: ControlPlane, dialect: str) -> bool:
@@ -118,10 +117,3 @@ def _listed(control_plane: ControlPlane, dialect: str) -> bool:
     except ApiError:
         return False
     return True
-
-
-def _await(condition: Any, what: str) -> None:
-    deadline = time.monotonic() + _WITHIN_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {_WITHIN_S} s: {what}"
-        time.sleep(0.05)

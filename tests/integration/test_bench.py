@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench import beside, podgroups, runs
+from bench import beside, podgroups, runs, trees
 from bench.beside import Beside, Crowd
 from bench.lab import lab
 from bench.scenarios import Kind, Scenario
@@ -18,7 +18,7 @@ SMALL = (
 )
 EXPECTED = {
     Kind.BACKLOG: {"bare_pods_per_s", "pods_per_s", "whole_s", "told_after_s", "cpu_s", "rss_mb"},
-    Kind.STREAM: {"bare_pods_per_s", "gang_ms_p50", "gang_ms_p99", "span_ms_p50", "cpu_ms_per_pod"},
+    Kind.STREAM: {"bare_pods_per_s", "counting_ms_p50", "gang_ms_p50", "gang_ms_p99", "span_ms_p50", "cpu_ms_per_pod"},
     Kind.CONTENTION: {"pods_per_s", "idle_cpu"},
     Kind.PARKED: {"all_told_after_s", "idle_cpu"},
     Kind.FOOTPRINT: {"rss_mb", "updates_cpu"},
@@ -35,6 +35,17 @@ async def test_a_run_measures_what_it_says_and_leaves_nothing_behind(monkeypatch
         assert figures.keys() >= EXPECTED[scenario.kind]
         assert min(figures.values()) >= 0
         assert await made.load.get_all("/api/v1/namespaces/default/pods") == []
+
+
+@pytest.mark.integration
+async def test_the_base_is_measured_by_the_same_client_and_its_tree_is_gone_afterwards():
+    with trees.base("HEAD") as tree:
+        program = trees.program(tree)
+        async with lab(Scenario(kind=Kind.BACKLOG, nodes=3, gangs=2, size=3)) as made:
+            made.program = program
+            assert (await runs.alone(made)).keys() >= {"pods_per_s", "cpu_s"}
+    assert f"PYTHONPATH={tree}" in program
+    assert not tree.exists()
 
 
 @pytest.mark.integration

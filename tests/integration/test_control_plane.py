@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,17 +15,10 @@ from testbed.api import ApiError
 from testbed.control_plane import ControlPlane, ControlPlaneError
 from testbed.nodes import NOT_READY
 from testbed.tether import RUN_VARIABLE
+from tests.integration.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOOPBACK_V4 = "0100007F"
-
-
-def until(condition, within_s=30):
-    deadline = time.monotonic() + within_s
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"not within {within_s} s"
-        time.sleep(0.05)
-    return result
 
 
 def bare_pod(name):

@@ -12,6 +12,7 @@ import pytest
 
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
+from tests.effort import seeded
 from tests.integration.cluster import Cluster
 
 pytestmark = pytest.mark.usefixtures("operator")
@@ -30,7 +31,7 @@ def test_a_lone_group_on_an_idle_cluster_is_bound_with_no_other_event(cluster: C
     assert "n1 (3)" in event["note"]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@seeded(10)
 def test_of_eight_groups_that_fit_four_at_a_time_four_are_whole_and_none_is_partial(
     cluster: Cluster, seed: int
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from gangsched.config.dialects import NAMES
 from gangsched.kube.session import connect
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane, ControlPlaneError
+from tests.integration.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CHART = ROOT / "charts" / "gangsched"
@@ -29,14 +29,6 @@ LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gangsched"
 FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 pytestmark = pytest.mark.timeout(600)
-
-
-def until(condition, within_s=60):
-    deadline = time.monotonic() + within_s
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"not within {within_s} s"
-        time.sleep(0.1)
-    return result
 
 
 @pytest.fixture(scope="module")

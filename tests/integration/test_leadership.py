@@ -22,6 +22,7 @@ from testbed.workloads import member, pod_group
 from tests.faults.plan import Fault, Rates
 from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
+from tests.integration.waiting import until
 
 SHORT = {"leaseDuration": "9s", "renewDeadline": "4s", "retryPeriod": "1s"}
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -70,13 +71,6 @@ def slow(with_crd: ControlPlane) -> Iterator[Path]:
 
 def bound_by(operator: Operator) -> float:
     return operator.metric("gangsched_bindings_total", result="Bound")
-
-
-def until(condition: Callable[[], object], within_s: float = 30) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {within_s} s"
-        time.sleep(0.02)
 
 
 def exit_status(operator: Operator, within_s: float = 15) -> int:

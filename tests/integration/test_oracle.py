@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from testbed.control_plane import ControlPlane
+from tests.effort import seeded
 from tests.integration.oracle import Json, Oracle, Standing, Verdicts, World
 from tests.integration.oracle_worlds import (
     HOST,
@@ -364,7 +365,7 @@ def test_no_node_of_the_table_is_there_in_vain(judged: dict[str, Verdicts]) -> N
     assert not frozenset.intersection(*accepted)
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
+@seeded(5)
 def test_a_random_world_is_judged_alike(oracle: Oracle, seed: int) -> None:
     dice = Dice(seed)
     nodes = 16

@@ -90,11 +90,18 @@ def test_a_job_that_counts_evictions_is_left_degraded_and_is_not_failed_by_us(cl
 
 def test_bare_pods_are_left_and_pods_of_a_replica_set_are_evicted(cluster, refuse_bindings):
     cluster.add_node("n1", cpu="8")
-    refuse_bindings("bare-2")
-    cluster.add_group("bare", min_member=3)
+    refuse_bindings.where("object.metadata.name.endsWith('-2')", pod="probe-2")
+    for name in ("bare", "set"):
+        cluster.add_group(name, min_member=3)
     cluster.add_pods("bare", 3)
+    replicated(cluster, "replicasets", "set", 2)
+    cluster.add_pods("set", 1, first=2)
+    cluster.until_bound("set", 2)
+    first = {pod["metadata"]["uid"] for pod in cluster.pods("set") if "nodeName" in pod["spec"]}
     cluster.until(lambda: cluster.condition("bare", "Degraded").get("reason") == "PartlyBound", within_s=40)
     assert "no controller would make it again" in cluster.condition("bare", "Degraded")["message"]
+    cluster.until(lambda: off_their_nodes(cluster, "set", first), within_s=40, what="the ReplicaSet's pods are evicted")
+    cluster.until(lambda: len(cluster.pods("set")) == 3, what="the ReplicaSet has made its pods again")
     assert sorted(cluster.bound("bare")) == ["bare-0", "bare-1"]
 
 
@@ -118,15 +125,19 @@ def test_a_disruption_budget_keeps_the_members_and_the_group_says_so(cluster, re
 
 
 def deployment(cluster, name: str, replicas: int, **strategy) -> None:
+    replicated(cluster, "deployments", name, replicas, strategy={"type": "RollingUpdate", "rollingUpdate": strategy})
+
+
+def replicated(cluster, kind: str, name: str, replicas: int, **spec) -> None:
     cluster.api.post(
-        f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments",
+        f"/apis/apps/v1/namespaces/{cluster.namespace}/{kind}",
         {
             "metadata": {"name": name},
             "spec": {
                 "replicas": replicas,
-                "selector": {"matchLabels": {"gangsched.io/pod-group": name}},
-                "strategy": {"type": "RollingUpdate", "rollingUpdate": strategy},
-                "template": pod_template(name),
+                "selector": {"matchLabels": {"app": name}},
+                "template": pod_template(name, labels={"app": name}),
+                **spec,
             },
         },
     )

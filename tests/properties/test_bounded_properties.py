@@ -39,6 +39,7 @@ from gangsched.core.planning.strategies import STRATEGIES
 from gangsched.core.queueing import parking
 from gangsched.core.queueing import queue as queue_module
 from tests.builders import group, key, label_pairs, node, pod, pods, shape
+from tests.effort import tries
 
 
 def one_by_one(snapshot, ask):
@@ -91,7 +92,7 @@ def crowds(draw):
 
 
 @given(crowds())
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
     """To the node where all are of one kind; otherwise as many, and if not all find room the same ones."""
     nodes, ask = problem
@@ -118,7 +119,7 @@ def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
 
 
 @given(crowds(), st.integers(1, 5))
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(problem, most):
     """Not always as many as with a budget for all: those together are placed class by class, out of turn."""
     nodes, ask = problem
@@ -158,7 +159,7 @@ steps = st.lists(
 
 
 @given(steps, st.sampled_from((0, 32)))
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
     """As if everybody was woken by everything: whoever is parked is refused by what there is now."""
     with mock.patch.object(parking, "RENEWED", renewed):
@@ -370,10 +371,12 @@ def test_it_comes_to_rest_beside_room_that_is_kept_for_a_nominated_pod(monkeypat
 
 
 def test_what_is_kept_for_those_who_wait_goes_with_them():
-    """Pods that ask for resources which no node has come and go, as do groups beyond those that are tried."""
+    """Pods that ask for resources which no node has come and go, as do groups that are not tried; one such stays."""
     policy = Policy(default_max_schedule_time_s=1e6, namespace_limits=NamespaceLimits(waiting_groups=1))
     machine = Machine(policy)
-    first: list[Event] = [GroupSeen(group("a", min_member=1)), PodSeen(pod("a-0", cpu=9))]
+    first: list[Event] = []
+    for name in ("a", "z"):
+        first += [GroupSeen(group(name, min_member=1)), PodSeen(pod(f"{name}-0", group=name, cpu=9))]
     at_rest(machine, 0.0, NodeSeen(node(cpu=1)), *first, Synced())
     for at in range(200):
         plain = pod(f"x{at}", group="", requests={f"example.com/{at}": 1})

@@ -26,6 +26,7 @@ from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import group, node, pod
+from tests.effort import tries
 from tests.harness import Harness
 
 GROUPS = ("a", "b", "c", "d")
@@ -282,7 +283,7 @@ class Cluster(RuleBasedStateMachine):
 
 TestCluster = Cluster.TestCase
 TestCluster.settings = settings(
-    max_examples=150,
+    max_examples=tries(150),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

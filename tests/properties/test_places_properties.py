@@ -23,6 +23,7 @@ from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import BindRefused, GroupNotMade, PodEvicted, Refused, StatusRefused
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import group, node, pod, shape
+from tests.effort import tries
 from tests.harness import Harness
 
 POLICY = Policy(default_max_schedule_time_s=20.0)
@@ -410,7 +411,7 @@ class Places(RuleBasedStateMachine):
 
 TestPlaces = Places.TestCase
 TestPlaces.settings = settings(
-    max_examples=150,
+    max_examples=tries(150),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -10,12 +10,16 @@ import pytest
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
-from gangsched.core.objects.events import Event, PodGone, Synced, TimePassed
+from gangsched.core.objects.events import Event, PodGone, PodSeen, Synced, TimePassed
+from gangsched.core.objects.faults import Fault, Rebuilt, Step
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.inbox import Inbox
+from gangsched.runtime.logs import TextFormatter
 from gangsched.runtime.metrics import Metrics, Stats
+from tests.builders import pod
 
 BIND = BindPod(uid="u", namespace="ns", name="p", node="n")
 GONE = PodGone(uid="u")
@@ -30,7 +34,9 @@ class FakeMachine:
     rivals: list[tuple[str, str]] = field(default_factory=list)
     passes: list[tuple[list[Event], float]] = field(default_factory=list)
     fails: bool = False
+    faults: list[Fault | Rebuilt] = field(default_factory=list)
     seen: list[Event] = field(default_factory=list)
+    lacks: int = 0
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
         if self.fails:
@@ -45,8 +51,15 @@ class FakeMachine:
         taken, self.rivals = self.rivals, []
         return taken
 
+    def take_faults(self) -> list[Fault | Rebuilt]:
+        taken, self.faults = self.faults, []
+        return taken
+
     def next_deadline(self) -> float | None:
         return self.deadline
+
+    def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
+        return (GroupKey("ns", pod.name), self.lacks) if self.lacks else None
 
     def facts(self) -> list[Event]:
         return self.seen
@@ -120,10 +133,14 @@ async def test_work_that_is_left_is_gone_on_with_at_once_though_nothing_happens(
         slept.append(seconds)
         await sleep(0)
 
+    async def rest(_, longest_s):
+        slept.append(longest_s)
+
     rig = Rig(FakeMachine(deadline=1000.0))
     rig.inbox.post([GONE])
     await rig.engine.step()
     monkeypatch.setattr("gangsched.runtime.engine.asyncio.sleep", note)
+    monkeypatch.setattr(rig.inbox, "rest", rest)
     await rig.engine.step()
     assert max(slept) == 0.001
     slept.clear()
@@ -274,6 +291,23 @@ async def test_muted_whoever_binds_our_pods_is_no_rival(caplog):
     assert rig.engine.rivals_problem() == ""
 
 
+async def test_a_fault_over_one_group_is_logged_with_its_traceback_and_counted_and_the_engine_goes_on(caplog):
+    with pytest.raises(ValueError, match="evil") as raised:
+        int("evil\nname")
+    fault = Fault("ns/g", Step.CYCLE, raised.value, 60.0)
+    rig = Rig(FakeMachine(effects=[BIND], faults=[fault, Rebuilt(("n1 has 2 cpu too many",))]))
+    rig.inbox.post([GONE])
+    assert await rig.engine.step() == [BIND]
+    told, rebuilt = (record for record in caplog.records if record.levelno == logging.ERROR)
+    line = TextFormatter().format(told)
+    assert "group=ns/g step=Cycle parked_s=60.0\n    Traceback (most recent call last):" in line
+    assert line.endswith("\n    ValueError: invalid literal for int() with base 10: 'evil\\nname'")
+    assert vars(rebuilt)["found"] == "n1 has 2 cpu too many"
+    shown = rig.metrics.render()
+    assert b'gangsched_group_faults_total{step="Cycle"} 1.0' in shown
+    assert b"gangsched_accounts_rebuilt_total 1.0" in shown
+
+
 async def test_a_bug_in_the_machine_ends_the_engine_and_the_log_names_only_kinds_and_numbers(caplog):
     rig = Rig(FakeMachine(fails=True))
     rig.inbox.post([PodGone(uid="secret-uid"), GONE, Synced()])
@@ -308,18 +342,18 @@ async def test_running_handles_what_is_posted_later():
 
 
 async def test_between_passes_events_gather_but_one_that_comes_while_nothing_happens_does_not_wait(monkeypatch):
-    slept: list[float] = []
+    rests: list[tuple[float, float]] = []
 
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
+    async def rest(least_s: float, longest_s: float) -> None:
+        rests.append((round(least_s, 3), round(longest_s, 3)))
 
     rig = Rig(FakeMachine())
-    monkeypatch.setattr("gangsched.runtime.engine.asyncio.sleep", sleep)
+    monkeypatch.setattr(rig.inbox, "rest", rest)
     for mono in (100.0, 100.004, 200.0):
         rig.mono = mono
         rig.inbox.post([GONE])
         await rig.engine.step()
-    assert [round(seconds, 3) for seconds in slept if seconds] == [0.006]
+    assert [each for each in rests if each[1] > 0] == [(-0.001, 0.006)]
 
 
 @pytest.mark.parametrize(("old", "frozen"), [(4, 0), (5, 1)])
@@ -345,3 +379,35 @@ async def test_a_pass_that_decides_nothing_leaves_the_collector_alone(monkeypatc
     rig.inbox.post([GONE])
     await rig.engine.step()
     assert collections == []
+
+
+@pytest.mark.parametrize(
+    ("lacks", "before", "come", "at_once"),
+    [
+        pytest.param(3, [], ["a", "a", "a"], True, id="the last member"),
+        pytest.param(3, [], ["a", "a"], False, id="not the last yet"),
+        pytest.param(3, [], ["a", "b", "a"], False, id="members of two gangs"),
+        pytest.param(0, [], ["a", "a"], False, id="a gang that lacks none"),
+        pytest.param(3, ["a", "a"], ["a"], False, id="who came before the last pass is counted in it"),
+    ],
+)
+async def test_a_gang_whose_last_member_comes_does_not_wait_for_the_rest_between_two_passes(
+    monkeypatch, lacks, before, come, at_once
+):
+    monkeypatch.setattr("gangsched.runtime.engine._REST_S", 60.0)
+    rig = Rig(FakeMachine(lacks=lacks))
+    rig.mono = 100.0
+    rig.inbox.post(map(seen, before or ["other"]))
+    await rig.engine.step()
+    rig.inbox.post(map(seen, come))
+    try:
+        async with asyncio.timeout(5 if at_once else 0.1):
+            await rig.engine.step()
+    except TimeoutError:
+        assert not at_once
+    else:
+        assert at_once
+
+
+def seen(gang: str) -> PodSeen:
+    return PodSeen(pod(gang))

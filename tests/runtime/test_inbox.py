@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from gangsched.core.objects.events import Event, PodGone
 from gangsched.runtime.inbox import Inbox
@@ -67,3 +68,31 @@ async def test_of_more_than_are_wanted_the_rest_is_drained_next_time_without_wai
     assert await drain(inbox, 60, 2) == [A, B]
     assert await drain(inbox, 60, 2) == [C]
     assert await drain(inbox, 0, 2) == []
+
+
+async def test_a_rest_ends_at_once_with_what_is_urgent_but_not_before_its_least_time():
+    inbox = Inbox()
+    inbox.heed(lambda event: event is B)
+    began = time.monotonic()
+    resting = asyncio.create_task(inbox.rest(0.05, 60))
+    await asyncio.sleep(0)
+    inbox.post((A, B))
+    await resting
+    assert 0.05 <= time.monotonic() - began < 30
+
+
+async def test_what_is_not_urgent_or_was_taken_out_leaves_a_rest_alone():
+    inbox = Inbox()
+    inbox.heed(lambda event: event is B)
+    inbox.post((B,))
+    inbox.take(1)
+    inbox.post((A, C))
+    began = time.monotonic()
+    await inbox.rest(0, 0.05)
+    assert time.monotonic() - began >= 0.05
+
+
+async def test_a_rest_that_is_over_already_takes_no_time():
+    began = time.monotonic()
+    await Inbox().rest(-50.0, -10.0)
+    assert time.monotonic() - began < 5

@@ -235,12 +235,15 @@ def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
     harness.add(pod("plain", cpu=3, group=""))
     harness.wait(3)
     assert harness.status("default/a").phase == "TimedOut"
-    assert harness.pod("default/a-0").told_reason in {"BindingRefused", "TimedOut"}
+    assert harness.pod("default/a-0").told_reason == "TimedOut"
     assert harness.status("default/a").reservation is None
     assert harness.gang("default/a").flying() == []
     harness.refuse_bind = lambda _: None
     harness.wait(20)
-    assert len(harness.bound("default/a-")) in {0, 3}
+    assert harness.bound() == ["default/plain"]
+    harness.delete("default/plain")
+    harness.settle()
+    assert len(harness.bound("default/a-")) == 3
 
 
 def test_a_node_that_vanishes_while_all_places_are_held_lets_the_group_be_placed_anew():
@@ -261,7 +264,7 @@ def test_a_node_that_vanishes_under_a_part_of_the_held_places_never_leaves_a_par
     harness.delete_node("n2")
     harness.wait(10)
     assert harness.bound() == []
-    assert harness.condition("default/a").reason in {"Unschedulable", "NeverFits"}
+    assert harness.condition("default/a").reason == "NeverFits"
     harness.add(node("n3", cpu=1))
     harness.settle()
     assert len(harness.bound()) == 3

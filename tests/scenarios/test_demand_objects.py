@@ -16,6 +16,7 @@ from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.status.conditions import NO_ROOM
 from tests.builders import amounts, group, node, pod, pods
+from tests.effort import seeded
 from tests.harness import Harness
 from tests.scenarios.test_spark import driver, executors
 
@@ -380,7 +381,7 @@ def collect_garbage(harness: Harness) -> None:
     harness.settle()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeded(20)
 def test_whatever_happens_in_whatever_order_those_who_wait_for_room_are_demanded_in_the_end(seed):
     random = Random(seed)
     harness = Harness(seed=seed)

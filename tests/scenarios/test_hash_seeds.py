@@ -133,6 +133,7 @@ def told_by(seed: int) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3, 4])
 def test_effects_are_the_same_in_the_same_order(seed: int) -> None:
     one, other = told_by(1), told_by(seed)

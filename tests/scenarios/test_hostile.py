@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from random import Random
 
@@ -28,13 +27,13 @@ from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import group, node, pod, pods, shape, toleration
+from tests.effort import seeded
 from tests.harness import Harness
 from tests.verdicts import verdicts
 
 MOST = 2**31 - 1
 NODES = 600
-MOST_CPU_S = 1.0 if sys.gettrace() is None else 3.0
-"""Measuring the coverage makes such code two or three times as slow."""
+MOST_CPU_S = 1.0
 EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 
@@ -240,6 +239,7 @@ def odd_one_out() -> list[list[Event]]:
         odd_one_out,
     ],
 )
+@pytest.mark.slow
 def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
     machine = Machine(Policy())
     machine.handle([Synced(), *seen(*(node(f"n{n}", cpu=8) for n in range(NODES)))], 0.0)
@@ -267,7 +267,7 @@ def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
 # What is quick must be right
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeded(40)
 def test_all_nodes_at_once_are_judged_as_each_by_itself(seed):
     """Half of the nodes change, and some go, between two questions; each answer is that of the plain predicates."""
     random = Random(seed)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.builders import group, node, pod, pods
+from tests.effort import seeded
 from tests.harness import Harness
-
-SEEDS = range(50)
 
 
 def race(seed: int) -> tuple[Harness, str, str]:
@@ -23,7 +20,7 @@ def race(seed: int) -> tuple[Harness, str, str]:
     return harness, winner, loser
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@seeded(50)
 def test_of_two_groups_exactly_one_is_bound_whole_and_the_other_after_it_is_deleted(seed):
     harness, winner, loser = race(seed)
     assert len(harness.bound(f"default/{winner}")) == 5
@@ -39,7 +36,7 @@ def test_of_two_groups_exactly_one_is_bound_whole_and_the_other_after_it_is_dele
     assert len(harness.bound(f"default/{loser}")) == 5
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@seeded(50)
 def test_of_eight_groups_four_are_bound_whole_and_four_wait_whole(seed):
     harness = Harness(seed=seed)
     harness.add(*(node(f"n{number}", cpu=4) for number in range(5)))

@@ -27,13 +27,16 @@ def test_an_answer_may_overtake_the_end_of_its_pod():
 
 
 def test_a_pod_that_fails_while_its_binding_is_in_flight_leaves_no_binding_behind():
-    """A kubelet or an eviction ends the pod before the server has answered."""
-    machine = Machine(Policy())
-    plain = pod("a-0")
-    machine.handle([NodeSeen(node()), PodSeen(plain), PodSeen(pod("a-1")), Synced()], 1e6)
-    machine.handle([PodSeen(pod("a-0", phase=PodPhase.FAILED))], 1e6 + 0.1)
+    """A kubelet or an eviction ends the pod before the server has answered; another pod waits for the room."""
+    harness = Harness()
+    harness.withhold = lambda _: True
+    harness.add(node(cpu="2"), group("a", min_member=2), *pods("a", 2), pod("p", group="", created=1.0))
+    harness.settle()
+    assert [effect.name for effect in harness.effects if isinstance(effect, BindPod)] == ["a-0", "a-1"]
+    harness.change("default/a-0", phase=PodPhase.FAILED)
+    harness.settle()
 
-    assert machine.validate() == []
+    assert [effect.name for effect in harness.effects if isinstance(effect, BindPod)] == ["a-0", "a-1", "p"]
 
 
 def test_a_status_refused_after_its_podgroup_went_leads_to_no_busy_loop():
@@ -129,6 +132,7 @@ def test_a_transaction_does_not_outlive_its_podgroup():
 
     assert harness.status("default/a").phase == "Pending"
     assert "2 of 5 members exist" in harness.condition("default/a").message
+    assert harness.bound() == ["default/a-0", "default/a-1"]
 
 
 def test_a_success_whose_pod_is_gone_still_counts_for_its_role_after_a_restart():

@@ -160,9 +160,10 @@ def test_a_question_about_a_job_that_is_never_answered_is_asked_again():
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
 
 
-def test_an_eviction_that_a_disruption_budget_forbids_is_tried_again_and_told():
+@pytest.mark.parametrize("why", [Spared.BUDGET, Spared.FORBIDDEN])
+def test_an_eviction_that_a_disruption_budget_or_the_server_forbids_is_tried_again_and_told(why):
     harness = half_bound()
-    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "the budget b forbids it")
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, why, "the budget b forbids it")
     harness.wait(8)
     degraded = harness.condition("default/a", "Degraded")
     assert (degraded.status, degraded.reason) == (True, "EvictionRefused")

@@ -10,7 +10,7 @@ left alone. Nothing is compared while Demand objects are not served.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -114,9 +114,14 @@ class Scaling:
         changed: Iterable[GroupKey],
         gangs: Mapping[GroupKey, Gang],
         assessments: Mapping[GroupKey, Assessment],
+        *,
+        contain: Callable[[GroupKey, Exception], object],
         now: float,
     ) -> list[Effect]:
-        """What is to be written for these gangs, and for the objects that have changed."""
+        """What is to be written for these gangs, and for the objects that have changed.
+
+        `contain` is told of a gang whose demand cannot be found out because of a defect.
+        """
         if not self._served:
             return []
         keys = [*gangs] if self._all else [*dict.fromkeys((*changed, *self._touched))]
@@ -125,7 +130,12 @@ class Scaling:
         effects: list[Effect] = []
         for key in keys:
             gang = gangs.get(key)
-            wanted = self._want(gang, assessments[key]) if gang is not None and key in assessments else None
+            wanted = None
+            if gang is not None and key in assessments:
+                try:
+                    wanted = self._want(gang, assessments[key])
+                except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                    contain(key, error)
             self._exchange(key, wanted)
             if gang is not None and wanted is not None:
                 effects += self._put(gang, wanted.objects, now)

@@ -20,6 +20,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import NO_RECORD, Record
+from gangsched.core.objects.status import GroupStatus
 
 ENDED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
 
@@ -80,6 +81,22 @@ class Gang:
         """Remember these fields of the record from now on."""
         if any(getattr(self.record, name) != value for name, value in changes.items()):
             self.record = replace(self.record, **changes)
+
+    def declare(self, group: Group | None) -> None:
+        """This PodGroup declares the gang now; None: none does."""
+        self.group = group
+        self.resource_version = group.resource_version if group is not None else self.resource_version
+
+    def add(self, pod: Pod, *, stranger: bool = False) -> None:
+        """The pod belongs to the gang, or, a `stranger`, only names it."""
+        ours, others = (self.strangers, self.pods) if stranger else (self.pods, self.strangers)
+        ours[pod.uid] = pod
+        others.pop(pod.uid, None)
+
+    def remove(self, uid: str) -> None:
+        """The pod belongs to the gang no more."""
+        self.pods.pop(uid, None)
+        self.strangers.pop(uid, None)
 
     def recall(self, record: Record) -> None:
         """Go on with what a former leader remembered."""
@@ -155,6 +172,11 @@ class Gang:
 def forget_what_was_told(gang: Gang) -> None:
     """A PodGroup that came or went is told of anew; what pods were told stays told."""
     gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)
+
+
+def tell_again(gang: Gang, status: GroupStatus | None) -> None:
+    """This status is owed again; what pods were told stays told."""
+    gang.told = Told(status=status, members=gang.told.members, strangers=gang.told.strangers, unwritten=True)
 
 
 def forget_run(gang: Gang) -> None:

@@ -62,22 +62,18 @@ class Members:
 
     # Pods
 
-    def pods_replaced(self, pods: Sequence[Pod]) -> None:
-        """These are all the pods there are. Every gang is looked at: what was told of it may have been lost."""
+    def unlisted(self, pods: Sequence[Pod]) -> list[str]:
+        """The pods, by UID, that are known and not among all that there are."""
         known = {uid for uid, pod in self._cluster.pods.items() if pod.name}
-        for uid in sorted((known | self._key_of.keys()) - {pod.uid for pod in pods}):
-            self.pod_gone(uid)
-        for pod in pods:
-            self.pod_seen(pod)
-        self.dirty.note_all(self._key_of.values())
+        return sorted((known | self._key_of.keys()) - {pod.uid for pod in pods})
 
     def is_known(self, pod: Pod) -> bool:
         """Whether the pod is known in just this form."""
-        return self._cluster.pods.get(pod.uid) == pod and self._key_of.get(pod.uid) == self._key(pod)
+        return self._cluster.pods.get(pod.uid) == pod and self._key_of.get(pod.uid) == self.key(pod)
 
     def pod_seen(self, pod: Pod) -> None:
         """A pod exists in this form. Most of what a kubelet writes of a pod is not known here and changes nothing."""
-        key = self._key(pod)
+        key = self.key(pod)
         before, known = self._key_of.get(pod.uid), self._cluster.pods.get(pod.uid)
         if known is not None and known.node and not pod.node:
             # A pod stays bound: the watch is behind an answer that told of a binding.
@@ -85,9 +81,9 @@ class Members:
         if before == key and known == pod:
             return
         old = self._cluster.set_pod(pod)
-        if old is not None and old.phase is not pod.phase and self._ours(pod):
+        if old is not None and old.phase is not pod.phase and self.ours(pod):
             self._note_kubelet(pod)
-        if not self._ours(pod):
+        if not self.ours(pod):
             self._cluster.nominate(pod)
         on_its_way = self._leave(pod.uid, before) if before is not None and before != key else None
         if key is None:
@@ -96,16 +92,15 @@ class Members:
             return
         gang = self._gang(key)
         self._key_of[pod.uid] = key
-        ours, others = (gang.pods, gang.strangers) if self._ours(pod) else (gang.strangers, gang.pods)
-        comes = ours is gang.pods and pod.uid not in ours and not (pod.terminating or pod.gated or pod.terminal)
+        ours = self.ours(pod)
+        comes = ours and pod.uid not in gang.pods and not (pod.terminating or pod.gated or pod.terminal)
         if comes and gang.record.run_start and not gang.record.ended and gang.deserted():
             gang.roster.note_emptied()
-        ours[pod.uid] = pod
-        others.pop(pod.uid, None)
+        gang.add(pod, stranger=not ours)
         if on_its_way is not None:
             bindings.carry_over(gang, on_its_way)
             gang.roster.inherit(pod.uid)
-        if pod.node and old is not None and not old.node and ours is gang.pods:
+        if pod.node and old is not None and not old.node and ours:
             self._note_bound(pod, gang)
         self.dirty.note(key)
 
@@ -152,36 +147,27 @@ class Members:
         """Take the pod out of its gang. Returns its binding if that can no longer be called back."""
         del self._key_of[uid]
         gang = self.gangs[key]
-        gang.pods.pop(uid, None)
-        gang.strangers.pop(uid, None)
+        gang.remove(uid)
         gang.told.forget_pod(uid)
         rollback.forget_pod(gang, uid)
         self.dirty.note(key)
         return bindings.take_out(gang, self._cluster, uid)
 
-    def _ours(self, pod: Pod) -> bool:
+    def ours(self, pod: Pod) -> bool:
+        """Whether the pod is to be scheduled by us."""
         return pod.scheduler in self._policy.scheduler_names
 
-    def _key(self, pod: Pod) -> GroupKey | None:
+    def key(self, pod: Pod) -> GroupKey | None:
+        """The gang that the pod belongs to, as a member or a stranger; None if it is in none."""
         if self._policy.namespace and pod.namespace != self._policy.namespace:
             return None
         if pod.declaration is not None:
             # What another scheduler's pod says in a dialect that others speak too is not meant for us.
             to_us = pod.declaration.source == OWN_DIALECT and not pod.terminal
-            return GroupKey(pod.namespace, pod.declaration.group) if self._ours(pod) or to_us else None
+            return GroupKey(pod.namespace, pod.declaration.group) if self.ours(pod) or to_us else None
         key = GroupKey(pod.namespace, pod.name, pod.uid)
-        waits = self._ours(pod) and not pod.terminal and (not pod.node or self._key_of.get(pod.uid) == key)
+        waits = self.ours(pod) and not pod.terminal and (not pod.node or self._key_of.get(pod.uid) == key)
         return key if waits else None
-
-    # PodGroups
-
-    def groups_replaced(self, groups: Sequence[Group], *, now: float, synced: bool) -> None:
-        """These are all the PodGroups there are."""
-        listed = {group.key for group in groups}
-        for key in [key for key, gang in self.gangs.items() if gang.group is not None and key not in listed]:
-            self.group_gone(key)
-        for group in groups:
-            self.group_seen(group, now=now, synced=synced)
 
     def group_seen(self, group: Group, *, now: float, synced: bool) -> None:
         """A PodGroup exists in this form. Its status is ours: it is read only when it is first seen."""
@@ -192,9 +178,8 @@ class Members:
         if old is not None and old.uid != group.uid:
             self.group_gone(group.key)
             old = None
-        gang.group = group
+        gang.declare(group)
         gang.look_at_once()
-        gang.now_at(group.resource_version)
         if old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old:
             # What comes back of our own status writes, the most of all, changes nothing.
             return
@@ -214,7 +199,7 @@ class Members:
         gang.look_at_once()
         # What declares the gang does so without a PodGroup that was made of it.
         goes_on = gang.group.made and bool(gang.record.scheduled_at) and any(map(_declares, gang.live()))
-        gang.group = None
+        gang.declare(None)
         if gang.vacant():
             # What was begun beside them cannot become whole without them: whoever is bound stays (rule 10).
             placeholders.vacate(gang, self._cluster)
@@ -230,15 +215,12 @@ class Members:
 
     # After a restart
 
-    def adopt_all(self, now: float) -> None:
-        """Everything has been listed once: take over what the PodGroups' status remembers."""
-        for gang in self.gangs.values():
-            self.dirty.note(gang.key)
-            # Whom a standby has seen being bound it has not looked at since: who began a quorum is found out anew.
-            gang.roster.inherit_only()
-            recovery.adopt(gang, self._cluster, policy=self._policy, now=now)
-            unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
-        self._rivals.clear()
+    def adopt(self, gang: Gang, now: float) -> None:
+        """Everything has been listed once: take over what the status of the gang's PodGroup remembers."""
+        # Whom a standby has seen being bound it has not looked at since: who began a quorum is found out anew.
+        gang.roster.inherit_only()
+        recovery.adopt(gang, self._cluster, policy=self._policy, now=now)
+        unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
 
     def note_sent(self, uid: str, node: str) -> None:
         """A binding of the pod to this node is asked for."""
@@ -248,6 +230,15 @@ class Members:
         """Pods of ours that somebody else has bound since the last call."""
         rivals, self._rivals = self._rivals, []
         return rivals
+
+    def file(self, uid: str) -> list[GroupKey]:
+        """Know to which gang the pod belongs, and tell nobody. Returns the gangs it was in and is in."""
+        before, pod = self._key_of.pop(uid, None), self._cluster.pods.get(uid)
+        if pod is None or (key := self.key(pod)) is None:
+            return [] if before is None else [before]
+        self._key_of[uid] = key
+        self._gang(key).add(pod)
+        return [key] if before is None else [*{before: None, key: None}]
 
     def facts(self) -> list[Event]:
         """What was seen, as events for a successor, and which pods the server has called bound before the watch has."""
@@ -268,13 +259,15 @@ class Members:
         """Contradictions between gangs, pods and claims, and what is remembered of pods that are gone."""
         return [*contradictions(self)]
 
-    # The gangs themselves
-
     def _gang(self, key: GroupKey) -> Gang:
         gang = self.gangs.get(key)
         if gang is None:
             gang = self.gangs[key] = Gang(key)
         return gang
+
+    def put(self, gang: Gang) -> None:
+        """This is the gang of its key from now on."""
+        self.gangs[gang.key] = gang
 
     def finished(self, gang: Gang) -> bool:
         """Whether nothing speaks of the gang any more, or it was a plain pod that is bound."""

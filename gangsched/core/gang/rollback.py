@@ -141,6 +141,11 @@ def retry(gang: Gang) -> None:
         gang.partial_since = 0.0
 
 
+def go_on_with(gang: Gang, undo: Undo) -> None:
+    """Members are being evicted as this says."""
+    gang.undo = undo
+
+
 def end(gang: Gang) -> None:
     """Nothing is rolled back any more."""
     gang.undo = None

@@ -33,11 +33,20 @@ class Told:
     members: dict[str, tuple[str, float]] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)
 
-    def told_member(self, uid: str, reason: str, now: float) -> None:
-        """The member's condition says this reason since now."""
+    def owe(self, status: GroupStatus) -> None:
+        """This status is to be written, though nothing in it has been decided since."""
+        self.status = status
+        self.unwritten = True
+
+    def said_message(self, now: float) -> None:
+        """A message of a condition is written."""
+        self.message_at = now
+
+    def said_to_member(self, uid: str, reason: str, now: float) -> None:
+        """The member's condition is written with this reason."""
         self.members[uid] = (reason, now)
 
-    def told_of_stranger(self, uid: str) -> None:
+    def said_of_stranger(self, uid: str) -> None:
         """An Event says that the pod is no member."""
         self.strangers.add(uid)
 

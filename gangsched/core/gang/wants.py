@@ -143,6 +143,18 @@ def _divided(
     return eligible, surplus
 
 
+def as_it_is(gang: Gang, pod: Pod) -> Pod | None:
+    """The member as it is now; None if it waits for no place any more, or has been refused one."""
+    if pod.uid in gang.bindings or pod.uid in gang.attempt.refused_members:
+        return None
+    if not pod.name:
+        return pod
+    now = gang.pods.get(pod.uid)
+    if now is None or now.node:
+        return None
+    return now if gang.lives(now) and gang.may_try(now) else None
+
+
 def want_of(
     gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequence[Pod], *, moves: Sequence[Pod] = ()
 ) -> Want:

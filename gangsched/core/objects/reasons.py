@@ -81,6 +81,8 @@ class Reason(StrEnum):
     BINDINGS_REFUSED = "BindingsRefused"
     """The reason of an Event on a Node: pods were refused there that are accepted elsewhere, or pods of several
     namespaces; other nodes are preferred for a while."""
+    INTERNAL_ERROR = "InternalError"
+    """gangsched failed on this group by a defect of its own. The group is left alone for a while; others go on."""
     FOREIGN_MEMBER = "ForeignMember"
     """A pod of another scheduler names the group; it is no member."""
 

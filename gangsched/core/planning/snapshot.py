@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.domains import Domain
+from gangsched.core.constraints.constraint import Plan
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -42,6 +43,9 @@ class Snapshot:
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self.plans = [each.plan(emptied=emptied) for each in cluster.constraints]
+        self._masking = [plan for plan in self.plans if type(plan).mask is not Plan.mask]
+        self._limiting = [plan for plan in self.plans if type(plan).room is not Plan.room]
+        self._counting = [plan for plan in self.plans if type(plan).take is not Plan.take]
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
         self._nominated = Nominated(cluster, self._change, self.resources.column, self._all_seen)
         self._log: list[Taken | IntArray] = []
@@ -159,7 +163,7 @@ class Snapshot:
     def look(self, key: str, value: str) -> int:
         """What the domain looks like: equal while neither its nodes nor what is taken there changes."""
         rows = np.flatnonzero(self.inside((key, value)))
-        looks = tuple(plan.look(rows) for plan in self.plans)
+        looks = tuple(plan.look(rows) for plan in self._counting)
         return hash((rows.tobytes(), self._cluster.nodes_by_row.last_change(rows), looks))
 
     def fits(self, member: MemberClass, row: int) -> bool:
@@ -218,7 +222,7 @@ class Snapshot:
     def _mask(self, member: MemberClass, rows: IntArray) -> Mask:
         """Which of the rows accept the class, but for its domain."""
         mask = self._cluster.nodes_by_row.there(rows)
-        for plan in self.plans:
+        for plan in self._masking:
             accepting = plan.mask(member, rows)
             if accepting is not None:
                 mask &= accepting
@@ -230,7 +234,7 @@ class Snapshot:
     def _room(self, member: MemberClass, rows: IntArray) -> IntArray:
         """How many members of the class these rows have room for, each for itself."""
         room: IntArray = np.full(len(rows), MOST, dtype=np.int64)
-        for plan in self.plans:
+        for plan in self._limiting:
             most = plan.room(member, rows)
             if most is not None:
                 room = np.minimum(room, most)
@@ -259,7 +263,7 @@ class Snapshot:
         self._changed.append(rows)
         if taken.of_gang:
             self.own[rows] += counts
-        for plan in self.plans:
+        for plan in self._counting:
             turned = plan.give_back(taken.member, rows, -counts) if gone else plan.take(taken.member, rows, counts)
             if turned is not None:
                 self._changed.append(turned)

@@ -13,7 +13,7 @@ calls, n being the gangs and buckets of parked gangs that waited already when it
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
@@ -23,6 +23,7 @@ from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.lanes import OrderKey, Turns
@@ -201,6 +202,16 @@ class Queue:
     def round(self) -> Round:
         """All who are to be tried, in order."""
         return Round(self._active, [_first_of(bucket) for _, bucket in self._open.values()])
+
+    def candidates(self, round_: Round, budget: Budget) -> Iterator[Candidate]:
+        """Who is to be tried, for as long as the budget lasts: whoever is overdue with up to half of it."""
+        half = budget.left // 2
+        for candidate in self.overdue():
+            if budget.left <= half:
+                break
+            yield candidate
+        while budget and (following := round_.next()) is not None:
+            yield following
 
     def worth_a_try(self, candidate: Candidate, snapshot: Snapshot) -> bool:
         """Whether the gang is active, or room is left for it on this snapshot."""

@@ -134,7 +134,7 @@ class Teller:
                 demand = last.demand if demanded else demand
                 told.behind = True
             elif new:
-                told.message_at = now
+                told.said_message(now)
             conditions.append(replace(condition, message=text, since=since, generation=generation))
         return replace(status, conditions=tuple(conditions), demand=demand)
 
@@ -193,7 +193,7 @@ class Teller:
         effects: list[Effect] = []
         for pod, reason in self._owed(gang, assessment, now):
             message = member_message(gang, assessment, pod, reason, group_message=group_message)
-            gang.told.told_member(pod.uid, reason, now)
+            gang.told.said_to_member(pod.uid, reason, now)
             since = 0.0 if pod.told_reason else now
             effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, message, since))
         return effects
@@ -211,7 +211,7 @@ class Teller:
     def _stranger_events(self, gang: Gang) -> list[Effect]:
         effects: list[Effect] = []
         for pod in new_strangers(gang):
-            gang.told.told_of_stranger(pod.uid)
+            gang.told.said_of_stranger(pod.uid)
             effects.append(
                 EmitEvent(
                     kind="Pod",

@@ -1,0 +1,288 @@
+"""A fault in one gang: an exception in its logic, which is a defect of gangsched.
+
+Law: nothing here plans, and nothing runs the logic that failed. Whatever the fault has left behind of the gang is
+thrown away; what others know too is kept. That is the journal: what was observed of it, and its bindings that are with
+the API server. Every other place is given back, and effects that the failed step had decided are not sent.
+
+The gang is then parked. It is in no scheduling cycle, its status says so, and its bound members are evicted if its
+quorum is not whole. It leaves when its PodGroup's spec changes, when its members change (unless that was our doing,
+and less and less soon), or when a back-off has ended that doubles with each fault. Then it begins as every gang begins
+after a restart: with what its PodGroup's status remembers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import bindings, rollback
+from gangsched.core.gang.gang import Gang, tell_again
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.membership import Members
+from gangsched.core.gang.parked import Parked, members_of, quorum_of, spec_of
+from gangsched.core.gang.wants import missing_of
+from gangsched.core.gang.writes import Binding, BindState, Undo
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.faults import Fault, Step
+from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import NO_RECORD, Minima, Phase, Record
+from gangsched.core.objects.retry import doubled
+from gangsched.core.status import faulted
+
+FIRST_S = 60.0
+LONGEST_S = 3600.0
+"""A gang is parked for FIRST_S, doubled with each further fault up to LONGEST_S. Without one for LONGEST_S after that,
+or once its spec has changed, they are counted anew."""
+SOONEST_S = 1.0
+LATEST_S = 60.0
+"""A change of its members lets it try again after SOONEST_S, doubled in the same way up to LATEST_S."""
+_NOTE = "The group's logic failed while a part of its quorum was bound"
+
+
+class Containment:
+    """Parks gangs whose logic failed, and lets them try again.
+
+    `flying` is the node of each binding that the API server has yet to answer. `leave` has all that waits for a gang
+    forget it. `faults` are new, `broken` says which places could not be given back. `before` is how gangs were parked
+    that are not any more. A `former` one's gangs stay parked.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Members,
+        assessments: dict[GroupKey, Assessment],
+        *,
+        policy: Policy,
+        leave: Callable[[GroupKey], None],
+        former: Containment | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._assessments = assessments
+        self._policy = policy
+        self._leave = leave
+        self.parked: dict[GroupKey, Parked] = {} if former is None else former.parked
+        self.before: dict[GroupKey, Parked] = {} if former is None else former.before
+        self.flying: dict[str, str] = {} if former is None else former.flying
+        self.broken: list[str] = []
+        self.faults: list[Fault] = []
+
+    def sent(self, effects: Iterable[Effect]) -> None:
+        """These go to the API server."""
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                self.flying[effect.uid] = effect.node
+
+    def answered(self, uid: str) -> None:
+        """The API server has answered the pod's binding, or it does not matter any more."""
+        self.flying.pop(uid, None)
+
+    def unsent(self, effects: Iterable[Effect]) -> None:
+        """These do not go to the API server after all."""
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                self.answered(effect.uid)
+
+    def drop(self, key: GroupKey) -> None:
+        """The gang exists no longer."""
+        self.parked.pop(key, None)
+        self.before.pop(key, None)
+
+    # A fault
+
+    def park(self, key: GroupKey, step: Step, error: Exception, now: float) -> None:
+        """The gang's logic has failed: undo what is not with the API server, and leave it alone for a while.
+
+        Where that was in a cycle, the gang stays in the queue until the cycle has ended and the gang is looked at.
+        """
+        old = self._members.gangs[key]
+        again = self.parked.get(key)
+        before = again or self.before.pop(key, None)
+        times = before.times + (again is None) if before is not None and now < before.until + LONGEST_S else 1
+        wait_s = doubled(FIRST_S, times, longest=LONGEST_S)
+        minimum, minima = (again.minimum, again.role_minima) if again is not None else quorum_of(old)
+        parked = self.parked[key] = Parked(
+            until=now + wait_s,
+            times=times,
+            step=step,
+            error=type(error).__name__,
+            soonest=now + doubled(SOONEST_S, times, longest=LATEST_S),
+            minimum=minimum,
+            role_minima=minima,
+            spec=spec_of(old),
+            partial_since=old.partial_since,
+        )
+        if again is not None:
+            parked.until, parked.undo, parked.told, parked.failed = again.until, again.undo, again.told, again.failed
+            parked.partial_since = again.partial_since
+        self.faults.append(Fault(str(key), step, error, wait_s))
+        gang = self.take_back(key)
+        tell_again(gang, old.told.status)
+        parked.members = members_of(gang)
+        parked.scheduled = faulted.was_scheduled(faulted.last_status(gang))
+        if old.record.scheduled_at and not parked.scheduled:
+            _note_scheduled(gang, parked, old.record.scheduled_at)
+        self._members.dirty.note(key)
+        if step is not Step.CYCLE:
+            self._leave(key)
+
+    def take_back(self, key: GroupKey) -> Gang:
+        """Forget all of the gang but what was observed, and what is with the API server. Returns what is left."""
+        old = self._members.gangs[key]
+        gang = Gang(key, group=old.group, resource_version=old.resource_version, told=old.told)
+        gang.recall(Record(phase=old.record.phase))
+        for uid in old.roster.leaving & old.pods.keys():
+            gang.roster.leave(uid)
+        if old.vacancies:
+            for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name and _stands_for(pod, key)]:
+                self._cluster.remove_pod(uid)
+        for uid in (*old.pods, *old.strangers):
+            pod = self._cluster.pods.get(uid)
+            if pod is None or self._members.key(pod) != key:
+                continue
+            if not self._members.ours(pod):
+                gang.add(pod, stranger=True)
+                continue
+            gang.add(pod)
+            try:
+                self._settle(gang, pod, old.bindings.get(uid))
+            except Exception as error:  # noqa: BLE001 - the accounts are what the fault has left of them
+                self.broken.append(f"{key}: the place of {uid} could not be given back: {error!r}")
+        self._members.put(gang)
+        return gang
+
+    def _settle(self, gang: Gang, pod: Pod, binding: Binding | None) -> None:
+        """Count the pod where the API server has bound it or may be about to, and nowhere else."""
+        if pod.node:
+            return
+        confirmed = binding is not None and binding.state is BindState.BOUND
+        node = binding.node if binding is not None and confirmed else self.flying.get(pod.uid, "")
+        if node:
+            state = BindState.BOUND if confirmed else BindState.SENT
+            bindings.carry_over(gang, Binding(pod, node, state=state, tries=1))
+        if self._cluster.node_of(pod.uid) != node:
+            self._cluster.forget(pod.uid)
+            if node:
+                self._cluster.assume(pod.uid, node)
+
+    def resume_flying(self) -> None:
+        """The gangs were made anew: count what the API server has yet to answer."""
+        for uid in self.flying:
+            gang, pod = self._members.gang_of(uid), self._cluster.pods.get(uid)
+            if gang is not None and pod is not None and not pod.node:
+                bindings.release(gang, self._cluster, uid)
+                self._settle(gang, pod, None)
+                # A quorum was begun with it, though the status does not say so.
+                gang.roster.inherit(uid)
+
+    def take_faults(self) -> list[Fault]:
+        """The new faults, which are then no longer new."""
+        faults, self.faults = self.faults, []
+        return faults
+
+    # While it is parked
+
+    def look(self, key: GroupKey, now: float) -> list[Effect]:
+        """Do for a parked gang what is due: evict its bound members, and tell people."""
+        self._leave(key)
+        gang, parked, effects = self.take_back(key), self.parked[key], list[Effect]()
+        for part in (self._roll_back, self._tell):
+            if part.__name__ not in parked.failed:
+                try:
+                    effects += part(gang, parked, now)
+                except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                    failed = parked.failed | {part.__name__}
+                    self.park(key, Step.ROLLBACK, error, now)
+                    gang, parked = self._members.gangs[key], self.parked[key]
+                    parked.failed, parked.partial_since = failed, 0.0
+        self._assessments[key] = faulted.assessment_of(gang, self._message(parked), due=self._due(gang, parked, now))
+        return effects
+
+    def _due(self, gang: Gang, parked: Parked, now: float) -> float:
+        """When a parked gang must be looked at though nothing happens to it."""
+        due = [rollback.next_due(gang)]
+        if not self._is_awaited(gang):
+            due.append(parked.soonest if self._has_changed(gang, parked) else parked.until)
+        elif parked.partial_since and parked.undo is None:
+            due.append(parked.partial_since + rollback.lasts_s(self._policy))
+        if gang.told.unwritten and gang.group is not None and self._tell.__name__ not in parked.failed:
+            due.append(gang.told.write_again_at)
+        return max(now, min(due))
+
+    def _is_awaited(self, gang: Gang) -> bool:
+        """Whether the API server has yet to answer one of its bindings."""
+        return any(uid in self.flying for uid in gang.pods)
+
+    def may_leave(self, key: GroupKey, now: float) -> bool:
+        """Whether a parked gang may be tried again: not before all its bindings have been answered."""
+        gang, parked = self._members.gangs[key], self.parked[key]
+        if self._is_awaited(gang):
+            return False
+        if spec_of(gang) != parked.spec:
+            parked.until = parked.times = 0
+            return True
+        return now >= parked.until or (now >= parked.soonest and self._has_changed(gang, parked))
+
+    def release(self, key: GroupKey, now: float) -> Gang:
+        """Let the gang begin as after a restart. Returns it."""
+        gang = self.take_back(key)
+        self.before[key] = self.parked.pop(key)
+        if gang.group is not None:
+            gang.declare(replace(gang.group, status=faulted.last_status(gang)))
+        self._members.adopt(gang, now)
+        return gang
+
+    def _tell(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
+        message = self._message(parked)
+        interval_s = self._policy.message_interval_s
+        status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minimum), now=now)
+        gang.note(phase=Phase(status.phase))
+        first, parked.told = not parked.told, True
+        return faulted.tell(gang, status, message, first=first, interval_s=interval_s, now=now)
+
+    def _roll_back(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
+        """Evict the bound members of a quorum that is not whole, once its bindings have been answered, or in time."""
+        bound = faulted.bound(gang)
+        if parked.scheduled or not parked.minimum or not bound:
+            parked.partial_since = 0.0
+            return []
+        if parked.undo is None:
+            parked.partial_since = parked.partial_since or now
+            if not missing_of(parked.minimum, parked.role_minima, Counter(map(role_of, bound))):
+                _note_scheduled(gang, parked, now)
+                parked.partial_since = 0.0
+                return []
+            if gang.flies() and now < parked.partial_since + rollback.lasts_s(self._policy):
+                return []
+            parked.undo = Undo(now, _NOTE, review_at=now + rollback.REVIEW_S)
+        rollback.go_on_with(gang, parked.undo)
+        gang.roster.inherit_only(pod.uid for pod in bound)
+        return rollback.go_on(gang, now)
+
+    def _message(self, parked: Parked) -> str:
+        wait_s = doubled(FIRST_S, parked.times, longest=LONGEST_S)
+        evicted = parked.undo is not None and not parked.failed
+        return faulted.message_of(parked.step, parked.error, parked_s=wait_s, evicted=evicted)
+
+    def _has_changed(self, gang: Gang, parked: Parked) -> bool:
+        """Whether its members are others than when it was parked. After a rollback they are, and by our own doing."""
+        return parked.undo is None and members_of(gang) != parked.members
+
+
+def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
+    """The quorum is bound: the status says so, for whoever reads it after a restart."""
+    parked.scheduled = True
+    last = faulted.last_status(gang)
+    satisfied = Minima(parked.minimum, tuple(sorted(parked.role_minima.items())))
+    record = replace(last.record or NO_RECORD, scheduled_at=at, satisfied=satisfied)
+    gang.told.owe(replace(last, record=record))
+
+
+def _stands_for(pod: Pod, key: GroupKey) -> bool:
+    return pod.namespace == key.namespace and pod.declaration is not None and pod.declaration.group == key.name

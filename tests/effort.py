@@ -1,0 +1,38 @@
+"""How much the tests try: a tenth of the usual in `make check`, twenty times as much in `make nightly`.
+
+The hypothesis profile says it (`tests/conftest.py` has the three), by how many examples it gives a property that names
+no number of its own; 100 is the usual. It is loaded before any test is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, TypeVar
+
+import hypothesis
+import pytest
+
+Of = TypeVar("Of")
+
+_USUAL = 100
+
+first_seed = 1
+"""Where the seeds of `seeded` begin: `--hypothesis-seed`, where it is given."""
+
+
+def tries(usual: int) -> int:
+    """How often to try in this run what `make test` tries so often; at least once."""
+    return max(1, usual * hypothesis.settings().max_examples // _USUAL)
+
+
+def seeded(usual: int) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
+    """Calls the test with as many values of `seed`; `make nightly` takes other values each time."""
+    seeds = range(first_seed, first_seed + tries(usual))
+    return lambda test: pytest.mark.explores(pytest.mark.parametrize("seed", seeds)(test))
+
+
+def some(cases: Sequence[Of], *, draw: str) -> list[Of]:
+    """All cases, and of them a tenth in `make check`: always the same for a draw, and others for another one."""
+    number = min(len(cases), tries(len(cases)))
+    return [cases[index] for index in sorted(Random(draw).sample(range(len(cases)), number))]

@@ -1,0 +1,22 @@
+"""How the tests await what happens in other processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Of = TypeVar("Of")
+
+
+def until(condition: Callable[[], Of], within_s: float = 30, *, what: str | Callable[[], str] = "") -> Of:
+    """Wait until the condition holds; what it returned then.
+
+    Looks more rarely the longer it has waited, because looking takes processor time from what it waits for.
+    """
+    began = time.monotonic()
+    while not (result := condition()):
+        waited_s = time.monotonic() - began
+        assert waited_s < within_s, f"not within {within_s:g} s: {what() if callable(what) else what or condition}"
+        time.sleep(min(max(0.02, waited_s / 10), 0.5))
+    return result

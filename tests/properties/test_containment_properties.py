@@ -1,0 +1,123 @@
+"""A fault in one gang at any step of any story leaves nothing half-bound, nothing counted twice, and nobody parked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from gangsched.core import cycle, upkeep
+from gangsched.core.containment import LONGEST_S, Containment
+from gangsched.core.gang import bindings, clock, lifecycle, making, recovery, rollback, runs
+from gangsched.core.gang.membership import Members
+from gangsched.core.gang.results import Answers
+from gangsched.core.status.writer import Teller
+from tests.properties.test_fault_properties import Faults
+
+STEPS = (
+    (upkeep, "reconcile"),
+    (bindings, "reconcile"),
+    (bindings, "begin"),
+    (bindings, "resend_due"),
+    (bindings, "release"),
+    (bindings, "note_bound"),
+    (bindings, "note_refused"),
+    (clock, "keep_clock"),
+    (clock, "begin_anew"),
+    (lifecycle, "advance"),
+    (runs, "note_ended"),
+    (making, "due"),
+    (recovery, "adopt"),
+    (rollback, "note_answer"),
+    (cycle, "place"),
+    (cycle, "place_each"),
+    (cycle.Pass, "_try"),
+    (Answers, "_bound"),
+    (Members, "_note_bound"),
+    (Members, "_leave"),
+    (Teller, "schedule"),
+    (Teller, "tell"),
+)
+"""Functions that are called for one gang, but for `rollback.go_on`: where that fails too, a part stays bound."""
+
+
+class Raised(Exception):  # noqa: N818 - what a defect raises
+    """A defect."""
+
+
+class Contained(Faults):
+    """The same world around a machine with defects."""
+
+    replays = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.armed: dict[str, list[int]] = {}
+
+    @initialize()
+    def break_it(self):
+        for owner, name in STEPS:
+            self.patch.setattr(owner, name, self.failing(f"{owner.__name__}.{name}", getattr(owner, name)))
+        release = Containment.release
+
+        def begin_again(containment, key, now):
+            # It begins as after a restart: a quorum begun shows as it does then.
+            self.harness.rule_one.forget(self.harness.ledger)
+            return release(containment, key, now)
+
+        self.patch.setattr(Containment, "release", begin_again)
+
+    def failing(self, name, real):
+        def call(*args, **kwargs):
+            waits = self.armed.get(name)
+            if waits is None:
+                return real(*args, **kwargs)
+            waits[0] -= 1
+            if waits[0] >= 0:
+                return real(*args, **kwargs)
+            if waits[0] <= -waits[1]:
+                del self.armed[name]
+            if waits[2]:
+                real(*args, **kwargs)
+            raise Raised(name)
+
+        return call
+
+    @rule(
+        step=st.sampled_from(STEPS),
+        calls=st.integers(0, 8),
+        times=st.sampled_from((1, 1, 1, 2, 3)),
+        after=st.booleans(),
+    )
+    def fail(self, step, calls, times, after):
+        """The function fails after so many calls, before or after its work, so many times."""
+        owner, name = step
+        self.armed[f"{owner.__name__}.{name}"] = [calls, times, after]
+
+    def teardown(self) -> None:
+        try:
+            self.armed.clear()
+            if hasattr(self, "harness"):
+                self.harness.crash_in = None
+                self.harness.calm()
+                self.harness.wait(2 * LONGEST_S)
+                told = [group.status.conditions for group in self.harness.groups.values()]
+                assert all(each.reason != "InternalError" for conditions in told for each in conditions)
+            super().teardown()
+        finally:
+            self.patch.undo()
+
+
+@pytest.mark.faults
+class TestContained(Contained.TestCase):  # type: ignore[misc, valid-type]
+    """Run by unittest."""
+
+
+TestContained.settings = settings(
+    max_examples=100,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)

@@ -1,0 +1,571 @@
+"""A fault in one gang parks that gang and no other (design rule 7): exceptions are injected at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from gangsched.core import cycle, upkeep
+from gangsched.core.autoscaling import scaling
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.ledger import Ledger
+from gangsched.core.gang import bindings, clock, making, rechecking, recovery, rollback
+from gangsched.core.gang.membership import Members
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.faults import Fault, Rebuilt, Step
+from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
+from gangsched.core.queueing import admission as entrance
+from gangsched.core.queueing import queue
+from gangsched.core.status.writer import Teller
+from tests.builders import group, key, node, pod, pods
+from tests.harness import Harness
+
+pytestmark = pytest.mark.faults
+
+SET = Owner(kind="StatefulSet", api_group="apps", name="s", uid="uid-s")
+
+
+class EvilError(Exception):
+    """What the injected faults raise."""
+
+
+@dataclass
+class Injector:
+    """Makes calls fail that are about the group `a`, from the next one on, until it is disarmed."""
+
+    monkeypatch: pytest.MonkeyPatch
+    armed: bool = True
+    times: int = 0
+    after: bool = False
+    names: tuple[str, ...] = field(default=("default/a",))
+
+    def into(self, owner: Any, name: str, *, after: bool = False, when: Callable[..., bool] | None = None) -> None:
+        """Have the function raise, before or after its work, for calls about the group."""
+        real = getattr(owner, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            hit = self.armed and (when(*args, **kwargs) if when is not None else self._concerns(args))
+            if hit and not after:
+                self.fail()
+            result = real(*args, **kwargs)
+            if hit:
+                self.fail()
+            return result
+
+        self.monkeypatch.setattr(owner, name, call)
+
+    def fail(self) -> None:
+        self.times += 1
+        raise EvilError("no\nsuch thing")
+
+    def _concerns(self, args: tuple[Any, ...]) -> bool:
+        for arg in args:
+            found = getattr(arg, "key", arg)
+            if str(found) in self.names:
+                return True
+            if any(str(getattr(each, "name", "")).startswith("a-") for each in getattr(arg, "members", ())):
+                return True
+        return False
+
+
+@pytest.fixture
+def injector(monkeypatch: pytest.MonkeyPatch) -> Injector:
+    return Injector(monkeypatch)
+
+
+def in_reconcile(injector: Injector) -> None:
+    injector.into(upkeep, "reconcile")
+
+
+def after_reconcile(injector: Injector) -> None:
+    """Its effects are decided, and not returned."""
+    injector.into(upkeep, "reconcile", after=True)
+
+
+def in_place(injector: Injector) -> None:
+    injector.into(cycle, "place")
+
+
+def after_place(injector: Injector) -> None:
+    """It has taken its places on the snapshot."""
+    injector.into(cycle, "place", after=True)
+
+
+def before_bindings(injector: Injector) -> None:
+    injector.into(bindings, "begin")
+
+
+def after_bindings(injector: Injector) -> None:
+    """Its places are assumed on the cluster."""
+    injector.into(bindings, "begin", after=True)
+
+
+def amid_bindings(injector: Injector) -> None:
+    """Two of its places are assumed, and one of them is in no binding."""
+    injector.into(Cluster, "assume", after=True, when=lambda _cluster, uid, _node: uid == "uid-default/a-1")
+
+
+def in_queue(injector: Injector) -> None:
+    injector.into(cycle.Pass, "_quorum")
+
+
+def in_schedule(injector: Injector) -> None:
+    injector.into(Teller, "schedule")
+
+
+def in_tell(injector: Injector) -> None:
+    injector.into(Teller, "tell")
+
+
+def in_deadlines(injector: Injector) -> None:
+    injector.into(making, "due")
+
+
+STEPS = {
+    in_reconcile: Step.UPKEEP,
+    after_reconcile: Step.UPKEEP,
+    in_place: Step.CYCLE,
+    after_place: Step.CYCLE,
+    before_bindings: Step.CYCLE,
+    after_bindings: Step.CYCLE,
+    amid_bindings: Step.CYCLE,
+    in_queue: Step.CYCLE,
+}
+LATER = {in_schedule: Step.TELLING, in_tell: Step.TELLING, in_deadlines: Step.UPKEEP}
+"""Steps behind the one in which bindings are decided, which go on their way."""
+
+
+def assumed(harness: Harness, prefix: str) -> list[str]:
+    """Members that have no node and count on one."""
+    cluster = harness.machine.cluster
+    return [
+        found.name
+        for uid, found in cluster.pods.items()
+        if not found.node and cluster.node_of(uid) and found.name.startswith(prefix)
+    ]
+
+
+def steps(harness: Harness) -> list[Step]:
+    """In which steps anything has failed since this was last asked."""
+    return [found.step for found in harness.machine.take_faults() if isinstance(found, Fault)]
+
+
+def two_groups(harness: Harness) -> None:
+    """Room for both; `a` comes first in the order."""
+    harness.add(node("n1", cpu=8), group("a", min_member=3), group("b", min_member=3, created=1.0))
+    harness.add(*pods("a", 3), *pods("b", 3))
+
+
+@pytest.mark.parametrize(("fault", "step"), STEPS.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_a_fault_parks_the_group_says_so_and_the_others_go_on(injector, fault, step):
+    fault(injector)
+    harness = Harness()
+    two_groups(harness)
+    harness.wait(2)
+    assert harness.bound("default/a") == []
+    assert harness.bound("default/b") == ["default/b-0", "default/b-1", "default/b-2"]
+    condition = harness.condition("default/a")
+    assert (condition.status, condition.reason) == (False, "InternalError")
+    assert "gangsched failed with EvilError while" in condition.message
+    assert "log and report it." in condition.message
+    assert "no\nsuch" not in condition.message
+    assert harness.status("default/a").phase == "Pending"
+    assert {harness.pod(f"default/a-{n}").told_reason for n in range(3)} == {"InternalError"}
+    assert [each.name for each in harness.emitted if each.reason == "InternalError"] == ["a"]
+    assert assumed(harness, "a") == []
+    (found,) = harness.machine.take_faults()
+    assert isinstance(found, Fault)
+    assert (found.gang, found.step, type(found.error), found.parked_s) == ("default/a", step, EvilError, 60.0)
+    assert injector.times == 1
+    harness.wait(30)
+    assert injector.times == 1
+    assert harness.condition("default/b").reason == "Scheduled"
+
+
+@pytest.mark.parametrize(("fault", "step"), LATER.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_what_is_with_the_api_server_when_a_step_fails_is_awaited_and_makes_the_group_whole(injector, fault, step):
+    fault(injector)
+    harness = Harness()
+    two_groups(harness)
+    harness.wait(2)
+    assert len(harness.bound("default/a")) == len(harness.bound("default/b")) == 3
+    assert steps(harness) == [step]
+    assert injector.times == 1
+    assert harness.evicted == []
+    scheduled, degraded = harness.condition("default/a"), harness.condition("default/a", "Degraded")
+    assert (scheduled.status, scheduled.reason) == (True, "Scheduled")
+    assert (degraded.status, degraded.reason) == (True, "InternalError")
+    assert harness.status("default/a").scheduled_time
+    injector.armed = False
+    harness.wait(70)
+    assert harness.condition("default/a", "Degraded").reason == "Healthy"
+    assert harness.evicted == []
+
+
+@pytest.mark.parametrize("fault", STEPS, ids=lambda each: each.__name__)
+def test_a_parked_group_is_tried_again_once_its_spec_changes(injector, fault):
+    fault(injector)
+    harness = Harness()
+    two_groups(harness)
+    harness.wait(2)
+    injector.armed = False
+    harness.wait(10)
+    assert harness.bound("default/a") == []
+    harness.change_spec("default/a", max_schedule_time_s=50.0)
+    harness.wait(1)
+    assert len(harness.bound("default/a")) == 3
+    assert harness.condition("default/a").reason == "Scheduled"
+    assert harness.status("default/a").phase == "Scheduled"
+
+
+def test_a_parked_group_is_tried_again_once_its_members_change_ever_less_soon(injector):
+    in_place(injector)
+    harness = Harness()
+    two_groups(harness)
+    harness.add(node("n2", cpu=100))
+    harness.wait(2)
+    moments = []
+    for number in range(3, 60):
+        harness.add(pod(f"a-{number}"))
+        before = injector.times
+        harness.wait(2)
+        if injector.times > before:
+            moments.append(number)
+    assert len(moments) <= 6
+    assert injector.times == 1 + len(moments)
+    injector.armed = False
+    harness.add(pod("a-60"))
+    harness.wait(61)
+    assert len(harness.bound("default/a")) >= 3
+
+
+def test_the_time_for_which_it_is_parked_doubles_and_ends(injector):
+    in_place(injector)
+    harness = Harness()
+    two_groups(harness)
+    harness.wait(59)
+    assert injector.times == 1
+    harness.wait(2)
+    assert injector.times == 2
+    assert "for 120s" in harness.condition("default/a").message
+    harness.wait(118)
+    assert injector.times == 2
+    injector.armed = False
+    harness.wait(3)
+    assert len(harness.bound("default/a")) == 3
+
+
+def test_a_strategy_that_raises_parks_the_groups_that_use_it():
+    class Broken:
+        def distribute(self, _room: object, _count: int) -> list[tuple[int, int]]:
+            raise ZeroDivisionError("division by zero")
+
+    harness = Harness(Policy(strategies={"example.com/broken": Broken()}))
+    harness.add(node("n1", cpu=100))
+    for number in range(30):
+        harness.add(group(f"a-{number}", min_member=2, strategy="example.com/broken"), *pods(f"a-{number}", 2))
+    harness.add(group("b", min_member=2, created=9.0), *pods("b", 2))
+    harness.wait(2)
+    assert harness.bound() == ["default/b-0", "default/b-1"]
+    assert {harness.condition(f"default/a-{n}").reason for n in range(30)} == {"InternalError"}
+    assert "ZeroDivisionError while placing it" in harness.condition("default/a-0").message
+
+
+# Partly bound
+
+
+def partly_bound(harness: Harness) -> None:
+    """Of group a two members are bound and the third is refused for now; b is to come."""
+    owned = pods("a", 3, owner=SET)
+    harness.add(node("n1", cpu=8), group("a", min_member=3), *owned)
+    refused = Refused.UNAVAILABLE
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, refused, "not now") if effect.name == "a-2" else None
+    )
+    harness.settle()
+    assert len(harness.bound("default/a")) == 2
+
+
+@pytest.mark.parametrize("fault", [in_reconcile, after_reconcile, in_schedule], ids=lambda each: each.__name__)
+def test_a_group_that_fails_while_a_part_of_it_is_bound_is_rolled_back_without_a_plan(injector, fault):
+    harness = Harness()
+    partly_bound(harness)
+    fault(injector)
+    harness.add(group("b", min_member=6, created=5.0), *pods("b", 6))
+    harness.wait(5)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+    assert assumed(harness, "a") == []
+    status = harness.status("default/a")
+    assert status.reservation is None
+    assert "its bound members are evicted" in harness.condition("default/a").message
+    harness.end_terminating()
+    harness.add(*pods("a", 2, owner=SET, uid=""))
+    harness.wait(2)
+    assert harness.bound() == [f"default/b-{n}" for n in range(6)]
+    assert harness.status("default/a").phase == "Pending"
+    assert injector.times == 1
+
+
+def test_members_made_again_after_a_rollback_wait_for_the_end_of_the_back_off(injector):
+    harness = Harness()
+    partly_bound(harness)
+    in_reconcile(injector)
+    harness.change("default/a-2", labels=(("x", "y"),))
+    harness.wait(2)
+    harness.end_terminating()
+    for number in range(2):
+        harness.add(pod(f"a-{number}", owner=SET, uid=f"again-{number}"))
+    harness.refuse_bind = lambda _: None
+    injector.armed = False
+    harness.wait(50)
+    assert harness.bound("default/a") == []
+    harness.wait(10)
+    assert len(harness.bound("default/a")) == 3
+    assert harness.condition("default/a").reason == "Scheduled"
+
+
+def test_a_rollback_that_fails_too_leaves_the_group_alone_and_others_go_on(injector):
+    harness = Harness()
+    partly_bound(harness)
+    in_reconcile(injector)
+    injector.into(rollback, "go_on")
+    harness.add(group("b", min_member=2, created=5.0), *pods("b", 2))
+    harness.change("default/a-2", labels=(("x", "y"),))
+    harness.wait(5)
+    assert len(harness.bound("default/b")) == 2
+    assert steps(harness) == [Step.UPKEEP, Step.ROLLBACK]
+    assert harness.evicted == []
+    harness.change("default/a-2", labels=(("x", "z"),))
+    harness.wait(5)
+    assert injector.times == 2
+    injector.armed = False
+    harness.refuse_bind = lambda _: None
+    harness.wait(200)
+    assert len(harness.bound("default/a")) == 3
+
+
+def test_a_scheduled_group_that_fails_keeps_its_members_and_is_repaired_once_it_is_tried_again(injector):
+    harness = Harness()
+    two_groups(harness)
+    harness.wait(2)
+    in_reconcile(injector)
+    harness.delete("default/a-0")
+    harness.add(pod("a-9"))
+    harness.wait(10)
+    assert harness.bound("default/a") == ["default/a-1", "default/a-2"]
+    assert harness.evicted == []
+    assert harness.condition("default/a").status
+    assert harness.condition("default/a", "Degraded").reason == "InternalError"
+    injector.armed = False
+    harness.wait(60)
+    assert harness.bound("default/a") == ["default/a-1", "default/a-2", "default/a-9"]
+    assert harness.condition("default/a", "Degraded").reason == "Healthy"
+
+
+# Events and answers
+
+
+def in_answer(injector: Injector) -> None:
+    injector.into(bindings, "note_bound")
+
+
+def test_an_answer_that_fails_is_not_lost_and_its_group_is_rolled_back_or_whole(injector):
+    in_answer(injector)
+    harness = Harness()
+    two_groups(harness)
+    harness.wait(5)
+    assert len(harness.bound("default/b")) == 3
+    assert len(harness.bound("default/a")) == 3
+    assert assumed(harness, "") == []
+    injector.armed = False
+    harness.wait(200)
+    assert harness.condition("default/a").reason == "Scheduled"
+    assert harness.condition("default/a", "Degraded").reason == "Healthy"
+
+
+def test_a_refusal_that_fails_gives_its_place_back(injector):
+    harness = Harness()
+    injector.into(bindings, "note_refused")
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now") if effect.name.startswith("a") else None
+    )
+    two_groups(harness)
+    harness.wait(5)
+    assert harness.bound() == [f"default/b-{n}" for n in range(3)]
+    assert assumed(harness, "a") == []
+    harness.refuse_bind = lambda _: None
+    injector.armed = False
+    harness.wait(3000)
+    assert len(harness.bound("default/a")) == 3
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, listed):
+    harness = Harness()
+    harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2), group("b", min_member=1, created=5.0))
+    harness.wait(2)
+    injector.into(clock, "begin_anew")
+    harness.change_spec("default/a", min_member=1)
+    harness.add(*pods("b", 1))
+    if listed:
+        harness.inbox = harness.lists()
+    harness.wait(2)
+    assert harness.bound() == ["default/b-0"]
+    known = harness.gang("default/a").group
+    assert known is not None
+    assert known.spec == harness.group("default/a").spec
+    assert harness.condition("default/a").reason == "InternalError"
+    harness.add(node("n2", cpu=1))
+    injector.armed = False
+    harness.wait(61)
+    assert len(harness.bound("default/a")) == 1
+
+
+def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
+    """A member bound by somebody else: what was to be noted in its gang fails, in the watch and in a list."""
+    harness = Harness()
+    harness.add(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3))
+    harness.wait(2)
+    injector.into(Members, "_note_bound", when=lambda _members, _pod, gang: gang.key == key("a"))
+    harness.change("default/a-0", node="n1", bound_at=harness.now)
+    harness.add(group("b", min_member=2, created=5.0), *pods("b", 2), group("c", min_member=1), *pods("c", 1))
+    harness.wait(2)
+    assert injector.times == 1
+    assert harness.bound("default/b") == []
+    assert len(harness.bound("default/c")) == 1
+    assert set(harness.gang("default/a").pods) == {f"uid-default/a-{n}" for n in range(3)}
+    assert harness.condition("default/a").reason == "InternalError"
+
+
+def test_a_group_whose_status_cannot_be_taken_over_does_not_keep_a_new_leader_from_leading(injector):
+    harness = Harness()
+    two_groups(harness)
+    harness.wait(2)
+    injector.into(recovery, "adopt")
+    harness.restart()
+    harness.add(group("c", min_member=2, created=9.0), *pods("c", 2))
+    harness.wait(2)
+    assert len(harness.bound("default/c")) == 2
+    assert harness.condition("default/a", "Degraded").reason == "InternalError"
+    assert harness.condition("default/a").status
+    assert steps(harness) == [Step.RECOVERY]
+    injector.armed = False
+    harness.wait(61)
+    assert harness.condition("default/a", "Degraded").reason == "Healthy"
+    assert harness.evicted == []
+
+
+# The accounts
+
+
+def test_accounts_that_a_fault_leaves_wrong_are_made_anew_from_what_was_observed(injector):
+    """The fault comes amid counting: what b holds and has in flight, and who is bound, is kept."""
+    harness = Harness()
+    harness.withhold = lambda effect: effect.name.startswith("c")
+    harness.add(node("n1", cpu=9), group("c", min_member=3), *pods("c", 3), group("b", min_member=3), *pods("b", 3))
+    harness.wait(2)
+    injector.into(Ledger, "_take", when=lambda _ledger, claim: claim.owner == "uid-default/a-1")
+    harness.add(group("a", min_member=2), *pods("a", 2), group("d", min_member=1, created=-1.0), *pods("d", 1))
+    harness.step()
+    assert not any(isinstance(effect, BindPod) for effect in harness.history[-1][2])
+    harness.wait(2)
+    assert harness.bound("default/d") == ["default/d-0"]
+    sent = [effect.name for effect in harness.effects if isinstance(effect, BindPod)]
+    assert sorted(name for name in sent if name.startswith("c")) == ["c-0", "c-1", "c-2"]
+    rebuilt = [found for found in harness.machine.take_faults() if isinstance(found, Rebuilt)]
+    assert len(rebuilt) == 1
+    assert harness.machine.validate() == []
+    assert harness.condition("default/a").reason == "InternalError"
+    assert sorted(assumed(harness, "")) == ["c-0", "c-1", "c-2"]
+    harness.send_withheld()
+    harness.wait(2)
+    assert harness.bound("default/c") == [f"default/c-{n}" for n in range(3)]
+    assert harness.condition("default/c").reason == "Scheduled"
+    injector.armed = False
+    harness.wait(61)
+    assert len(harness.bound("default/a")) == 2
+
+
+def test_accounts_that_stay_wrong_end_the_process(injector, monkeypatch):
+    in_place(injector)
+    harness = Harness()
+    two_groups(harness)
+    monkeypatch.setattr(Cluster, "validate", lambda _: ["two and two are five"])
+    with pytest.raises(EvilError):
+        harness.machine.handle(harness.inbox, harness.now)
+    assert [type(found) for found in harness.machine.take_faults()] == [Fault, Rebuilt]
+
+
+def test_a_fault_over_no_group_goes_on(injector):
+    harness = Harness()
+    injector.into(Cluster, "set_node", when=lambda *_: True)
+    harness.add(node("n1"))
+    with pytest.raises(EvilError):
+        harness.settle()
+
+
+def test_what_a_status_says_of_a_fault_is_written_again_when_it_was_not_accepted(injector):
+    in_place(injector)
+    harness = Harness()
+    refusals = [True, True]
+    harness.refuse_status = lambda effect: (
+        StatusRefused(effect.key, stale=False) if effect.key == key("a") and refusals and refusals.pop() else None
+    )
+    two_groups(harness)
+    harness.wait(20)
+    assert harness.condition("default/a").reason == "InternalError"
+
+
+def test_a_fault_while_a_place_on_a_worse_node_is_looked_at_parks_that_group_alone(injector):
+    harness = Harness()
+    harness.withhold = lambda _: True
+    two_groups(harness)
+    harness.wait(1)
+    injector.into(rechecking, "classify", when=lambda _snapshot, members, *_: members[0].name.startswith("a-"))
+    harness.add(pod("x", group="", scheduler="other", node="n1"))
+    harness.wait(1)
+    assert steps(harness) == [Step.UPKEEP]
+    assert harness.condition("default/a").reason == "InternalError"
+    assert len(assumed(harness, "a")) == 3
+    harness.send_withheld()
+    harness.wait(1)
+    assert len(harness.bound("default/a")) == len(harness.bound("default/b")) == 3
+
+
+def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group_alone(injector):
+    harness = Harness()
+    harness.serve_demands()
+    harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2))
+    injector.into(scaling, "pool_demands", when=lambda *_, members, **__: members[0].name.startswith("a-"))
+    harness.wait(2)
+    assert steps(harness) == [Step.DEMAND]
+    assert harness.condition("default/a").reason == "InternalError"
+    harness.add(group("b", min_member=1), *pods("b", 1))
+    harness.wait(2)
+    assert harness.bound() == ["default/b-0"]
+
+
+@pytest.mark.parametrize("owner", [entrance.Entrance, cycle.Pass], ids=["upkeep", "cycle"])
+def test_what_a_step_had_decided_before_it_failed_is_not_sent(injector, owner):
+    """A binding that is due again, and one just decided: each is in the list of effects when the step fails."""
+    harness = Harness()
+    if owner is cycle.Pass:
+        injector.into(
+            queue.Queue, "next_of", after=True, when=lambda _queue, found, _gang: str(found.key) == "default/a"
+        )
+        two_groups(harness)
+    else:
+        harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now")
+        harness.add(node("n1", cpu=8), group("a", min_member=3), *pods("a", 3))
+        harness.settle()
+        harness.refuse_bind = lambda _: None
+        injector.into(owner, "admits", when=lambda _entrance, gang, *_: str(gang.key) == "default/a")
+    harness.wait(5)
+    assert injector.times == 1
+    assert harness.bound("default/a") == []
+    assert assumed(harness, "a") == []

@@ -1,0 +1,130 @@
+"""The promises are judged by what is seen: a machine that breaks one is found out, whatever it says of itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod
+from gangsched.core.objects.pod import Owner, Pod
+from tests.builders import group, node, pod, pods
+from tests.living import Living
+
+SET = Owner("StatefulSet", "a", "set-a", "apps")
+OWN = {"machine", "gang", "planning", "queueing", "cluster", "constraints", "cycle", "upkeep", "status", "autoscaling"}
+"""What the core decides with, and what therefore may not judge it."""
+
+
+class Puppet:
+    """A machine that decides what the test says, and thinks well of itself."""
+
+    def __init__(self) -> None:
+        self.orders: list[list[Effect]] = []
+        self.gangs = SimpleNamespace(get=lambda _: SimpleNamespace(run=SimpleNamespace(scheduled_at=1.0)))
+
+    def handle(self, *_: object) -> list[Effect]:
+        return self.orders.pop(0) if self.orders else []
+
+    def next_deadline(self) -> None:
+        return None
+
+    def validate(self) -> list[str]:
+        return []
+
+
+def bind(name: str) -> BindPod:
+    return BindPod(f"uid-default/{name}", "default", name, "n1")
+
+
+def evict(name: str) -> EvictPod:
+    return EvictPod(f"uid-default/{name}", "default", name)
+
+
+def told(*members: Pod, cpu: int = 3) -> tuple[Living, Puppet]:
+    """Three members of a group of three, which the puppet has been told of."""
+    harness, puppet = Living(), Puppet()
+    harness.machine = puppet  # type: ignore[assignment]
+    harness.add(node("n1", cpu=cpu), group("a", min_member=3), *(members or pods("a", 3, owner=SET)))
+    harness.settle()
+    return harness, puppet
+
+
+def obey(harness: Living, puppet: Puppet, *orders: Effect) -> None:
+    puppet.orders.append(list(orders))
+    harness.step()
+    harness.settle()
+
+
+def a_part(harness: Living, puppet: Puppet) -> None:
+    obey(harness, puppet, bind("a-0"), bind("a-1"))
+    harness.wait(31)
+    harness.rule_one.look()
+
+
+def one_after_the_other(harness: Living, puppet: Puppet) -> None:
+    """Three have been bound, never together."""
+    harness.retired.add("set-a")
+    obey(harness, puppet, bind("a-0"), bind("a-1"))
+    harness.delete("default/a-0")
+    harness.settle()
+    obey(harness, puppet, bind("a-2"))
+    harness.wait(31)
+    harness.rule_one.look()
+
+
+def twice(harness: Living, puppet: Puppet) -> None:
+    harness.withhold = lambda _: True
+    obey(harness, puppet, bind("a-0"))
+    obey(harness, puppet, bind("a-0"))
+
+
+def again(harness: Living, puppet: Puppet) -> None:
+    obey(harness, puppet, bind("a-0"))
+    obey(harness, puppet, bind("a-0"))
+
+
+def amid(harness: Living, puppet: Puppet) -> None:
+    harness.withhold = lambda effect: effect.name == "a-1"
+    obey(harness, puppet, bind("a-0"), bind("a-1"))
+    obey(harness, puppet, evict("a-0"))
+
+
+@pytest.mark.parametrize(
+    ("deed", "found"),
+    [
+        (a_part, "has been bound in part for 31"),
+        (one_after_the_other, "has been bound in part for 31"),
+        (twice, "is bound while its binding is on its way"),
+        (again, "is bound and is bound again"),
+        (amid, "is evicted while bindings are on their way"),
+    ],
+)
+def test_a_broken_promise_is_found(deed: Callable[[Living, Puppet], None], found: str) -> None:
+    with pytest.raises(AssertionError, match=found):
+        deed(*told())
+
+
+def test_a_node_that_is_made_to_hold_too_much_is_found() -> None:
+    with pytest.raises(AssertionError, match="a-2 is bound to node n1, which then has cpu 3000 of 2000"):
+        obey(*told(cpu=2), bind("a-0"), bind("a-1"), bind("a-2"))
+
+
+def test_the_eviction_of_a_member_that_nothing_would_make_again_is_found() -> None:
+    harness, puppet = told(pod("a-0"), pod("a-1"))
+    obey(harness, puppet, bind("a-0"))
+    with pytest.raises(AssertionError, match="is evicted and not made again"):
+        obey(harness, puppet, evict("a-0"))
+
+
+@pytest.mark.parametrize("oracle", ["ledger.py", "naive.py", "promises.py", "faults/audit.py", "faults/objects.py"])
+def test_what_judges_uses_no_part_of_what_it_judges(oracle: str) -> None:
+    source = ast.parse((Path(__file__).parent / oracle).read_text(encoding="utf-8"))
+    modules = [each.module or "" for each in ast.walk(source) if isinstance(each, ast.ImportFrom)]
+    asked = {each.attr for each in ast.walk(source) if isinstance(each, ast.Attribute)} & {"machine", "gangs", "gang"}
+
+    assert [module for module in modules if module.startswith("gangsched.core") and module.split(".")[2] in OWN] == []
+    assert asked == set()

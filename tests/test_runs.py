@@ -1,0 +1,157 @@
+"""How test runs are judged and how much they try: small runs of pytest, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.tether import RUN_VARIABLE
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parent.parent
+Run = Callable[..., subprocess.CompletedProcess[str]]
+ways = pytest.mark.parametrize("way", [(), ("-n", "2")], ids=["alone", "in parallel"])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs pytest on a test file of this text, with the plug-ins of this suite."""
+
+    def ran(text: str, *options: str) -> subprocess.CompletedProcess[str]:
+        file = tmp_path / "test_small.py"
+        file.write_text(textwrap.dedent(text))
+        command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest"]
+        own = {"COVERAGE_FILE": str(tmp_path / ".coverage"), RUN_VARIABLE: "", "PYTEST_ADDOPTS": ""}
+        return subprocess.run(
+            [*command, "-p", "no:cacheprovider", *options, str(file)],
+            cwd=ROOT,
+            env=os.environ | own,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+    return ran
+
+
+@ways
+def test_a_process_that_a_test_leaves_behind_fails_the_run_and_is_named(run: Run, way: tuple[str, ...]) -> None:
+    done = run(
+        """
+        import subprocess
+
+        def test_that_forgets():
+            test_that_forgets.kept = subprocess.Popen(["sleep", "9"])
+        """,
+        *way,
+    )
+    assert re.search(r"^LEFT BEHIND: process \d+ still runs: sleep 9$", done.stdout, flags=re.MULTILINE), done.stdout
+    assert " 1 passed in " in done.stdout.splitlines()[-1]
+    assert done.returncode == 1
+
+
+@ways
+@pytest.mark.parametrize(("mark", "measured"), [("slow", False), ("timeout(60)", True)])
+def test_the_core_must_be_covered_and_by_tests_that_are_not_slow(
+    run: Run, way: tuple[str, ...], mark: str, *, measured: bool
+) -> None:
+    done = run(
+        f"""
+        import pytest
+
+        @pytest.mark.{mark}
+        def test_little():
+            from gangsched.core.objects import quantity
+        """,
+        *("--cov", "--cov-report=", *way),
+    )
+    *_, told, failed, _ = done.stdout.splitlines()
+    core = re.match(r"coverage with branches: core (\d+\.\d) % \(at least 95 %\), all \d+\.\d %", told)
+    assert core, done.stdout
+    assert (0 < float(core[1]) < 95) == measured
+    assert failed == "COVERAGE of gangsched/core is below 95 %: the run fails"
+    assert done.returncode == 1
+
+
+@ways
+def test_what_tests_have_measured_is_told_at_the_end(run: Run, way: tuple[str, ...]) -> None:
+    done = run("def test_that_measures(record_property): record_property('measured', 'took 1.5 s')", *way)
+    assert "measured: took 1.5 s" in done.stdout.splitlines()
+    assert done.returncode == 0
+
+
+EXPLORING = """
+    from hypothesis import given, strategies as st, settings
+    from tests.effort import seeded, tries
+
+    drawn = []
+
+    @settings(max_examples=tries(50))
+    @given(st.integers(0, 10**9))
+    def test_of_examples(number):
+        drawn.append(number)
+
+    @seeded(10)
+    def test_of_seeds(seed):
+        drawn.append(f"seed {seed}")
+
+    def test_prints_what_was_drawn():
+        print(*drawn, sep="\\n")
+"""
+
+
+def drawn(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return re.findall(r"^\.*(\d+|seed \d+)$", done.stdout, flags=re.MULTILINE)
+
+
+def test_a_quick_run_tries_a_tenth_and_the_same_each_time(run: Run) -> None:
+    first, second = (drawn(run(EXPLORING, "-s", "-q", "--hypothesis-profile=check")) for _ in range(2))
+    assert first == second
+    assert len(first) == 5 + 1
+    assert first[-1] == "seed 1"
+
+
+def test_a_nightly_run_tries_much_more_and_its_seed_repeats_it(run: Run) -> None:
+    night = ("-s", "-q", "--hypothesis-profile=nightly")
+    first, second, other = (drawn(run(EXPLORING, *night, f"--hypothesis-seed={seed}")) for seed in (700, 700, 9))
+    assert first == second
+    assert first != other
+    assert len(first) == 20 * (50 + 10)
+    assert [first[-200], first[-1], other[-200]] == ["seed 700", "seed 899", "seed 9"]
+
+
+def test_tests_that_explore_can_be_picked(run: Run) -> None:
+    done = run(EXPLORING, "-q", "-m", "hypothesis or explores")
+    assert "11 passed, 1 deselected" in done.stdout
+
+
+@pytest.mark.parametrize("asked", [("SEED=7", "DURATION=9"), ()])
+def test_a_night_goes_on_after_a_part_that_fails_and_tells_it_with_the_seed(tmp_path: Path, asked: tuple[str, ...]):
+    """With a Python that prints what it is asked to run."""
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "runs $@"\ncase "$*" in *faults.soak*) exit 3;; esac\n')
+    python.chmod(0o755)
+    for name in ("uv.lock", "pyproject.toml", ".venv/.ready"):
+        (tmp_path / name).touch()
+    make = ["make", "-f", str(ROOT / "Makefile"), "--no-print-directory", "nightly", f"PYTHON={python}", *asked]
+    night = subprocess.run(
+        make, cwd=tmp_path, env=os.environ | {"MAKEFLAGS": ""}, capture_output=True, text=True, check=False
+    )
+    _, told, explored, soak, outages, failed = night.stdout.splitlines()
+    [seed] = re.findall(r"^the seed of this night is (\d+); make nightly SEED=\1 repeats it$", told)
+    assert (seed == "7") == bool(asked)
+    assert f"--hypothesis-profile=nightly --hypothesis-seed={seed}" in explored
+    assert soak == f"runs -m tests.faults.soak --duration {9 if asked else 3600} --seed {seed}"
+    assert outages == f"runs -m tests.faults.outages --seed {seed}"
+    assert failed == f"FAILED with SEED={seed}: soak"
+    assert night.returncode == 2
