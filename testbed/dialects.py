@@ -11,6 +11,7 @@ from msgspec.structs import fields
 
 from gangsched.config.dialects import DIALECTS, NAMES, Key
 from gangsched.kube.dialects.table import DEFAULT
+from testbed.filling import put
 
 IN_CHART = tuple(row.name for row in DIALECTS.values() if not row.left_out)
 """The chart's default."""
@@ -35,32 +36,20 @@ def with_default(values: str) -> str:
     reasons = [f"Left out is `{row.name}`: {row.left_out}." for row in DIALECTS.values() if row.left_out]
     lines = [f"# {line}" for reason in reasons for line in textwrap.wrap(reason, _WIDTH - 2)]
     lines += ["dialects:", *(f"- {name}" for name in IN_CHART), ""]
-    return _put(r"(# Left out is .*\n(#.*\n)*)?dialects:\n(- .*\n)+", "\n".join(lines), values)
+    return put(r"(# Left out is .*\n(#.*\n)*)?dialects:\n(- .*\n)+", "\n".join(lines), values)
 
 
 def with_all_named(page: str) -> str:
     """The page with all dialects in its command line of helm."""
-    return _put(r"dialects=\{.*\}", f"dialects={{{','.join(NAMES)}}}", page)
+    return put(r"dialects=\{.*\}", f"dialects={{{','.join(NAMES)}}}", page)
 
 
 def with_tables(page: str) -> str:
     """The page with its tables, each of them behind a comment that names it."""
     for name, lines in (("dialects", _dialects()), ("keys", _keys()), ("objects", _objects())):
         head = f"<!-- Table of {name}, made by make docs from {_SOURCE} -->"
-        page = _put(rf"<!-- Table of {name}, .*\n\n(\|.*\n)*", "\n".join([head, "", *lines, ""]), page)
+        page = put(rf"<!-- Table of {name}, .*\n\n(\|.*\n)*", "\n".join([head, "", *lines, ""]), page)
     return page
-
-
-def _put(pattern: str, new: str, text: str) -> str:
-    """The text with the one part that the pattern finds replaced.
-
-    Raises:
-        ValueError: there is none, or there are several.
-    """
-    text, number = re.subn(pattern, lambda _: new, text)
-    if number != 1:
-        raise ValueError(f"{pattern!r} is found {number} times: put back the one part that is generated")
-    return text
 
 
 def _dialects() -> Iterator[str]:

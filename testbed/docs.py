@@ -23,12 +23,13 @@ from gangsched.core.gang import states
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase
 from gangsched.runtime.metrics import describe
-from testbed import chart, dialects, manifests, rooms
+from testbed import chart, dialects, manifests, rooms, walk
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
 _FILLED: dict[Path, Callable[[str], str]] = {
     Path("charts/gangsched/values.yaml"): dialects.with_default,
+    Path("docs/architecture.md"): walk.with_drawings,
     Path("docs/dialects.md"): dialects.with_tables,
     Path("docs/migrate/palantir.md"): dialects.with_all_named,
 }

@@ -22,6 +22,7 @@ from gangsched.core.objects.effects import BindPod, Effect, PatchStatus
 from gangsched.core.objects.events import Event, Synced
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.resources import GROUPS, NODES, PODS, Resource
+from testbed.filling import put
 from testbed.workloads import member, pod_group
 
 PACKAGE = Path(__file__).resolve().parent.parent / "gangsched"
@@ -32,9 +33,13 @@ _AT = "2027-01-15T08:00:00Z"
 _NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "8", "pods": "110"}}}
 
 
-def drawings() -> dict[str, Sequence[str]]:
-    """The lines of each drawing, by its name."""
-    return {"one pod": _drawn(_one_pod), "one restart": _drawn(_one_restart)}
+def with_drawings(page: str) -> str:
+    """The page with both drawings, each of them behind a comment that names it."""
+    for name, story in (("one pod", _one_pod), ("one restart", _one_restart)):
+        head = f"<!-- Drawing of {name}, made by make docs from what testbed/walk.py sees -->"
+        drawn = "\n".join([head, "", *_drawn(story), ""])
+        page = put(rf"<!-- Drawing of {name}, .*\n(\n```mermaid\n([^`].*\n)*```\n)?", drawn, page)
+    return page
 
 
 def _one_pod() -> tuple[Callable[[], Sequence[Effect]], type[Effect]]:

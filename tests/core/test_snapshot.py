@@ -9,7 +9,8 @@ from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.kept import MOST_KEPT
-from gangsched.core.planning.placement import classify
+from gangsched.core.planning.placement import Ask, classify, place
+from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import GPU, node, pod, shape
 from tests.verdicts import class_of, closed, forbidden
@@ -309,3 +310,19 @@ def test_of_thousands_of_classes_only_the_last_are_kept_and_all_are_right():
         assert snapshot.caps(member(number)).tolist() == [1000 // number]
     assert snapshot.caps(member(1)).tolist() == [1000]
     assert len(snapshot._caps) == MOST_KEPT  # noqa: SLF001 - memory shows nowhere else
+
+
+def test_the_nodes_without_pods_are_made_once_for_all_refusals_and_stay_empty():
+    """They were made and planned on anew for each refusal of a pass."""
+    cluster = Cluster()
+    cluster.set_node(node("n1", cpu=4))
+    cluster.set_pod(pod("there", cpu=4, node="n1"))
+    snapshot = Snapshot(cluster)
+    bare = snapshot.emptied()
+    whole = bare.free.copy()
+    for cpu, never in ((1, False), (3, False), (5, True)):
+        found = place(snapshot, Ask(members=[pod("a", cpu=cpu)], need=1))
+        assert isinstance(found, Refusal)
+        assert found.never is never
+        assert snapshot.emptied() is bare
+        assert (bare.free == whole).all()

@@ -211,12 +211,14 @@ def _never(empty: Snapshot, ask: Ask) -> bool:
     tried: Sequence[Domain | None] = [None]
     if ask.topology is not None and ask.topology.required:
         tried = [(ask.topology.key, value) for value in _domains(empty, ask, ask.topology)]
-    began = empty.budget.spent
+    began, mark = empty.budget.spent, empty.mark()
     for domain in tried:
         if empty.budget.spent - began > units.DIAGNOSIS:
             return False
         quorum = _quorum(empty, ask, domain)
-        if quorum.find() is not None or quorum.steps.ended:
+        found = quorum.find() is not None
+        empty.undo(mark)
+        if found or quorum.steps.ended:
             return False
     return True
 

@@ -48,6 +48,7 @@ class Snapshot:
         self._counting = [plan for plan in self.plans if type(plan).take is not Plan.take]
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
         self._nominated = Nominated(cluster, self._change, self.resources.column, self._all_seen)
+        self._bare: Snapshot | None = None
         self._log: list[Taken | IntArray] = []
         self._changed: list[IntArray] = []
         self._turned: list[IntArray] = []
@@ -75,8 +76,10 @@ class Snapshot:
         return self._cluster.capacity.names[row]
 
     def emptied(self) -> Snapshot:
-        """The same nodes as if no pod were on them: what could ever fit."""
-        return Snapshot(self._cluster, emptied=True, budget=self.budget)
+        """The same nodes as if no pod were on them, made once: whoever plans on it undoes that."""
+        if self._bare is None:
+            self._bare = Snapshot(self._cluster, emptied=True, budget=self.budget)
+        return self._bare
 
     # Undo
 
