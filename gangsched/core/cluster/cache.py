@@ -14,7 +14,7 @@ import numpy as np
 from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.cluster.holdings import Holdings
 from gangsched.core.cluster.labels import NodeLabels
-from gangsched.core.cluster.ledger import Claim, Claims, Kind, Ledger
+from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Ledger
 from gangsched.core.cluster.relief import Relief
 from gangsched.core.cluster.validation import contradictions
 from gangsched.core.constraints import registry
@@ -101,10 +101,10 @@ class Cluster:
         old = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
         claim = self.ledger.of(pod.uid)
-        if pod.terminal or (claim is not None and claim.kind is Kind.BOUND and not pod.node):
+        if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):
             self.ledger.release(pod.uid)
         elif pod.node:
-            if self.ledger.put(Claim(Kind.BOUND, pod.node, pod)):
+            if self.ledger.put(Claim(BOUND, pod.node, pod)):
                 self.worsened.add(pod.node)
         elif claim is not None:
             self.ledger.put(Claim(claim.kind, claim.node, pod))
@@ -113,7 +113,7 @@ class Cluster:
     def nominate(self, pod: Pod) -> None:
         """Know that somebody else keeps a node for this pod, or does so no longer."""
         if pod.nominated_node and not (pod.node or pod.terminal):
-            self.ledger.put(Claim(Kind.NOMINATED, pod.nominated_node, pod))
+            self.ledger.put(Claim(NOMINATED, pod.nominated_node, pod))
         elif pod.uid in self.ledger.nominated:
             self.ledger.release(pod.uid)
 
@@ -126,12 +126,12 @@ class Cluster:
         """Count an unbound pod, or a member to come, on the node from now on."""
         pod = self.pods[uid]
         if not (pod.node or pod.terminal):
-            self.ledger.put(Claim(Kind.ASSUMED if pod.name else Kind.HELD, node, pod))
+            self.ledger.put(Claim(ASSUMED if pod.name else HELD, node, pod))
 
     def forget(self, uid: str) -> None:
         """Withdraw an assumption; a pod that is bound by its own word stays counted."""
         claim = self.ledger.of(uid)
-        if claim is not None and claim.kind in (Kind.ASSUMED, Kind.HELD):
+        if claim is not None and claim.kind in (ASSUMED, HELD):
             self.ledger.release(uid)
 
     def set_namespace(self, name: str, labels: Labels) -> None:

@@ -38,6 +38,10 @@ class Kind(StrEnum):
     NOMINATED = "Nominated"
 
 
+BOUND, ASSUMED, HELD, NOMINATED = Kind
+# Named once, because they are looked at for each event of a pod.
+
+
 class Claim(Struct, frozen=True, gc=False):
     """The pod takes on the node what its shape requests, and whatever else constraints see of it."""
 
@@ -53,7 +57,7 @@ class Claim(Struct, frozen=True, gc=False):
     @property
     def counts(self) -> bool:
         """Whether it takes its share of the node from everybody."""
-        return self.kind is not Kind.NOMINATED
+        return self.kind is not NOMINATED
 
 
 Claims = Mapping[str, Claim]
@@ -81,26 +85,33 @@ class Ledger:
 
     def put(self, claim: Claim) -> bool:
         """Enter the claim in place of its owner's former one. Returns whether it takes anything that this did not."""
-        before = self._claims.get(claim.owner)
-        if before == claim:
+        before = self._claims.get(claim.pod.uid)
+        if before is not None and _takes_alike(before, claim):
+            self._enter(claim)
             return False
-        self._claims[claim.owner] = claim
-        takes_more = before is None or not _takes_alike(before, claim)
-        if before is not None and (takes_more or before.kind is Kind.HELD):
-            self._unlist(before)
-        if before is not None and takes_more:
-            self._give_back(before)
-        self._list(claim)
-        if takes_more:
-            self._take(claim)
-        return takes_more
+        if before is not None:
+            self.release(before.pod.uid)
+        self._enter(claim)
+        if claim.kind is HELD:
+            self.holdings.add(claim.pod)
+        self._take(claim)
+        return True
 
     def release(self, owner: str) -> None:
         """End the owner's claim, if it has one."""
         claim = self._claims.pop(owner, None)
-        if claim is not None:
-            self._unlist(claim)
-            self._give_back(claim)
+        if claim is None:
+            return
+        if claim.kind is NOMINATED:
+            del self._nominated[owner]
+        else:
+            there = self._on[claim.node]
+            del there[owner]
+            if not there:
+                del self._on[claim.node]
+        if claim.kind is HELD:
+            self.holdings.remove(claim.pod)
+        self._give_back(claim)
 
     def of(self, owner: str) -> Claim | None:
         """The owner's claim."""
@@ -141,26 +152,17 @@ class Ledger:
         for claim in self._nominated.values():
             self._relief.note(everywhere=self._opens_elsewhere(claim.pod))
 
-    # Indexes
+    # Who counts
 
-    def _list(self, claim: Claim) -> None:
-        if not claim.counts:
-            self._nominated[claim.owner] = claim
-            return
-        self._on.setdefault(claim.node, {})[claim.owner] = claim
-        if claim.kind is Kind.HELD:
-            self.holdings.add(claim.pod)
-
-    def _unlist(self, claim: Claim) -> None:
-        if not claim.counts:
-            del self._nominated[claim.owner]
-            return
-        there = self._on[claim.node]
-        del there[claim.owner]
-        if not there:
-            del self._on[claim.node]
-        if claim.kind is Kind.HELD:
-            self.holdings.remove(claim.pod)
+    def _enter(self, claim: Claim) -> None:
+        owner = claim.pod.uid
+        self._claims[owner] = claim
+        if claim.kind is NOMINATED:
+            self._nominated[owner] = claim
+        elif claim.node in self._on:
+            self._on[claim.node][owner] = claim
+        else:
+            self._on[claim.node] = {owner: claim}
 
     def _take(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)
@@ -199,7 +201,7 @@ class Ledger:
         for owner in self._claims.keys() - nominated.keys():
             claim = self._claims[owner]
             on.setdefault(claim.node, {})[owner] = claim
-            if claim.kind is Kind.HELD:
+            if claim.kind is HELD:
                 holdings.add(claim.pod)
             row = self._capacity.rows.get(claim.node)
             if row is not None:
@@ -220,11 +222,12 @@ class Ledger:
         return wrong
 
 
-def _takes_alike(one: Claim, other: Claim) -> bool:
-    """Whether both take the same from everybody."""
+def _takes_alike(before: Claim, after: Claim) -> bool:
+    """Whether the claim goes on, of a pod that is now seen in another form, or that shows the node assumed for it."""
+    old, new = before.pod, after.pod
     return (
-        one.counts == other.counts
-        and one.node == other.node
-        and one.pod.shape == other.pod.shape
-        and one.pod.anti_affinity == other.pod.anti_affinity
+        before.node == after.node
+        and (before.kind is after.kind or (before.kind is ASSUMED and after.kind is BOUND))
+        and old.shape == new.shape
+        and old.anti_affinity == new.anti_affinity
     )
