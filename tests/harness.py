@@ -241,7 +241,8 @@ class Harness:
         effects = self._decide(events)
         for effect in effects:
             self._carry_out(effect)
-        assert self.machine.validate() == []
+        wrong = self.machine.validate()
+        assert not wrong, wrong
         self.check_capacity()
         return effects
 

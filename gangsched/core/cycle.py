@@ -272,7 +272,7 @@ class Pass:
             self._snapshot.undo(mark)
 
     def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
-        gang.roster.choose(pod.uid for pod, _ in found)
+        gang.roster.choose(pod.uid for pod, _ in found if pod.name)
         begun = bindings.begin(gang, self._cluster, found)
         self._decided.effects += [renewed(effect, above=True) for effect in begun] if above else begun
 

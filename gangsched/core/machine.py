@@ -201,7 +201,9 @@ class Machine:
 
     def validate(self) -> list[str]:
         """Contradictions in the state; empty when all is well (checked after every test)."""
-        return [*self.cluster.validate(), *self._members.validate()]
+        found = [*self.cluster.validate(), *self._members.validate(), *self._upkeep.validate()]
+        found += [*self._caps.validate(self.gangs), *self._avoidance.validate(), *self._scaling.validate(self.gangs)]
+        return found
 
     # Faults
 
@@ -289,10 +291,8 @@ class Machine:
 
     def _leave(self, key: GroupKey) -> None:
         """The gang waits for nothing any more."""
-        self._queue.drop(key)
-        self._entrance.drop(key)
-        self._caps.drop(key)
-        self._tellings.drop(key)
+        for room in (self._queue, self._entrance, self._caps, self._tellings):
+            room.drop(key)
 
     def _ahead(self, gang: Gang) -> str:
         own, number = self._queue.ahead(gang.key, most=explanation.NAMED)

@@ -19,6 +19,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
+from gangsched.core.queueing import validation
 from gangsched.core.queueing.admission import Entrance
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
@@ -206,6 +207,17 @@ class Upkeep:
         for key in entered:
             self._queue.file(self._members.gangs[key], self._assessments[key])
         return entered
+
+    def validate(self) -> list[str]:
+        """Contradictions between the gangs and what is kept of who waits."""
+        alive = {*self._members.gangs, *self._members.dirty}
+        return [
+            *(f"{key}: an assessment though it is gone" for key in self._assessments if key not in alive),
+            *validation.of_queue(self._queue, alive),
+            *validation.of_entrance(self._entrance, alive),
+            *validation.of_deadlines(self._deadlines, alive),
+            *validation.of_deadlines(self._tellings, alive),
+        ]
 
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         if len(gang.pods) > LARGE:

@@ -211,3 +211,50 @@ def test_a_field_that_a_newer_version_wrote_is_passed_over():
 )
 def test_nothing_is_taken_from_a_status_that_cannot_be_read(status):
     assert status_from_object(status) == GroupStatus()
+
+
+@pytest.mark.parametrize(
+    ("status", "record"),
+    [
+        pytest.param(
+            {"phase": "Running", "minimum": 2, "succeeded": 1, "scheduledTime": "1970-01-01T00:00:09Z"},
+            Record(
+                phase=Phase.RUNNING,
+                run_start=9.0,
+                scheduled_at=9.0,
+                satisfied=Minima(2),
+                succeeded=(("", 1),),
+                failed=0,
+            ),
+            id="scheduled",
+        ),
+        pytest.param(
+            {"phase": "Queued", "scheduleStartTime": "1970-01-01T00:00:07Z"},
+            Record(phase=Phase.QUEUED, run_start=7.0, clock_start=7.0),
+            id="waiting",
+        ),
+        pytest.param(
+            {"phase": "Succeeded", "scheduledTime": "1970-01-01T00:00:09Z"},
+            Record(phase=Phase.SUCCEEDED, run_start=9.0, scheduled_at=9.0, outcome=Outcome.SUCCEEDED),
+            id="succeeded",
+        ),
+        pytest.param(
+            {"phase": "Failed", "scheduledTime": "1970-01-01T00:00:09Z"},
+            Record(phase=Phase.FAILED, run_start=9.0, scheduled_at=9.0, outcome=Outcome.FAILED),
+            id="failed",
+        ),
+        pytest.param(
+            {"phase": "Failed"}, Record(phase=Phase.FAILED, outcome=Outcome.OUT_OF_TIME), id="failed by its clock"
+        ),
+    ],
+)
+def test_a_status_of_a_version_without_the_record_is_read_as_far_as_it_goes(status, record):
+    assert status_from_object(status).record == record
+
+
+def test_more_roles_than_the_schema_allows_are_added_up_under_no_role():
+    """Pods may name any number of roles that their group does not have; the whole status would be refused for them."""
+    counts = tuple((f"r{number:03}", 1) for number in range(200))
+    written = status_to_object(GroupStatus(Record(succeeded=counts)))["status"]
+    assert len(written["record"]["roleSuccesses"]) == 128
+    assert status_from_object(written).succeeded == 200

@@ -3,6 +3,7 @@ from __future__ import annotations
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.queueing import queue as module
 from gangsched.core.queueing.parking import Bucket
 from gangsched.core.queueing.queue import Queue
 
@@ -26,3 +27,17 @@ def test_a_bucket_that_was_emptied_and_made_again_between_two_calls_is_tried_as_
     following = queue.round().next()
     assert following is not None
     assert (following.key, following.bucket) == (key, second)
+
+
+def test_of_those_that_have_waited_equally_long_the_more_urgent_is_tried_first(monkeypatch):
+    """The position that a bucket happens to have decided, which is that of one that was emptied before."""
+    monkeypatch.setattr(module, "PATIENCE", 0)
+    cluster = Cluster()
+    queue, snapshot = Queue(cluster.capacity), Snapshot(cluster)
+    urgent, other = (Bucket(name, [], [], within_domain=False, several=False) for name in ("urgent", "other"))
+    urgent.waiting.append(((False, (True, -5, 0.0, "default", "z")), GroupKey("default", "z")))
+    other.waiting.append((RANK, GroupKey("default", "a")))
+    monkeypatch.setattr(queue._refused, "opened", lambda _: [other, urgent])  # noqa: SLF001 - what wakes them is its matter
+    queue.begin_call(snapshot)
+    queue.begin_call(snapshot)
+    assert [candidate.key.name for candidate in queue.overdue()] == ["z", "a"]

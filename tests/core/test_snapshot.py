@@ -20,6 +20,11 @@ SHUNS_RACK = PodTerm(topology_key="rack", selector=(), namespaces=("default",))
 SHUNS_OTHERS = PodTerm(topology_key="zone", selector=(), namespaces=("other",))
 
 
+def see_nominated(cluster, heir):
+    cluster.set_pod(heir)
+    cluster.nominate(heir)
+
+
 def member(*args, **fields):
     return MemberClass(shape(*args, **fields))
 
@@ -169,8 +174,8 @@ def test_a_nominated_pod_of_equal_or_higher_priority_keeps_all_that_it_asks_of_i
     """One that asked also for what no node ever had kept nothing, and required anti-affinity was never kept."""
     zones = [node(name, labels={"zone": zone}) for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"))]
     cluster = cluster_of(*zones)
-    cluster.nominate(pod("heir", nominated_node="n1", **{"priority": 5, **heir}))
-    cluster.nominate(pod("heir-of-nothing", nominated_node="gone", priority=5, anti_affinity=[SHUNS_ZONE]))
+    see_nominated(cluster, pod("heir", nominated_node="n1", **{"priority": 5, **heir}))
+    see_nominated(cluster, pod("heir-of-nothing", nominated_node="gone", priority=5, anti_affinity=[SHUNS_ZONE]))
     snapshot = Snapshot(cluster)
 
     def room_now():
@@ -195,7 +200,7 @@ def test_a_domain_that_a_pod_has_and_another_is_nominated_to_stays_closed_while_
         pod("there-too", node="n3", anti_affinity=[SHUNS_ZONE]),
     )
     for name, where in (("first", "n1"), ("second", "n2")):
-        cluster.nominate(pod(name, nominated_node=where, anti_affinity=[SHUNS_ZONE]))
+        see_nominated(cluster, pod(name, nominated_node=where, anti_affinity=[SHUNS_ZONE]))
     snapshot = Snapshot(cluster)
     taken = {("zone", "a"), ("zone", "c")}
     assert forbidden(snapshot, pod("new")) == taken

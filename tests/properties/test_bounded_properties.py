@@ -371,10 +371,12 @@ def test_it_comes_to_rest_beside_room_that_is_kept_for_a_nominated_pod(monkeypat
 
 
 def test_what_is_kept_for_those_who_wait_goes_with_them():
-    """Pods that ask for resources which no node has come and go, as do groups beyond those that are tried."""
+    """Pods that ask for resources which no node has come and go, as do groups that are not tried; one such stays."""
     policy = Policy(default_max_schedule_time_s=1e6, namespace_limits=NamespaceLimits(waiting_groups=1))
     machine = Machine(policy)
-    first: list[Event] = [GroupSeen(group("a", min_member=1)), PodSeen(pod("a-0", cpu=9))]
+    first: list[Event] = []
+    for name in ("a", "z"):
+        first += [GroupSeen(group(name, min_member=1)), PodSeen(pod(f"{name}-0", group=name, cpu=9))]
     at_rest(machine, 0.0, NodeSeen(node(cpu=1)), *first, Synced())
     for at in range(200):
         plain = pod(f"x{at}", group="", requests={f"example.com/{at}": 1})

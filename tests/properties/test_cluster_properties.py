@@ -19,6 +19,7 @@ from tests.verdicts import class_of
 
 NODE_NAMES = ("n0", "n1", "n2", "n3")
 UIDS = tuple(f"pod-{at}" for at in range(6))
+HEIRS = ("heir-0", "heir-1")
 NAMESPACES = ("default", "other")
 
 node_names = st.sampled_from(NODE_NAMES)
@@ -151,6 +152,18 @@ class ClusterMachine(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(sorted(self.assumed)))
         self.see(replace(self.pods[uid], node=name if elsewhere else self.assumed[uid]))
 
+    @rule(
+        uid=st.sampled_from(HEIRS),
+        nominated=node_names | st.just(""),
+        bound=st.booleans(),
+        terms=st.just(()) | close_terms.map(lambda term: (term,)),
+    )
+    def see_pod_of_another_scheduler(self, uid, nominated, bound, terms):
+        where = {"node": nominated} if bound else {"nominated_node": nominated}
+        seen = replace(pod(uid, uid=uid, **where), anti_affinity=terms)
+        self.see(seen)
+        self.cluster.nominate(seen)
+
     @rule(name=st.sampled_from(NAMESPACES), labelled=labels, gone=st.booleans())
     def change_namespace(self, name, labelled, gone):
         if gone:
@@ -161,7 +174,8 @@ class ClusterMachine(RuleBasedStateMachine):
             self.namespaces[name] = labelled
 
     def waiting(self) -> list[str]:
-        return sorted(uid for uid, there in self.pods.items() if not there.node and not there.terminal)
+        waiting = (uid for uid, there in self.pods.items() if not there.node and not there.terminal)
+        return sorted(uid for uid in waiting if uid not in HEIRS)
 
     def see(self, seen: Pod) -> None:
         former = self.cluster.set_pod(seen)
@@ -195,6 +209,10 @@ class ClusterMachine(RuleBasedStateMachine):
             anew.set_node(each)
         assert rooms == self.rooms(anew)
         assert self.cluster.on_node == anew.on_node
+        heirs = {uid: self.pods[uid] for uid in HEIRS if uid in self.pods}
+        assert self.cluster.nominated == {
+            uid: heir for uid, heir in heirs.items() if heir.nominated_node and not heir.terminal
+        }
         for name in self.nodes:
             assert self.free(self.cluster, name) == self.free(anew, name)
             assert self.cluster.labels.of(name) == dict(self.nodes[name].labels)

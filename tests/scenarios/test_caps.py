@@ -497,3 +497,28 @@ def test_groups_that_back_off_do_not_change_places_for_ever():
         harness.change(f"x/{name}-0", priority=1)
     harness.wait(1)
     assert {harness.status(f"x/{name}").phase for name in names} == {"TimedOut"}
+
+
+def test_a_group_that_a_limit_stops_is_forgotten_with_its_namespace_when_it_is_deleted():
+    """`Machine.validate`, after each step, finds whoever stays; the namespace stayed."""
+    harness = cluster()
+    harness.add(attack(), seed())
+    harness.wait(2)
+    assert harness.condition("attack/a").reason == "NamespaceLimit"
+    harness.delete_group("attack/a")
+    harness.delete("attack/a-seed")
+    harness.wait(2)
+    assert not harness.machine.gangs
+
+
+def test_a_group_that_stands_outside_is_forgotten_with_its_namespace_when_it_is_deleted():
+    """As above: the namespace stayed as soon as the last that stood outside was deleted, not let in."""
+    harness = cluster(FEW, cores=16)
+    waiting(harness, "a", "b", "c")
+    harness.wait(2)
+    assert harness.condition("default/c").reason == "NamespaceLimit"
+    for name in "cab":
+        harness.delete_group(f"default/{name}")
+        harness.delete(*(f"default/{each.name}" for each in list(harness.pods.values()) if each.name.startswith(name)))
+        harness.wait(2)
+    assert not harness.machine.gangs

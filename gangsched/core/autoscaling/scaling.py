@@ -10,7 +10,7 @@ left alone. Nothing is compared while Demand objects are not served.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -221,6 +221,20 @@ class Scaling:
             # No gang has this key: it only wakes us.
             self._deadlines.hasten(GroupKey(*key, pod_uid=seen.uid), due)
         return effects
+
+    def validate(self, gangs: Container[GroupKey]) -> list[str]:
+        """What is remembered of gangs and objects that are gone, in a sentence each."""
+        wrong = [f"{key}: wants an object though gone" for key in self._wanted if key not in gangs]
+        for key, holder in self._holder.items():
+            wanted = self._wanted.get(holder)
+            if wanted is None or key not in {each.key for each in wanted.objects}:
+                wrong.append(f"{key}: held for {holder}, which does not want it")
+        known = self._holder.keys() | self._seen.keys() | self._unwanted.keys()
+        wrong += [
+            f"{key}: a write of it is remembered, and it is neither wanted nor there"
+            for key in self._sent.keys() - known
+        ]
+        return wrong
 
     def _ours(self, seen: SeenDemand) -> bool:
         """Whether it is ours to delete: another gangsched may have written it for its own pods.

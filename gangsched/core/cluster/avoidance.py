@@ -151,6 +151,21 @@ class Avoidance:
         events, self._events = self._events, []
         return events
 
+    def validate(self) -> list[str]:
+        """Contradictions, and what is remembered beyond its bound, in a sentence each."""
+        wrong = []
+        by_pod = {(uid, node): case for uid, cases in self._cases.items() for node, case in cases.items()}
+        on_node = {(uid, node): case for node, cases in self._on.items() for uid, case in cases.items()}
+        if by_pod != on_node or not all((*self._cases.values(), *self._on.values(), *self._by_gang.values())):
+            wrong.append("refusals by pod are not those by node, or empty ones are kept")
+        if len(self._cases) > MOST_PODS or any(len(cases) > MOST_PODS_ON_A_NODE for cases in self._on.values()):
+            wrong.append("more refused pods are remembered than may be")
+        if len(self._by_gang) > MOST_GANGS or any(
+            len(nodes) > MOST_NODES_OF_A_GANG for nodes in self._by_gang.values()
+        ):
+            wrong.append("more gangs or nodes that refused them are remembered than may be")
+        return wrong
+
     def _succeeded(self, node: str, *, by_kubelet: bool) -> None:
         if by_kubelet or node not in self._kubelets:
             self._by_all.pop(node, None)

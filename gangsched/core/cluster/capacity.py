@@ -9,7 +9,7 @@ is held inexactly.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -166,4 +166,22 @@ class Capacity:
             for resource, column in self.columns.items():
                 if self.free[row, column] != clip(self.free_of(row, resource)):
                     wrong.append(f"{name}: the matrix holds {self.free[row, column]} {resource}")
+                if self.allocatable[row, column] != clip(self.given(row, resource)):
+                    wrong.append(f"{name}: the matrix holds {self.allocatable[row, column]} {resource} in all")
+        return wrong
+
+    def misplaced(self, given: Mapping[str, Amounts]) -> list[str]:
+        """What is kept of nodes otherwise than these can give; empty when it is right."""
+        wrong = []
+        names = {row: name for name, row in self.rows.items()}
+        if self.rows.keys() != given.keys() or self.names != [names.get(row, "") for row in range(len(self.names))]:
+            wrong.append("the rows are not those of the nodes")
+        if any(self._given[row] != dict(given.get(name, ())) for name, row in self.rows.items()):
+            wrong.append("what nodes give is not what they say")
+        if self._givers != Counter(resource for amounts in given.values() for resource, _ in amounts):
+            wrong.append("the numbers of nodes that give a resource are not what the nodes say")
+        vacant = [row for row, name in enumerate(self.names) if not name]
+        held = [self._given[row] or self._taken[row] or self.free[row].any() for row in vacant]
+        if sorted(self._vacant) != vacant or any(held):
+            wrong.append("the vacant rows are not those without a node, or hold something")
         return wrong

@@ -22,27 +22,18 @@ def asked_by(places: Iterable[Pod]) -> Counter[str]:
 
 
 class Holdings:
-    """Kept by `Cluster`, which a pod without a name enters and leaves with its place.
+    """Kept by the ledger, which a claim for a member to come enters and leaves."""
 
-    `nodes_changed`: the shares that namespaces have may have, too, since that was last read.
-    """
-
-    def __init__(self, places: Iterable[Pod] = ()) -> None:
-        self.nodes_changed = False
+    def __init__(self) -> None:
+        self._nodes_changed = False
         self._eased: set[str] = set()
         self._held: dict[str, Counter[str]] = {}
-        for place in places:
-            self.add(place)
 
     def __eq__(self, other: object) -> bool:
         """Whether as much is held."""
         return isinstance(other, Holdings) and self._held == other._held
 
     __hash__ = None  # type: ignore[assignment]
-
-    def note_nodes_changed(self) -> None:
-        """The nodes have more or less than before, and so have the shares of namespaces."""
-        self.nodes_changed = True
 
     def of(self, namespace: str) -> Mapping[str, int]:
         """What the namespace holds, by resource; the number of places is that of `pods`."""
@@ -60,9 +51,13 @@ class Holdings:
         if not held[PODS]:
             del self._held[place.namespace]
 
+    def note_nodes_changed(self) -> None:
+        """The shares that namespaces may hold may have changed."""
+        self._nodes_changed = True
+
     def take_eased(self, namespaces: Iterable[str]) -> list[str]:
         """Which of these namespaces hold less, or may have a larger share, than at the last call."""
-        eased = [name for name in namespaces if self.nodes_changed or name in self._eased]
+        eased = [name for name in namespaces if self._nodes_changed or name in self._eased]
         self._eased = set()
-        self.nodes_changed = False
+        self._nodes_changed = False
         return eased

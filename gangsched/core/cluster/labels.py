@@ -81,6 +81,23 @@ class NodeLabels:
             known = kept[key] = find([self.of(name) for name in self._capacity.names], key)
         return known
 
+    def mismatches(self, expected: Mapping[str, Labels]) -> list[str]:
+        """What is kept here otherwise than the nodes' labels say, in a sentence each."""
+        wrong = []
+        if self._labels != {name: dict(labels) for name, labels in expected.items()}:
+            wrong.append("the labels are not those of the nodes")
+        anew = NodeLabels(self._capacity)
+        anew._labels = self._labels
+        if self._rank is not None and not np.array_equal(self._rank, anew.rank()):
+            wrong.append("the order of names is not that of the nodes")
+        if any(not np.array_equal(kept, anew.preference(wish)) for wish, kept in self._preferred.items()):
+            wrong.append("a preference is not what the labels say")
+        for key, kept in self._domains.items():
+            found = anew.domains(key)
+            if kept.values != found.values or not np.array_equal(kept.of_row, found.of_row):
+                wrong.append(f"the domains of {key} are not what the labels say")
+        return wrong
+
     def _forget(self, changed: Container[str] | None = None) -> bool:
         """Find anew, when wanted, what was derived from labels of these keys; everything if a node has come or gone."""
         for wish in [wish for wish in self._preferred if changed is None or wish.key in changed]:

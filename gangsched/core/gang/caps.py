@@ -10,7 +10,7 @@ too much for the namespace, as soon as the namespace holds less.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from heapq import nlargest
 
 import numpy as np
@@ -161,12 +161,20 @@ class Caps:
 
     def drop(self, key: GroupKey) -> None:
         """The gang exists no longer."""
-        self._stopped.get(key.namespace, {}).pop(key, None)
+        stopped = self._stopped.get(key.namespace, {})
+        if stopped.pop(key, None) is not None and not stopped:
+            del self._stopped[key.namespace]
 
     def take_eased(self, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
         """Who was stopped and may hold its places now, because of what its namespace or the nodes have become."""
         eased = self._cluster.holdings.take_eased(self._stopped)
         return [key for namespace in eased for key in self._eased(namespace, gangs)]
+
+    def validate(self, gangs: Container[GroupKey]) -> list[str]:
+        """Who is stopped though gone, in a sentence each."""
+        gone = [str(key) for stopped in self._stopped.values() for key in stopped if key not in gangs]
+        empty = [namespace for namespace, stopped in self._stopped.items() if not stopped]
+        return [f"{name}: stopped by the namespace's limits though gone" for name in (*gone, *empty)]
 
     def _eased(self, namespace: str, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
         stopped = self._stopped[namespace]

@@ -15,6 +15,7 @@ from gangsched.core.gang import bindings, clock, placeholders, recovery, rollbac
 from gangsched.core.gang.dirty import Dirty
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
+from gangsched.core.gang.validation import contradictions
 from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced
@@ -147,6 +148,8 @@ class Members:
         del self._key_of[uid]
         gang = self.gangs[key]
         gang.remove(uid)
+        gang.told.forget_pod(uid)
+        rollback.forget_pod(gang, uid)
         self.dirty.note(key)
         return bindings.take_out(gang, self._cluster, uid)
 
@@ -253,13 +256,8 @@ class Members:
         ]
 
     def validate(self) -> list[str]:
-        """Bindings that the cluster counts elsewhere, in a sentence each."""
-        return [
-            f"{key}: {uid} is bound to {binding.node} but counted on {self._cluster.node_of(uid)}"
-            for key, gang in self.gangs.items()
-            for uid, binding in gang.bindings.items()
-            if self._cluster.node_of(uid) != binding.node
-        ]
+        """Contradictions between gangs, pods and claims, and what is remembered of pods that are gone."""
+        return [*contradictions(self)]
 
     def _gang(self, key: GroupKey) -> Gang:
         gang = self.gangs.get(key)

@@ -149,4 +149,5 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
     """Go on with a former leader's quorum; one that is not recorded ends under the minimum of this moment."""
     if gang.record.quorum is None:
         gang.note(quorum=minima(spec))
-    gang.roster.choose((*gang.roster.inherited, *gang.bindings), anew=True)
+    there = [uid for uid, binding in gang.bindings.items() if not binding.vacant]
+    gang.roster.choose((*gang.roster.inherited, *there), anew=True)

@@ -57,7 +57,7 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
     record = gang.record
     open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
     gang.roster.inherit_only(gang.roster.inherited & gang.pods.keys() if open_ else ())
-    gang.roster.keep(gang.pods.keys())
+    gang.roster.keep(gang.pods)
     begun = gang.begun()
     vacant = gang.vacant()
     lacks = missing_after(need, Counter(role_of(binding.pod) for binding in vacant)) if vacant else need
@@ -149,6 +149,13 @@ def go_on_with(gang: Gang, undo: Undo) -> None:
 def end(gang: Gang) -> None:
     """Nothing is rolled back any more."""
     gang.undo = None
+
+
+def forget_pod(gang: Gang, uid: str) -> None:
+    """What was done to the pod goes with it."""
+    if gang.undo is not None:
+        gang.undo.spared.pop(uid, None)
+        gang.undo.evictions.pop(uid, None)
 
 
 def count_on(gang: Gang, since: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 
 
 class Roster:
@@ -55,10 +55,10 @@ class Roster:
         """The member's eviction was accepted."""
         self.leaving.add(uid)
 
-    def keep(self, there: Collection[str]) -> None:
-        """Forget who is leaving and not `there` any more."""
-        if self.leaving:
-            self.leaving.intersection_update(there)
+    def keep(self, there: Mapping[str, object]) -> None:
+        """Forget who is leaving or was chosen and not `there` any more."""
+        self.leaving -= self.leaving.difference(there)
+        self.chosen -= self.chosen.difference(there)
 
     def forget(self, uid: str) -> None:
         """The member exists no longer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.status import GroupStatus
@@ -47,10 +46,14 @@ class Told:
         """The member's condition is written with this reason."""
         self.members[uid] = (reason, now)
 
-    def forget_members(self, uids: Iterable[str]) -> None:
-        """These are no members any more."""
-        for uid in list(uids):
-            del self.members[uid]
+    def said_of_stranger(self, uid: str) -> None:
+        """An Event says that the pod is no member."""
+        self.strangers.add(uid)
+
+    def forget_pod(self, uid: str) -> None:
+        """What was said of the pod goes with it."""
+        self.members.pop(uid, None)
+        self.strangers.discard(uid)
 
     def another_run(self) -> None:
         """What was said of the last run may have to be said again."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
+from typing import TypeVar
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -19,6 +20,7 @@ from gangsched.core.queueing.lanes import OrderKey
 from gangsched.core.queueing.queue import order_key
 
 _Rank = tuple[int, OrderKey]
+Value = TypeVar("Value")
 _SLACK = 64
 _BEGUN, _NEW, _BACKING_OFF = range(3)
 
@@ -28,7 +30,7 @@ class Entrance:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._inside: dict[str, set[GroupKey]] = {}
+        self._inside: dict[str, dict[GroupKey, None]] = {}
         self._outside: dict[str, dict[GroupKey, _Rank]] = {}
         self._order: dict[str, list[tuple[_Rank, GroupKey]]] = {}
         self._newcomers: dict[GroupKey, None] = {}
@@ -43,22 +45,22 @@ class Entrance:
             self.drop(key)
             gang.outside = ""
             return True
-        inside = self._inside.setdefault(key.namespace, set())
         backing_off = assessment.facts.backing_off
         begun = 0 < gang.record.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
-        resting = self._resting.setdefault(key.namespace, {})
         # Nobody leaves who would be the next to enter: two that back off would change places for ever.
-        if key in inside and not (backing_off and self._is_behind(rank, key.namespace)):
+        if key in self._inside.get(key.namespace, ()) and not (backing_off and self._is_behind(rank, key.namespace)):
             if backing_off:
-                resting[key] = None
+                self._resting.setdefault(key.namespace, {})[key] = None
             else:
-                resting.pop(key, None)
+                _remove(self._resting, key)
             return True
-        inside.discard(key)
-        resting.pop(key, None)
-        if resting and not backing_off:
-            self._giving_way.append(resting.popitem()[0])
+        _remove(self._inside, key)
+        _remove(self._resting, key)
+        if not backing_off and key.namespace in self._resting:
+            last = next(reversed(self._resting[key.namespace]))
+            self._giving_way.append(last)
+            _remove(self._resting, last)
         outside = self._outside.setdefault(key.namespace, {})
         if outside.get(key) != rank:
             outside[key] = rank
@@ -80,22 +82,24 @@ class Entrance:
 
     def drop(self, key: GroupKey) -> None:
         """The gang does not wait any more."""
-        self._inside.get(key.namespace, set()).discard(key)
-        self._resting.get(key.namespace, {}).pop(key, None)
-        self._outside.get(key.namespace, {}).pop(key, None)
+        _remove(self._inside, key)
+        _remove(self._resting, key)
+        _remove(self._outside, key)
+        if key.namespace not in self._outside:
+            self._order.pop(key.namespace, None)
         self._newcomers.pop(key, None)
 
     def let_in(self, gangs: Mapping[GroupKey, Gang]) -> tuple[list[GroupKey], list[GroupKey]]:
         """Let in as many as have room, in order. Returns who has entered, and who now stands outside and did not."""
         entered = []
-        for namespace in [name for name, waiting in self._outside.items() if waiting]:
-            inside = self._inside[namespace]
+        for namespace in list(self._outside):
+            inside = self._inside.setdefault(namespace, {})
             outside, order = self._outside[namespace], self._order[namespace]
             while len(inside) < self._most and outside:
                 rank, key = heappop(order)
                 if outside.get(key) == rank:
                     del outside[key]
-                    inside.add(key)
+                    inside[key] = None
                     entered.append(key)
             if not outside:
                 del self._outside[namespace], self._order[namespace]
@@ -119,3 +123,12 @@ class Entrance:
             "are tried (namespaceLimits.waitingGroups); this one is tried in its turn, once one of them is bound, "
             "deleted or times out: delete groups that nobody needs, or ask whoever runs gangsched to raise the limit."
         )
+
+
+def _remove(known: dict[str, dict[GroupKey, Value]], key: GroupKey) -> None:
+    """Let the gang be none of its namespace's, and the namespace be none if it has no other."""
+    of_namespace = known.get(key.namespace)
+    if of_namespace is not None:
+        of_namespace.pop(key, None)
+        if not of_namespace:
+            del known[key.namespace]

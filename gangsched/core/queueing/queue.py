@@ -17,7 +17,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
-from operator import itemgetter
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.capacity import Capacity
@@ -133,6 +132,8 @@ class Queue:
         if not rank[0]:
             for line in self._lines(key):
                 del line[bisect_left(line, (rank[1], key))]
+            if not self._first_in.get(key.namespace, True):
+                del self._first_in[key.namespace]
 
     def _lines(self, key: GroupKey) -> list[list[tuple[OrderKey, GroupKey]]]:
         """Where the gang is listed for those who ask who is ahead of them."""
@@ -191,12 +192,12 @@ class Queue:
         return bool(self._active) or any(bucket.waiting for _, bucket in self._open.values())
 
     def overdue(self) -> list[Candidate]:
-        """Who has waited for more than PATIENCE calls, the longest waiting first."""
+        """Who has waited for more than PATIENCE calls, the longest waiting first, and in order if equally long."""
         limit = self._calls - PATIENCE
         active = takewhile(lambda each: each[1] < limit, self._since.items())
         found = [(since, Candidate(self._rank[key], key)) for key, since in active]
         found += [(since, _first_of(bucket)) for since, bucket in self._open.values() if since < limit]
-        return [candidate for _, candidate in sorted(found, key=itemgetter(0))]
+        return [candidate for _, candidate in sorted(found)]
 
     def round(self) -> Round:
         """All who are to be tried, in order."""

@@ -196,7 +196,6 @@ class Teller:
             gang.told.said_to_member(pod.uid, reason, now)
             since = 0.0 if pod.told_reason else now
             effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, message, since))
-        gang.told.forget_members(gang.told.members.keys() - gang.pods.keys())
         return effects
 
     def _owed(self, gang: Gang, assessment: Assessment, now: float) -> list[tuple[Pod, Reason]]:
@@ -212,7 +211,7 @@ class Teller:
     def _stranger_events(self, gang: Gang) -> list[Effect]:
         effects: list[Effect] = []
         for pod in new_strangers(gang):
-            gang.told.strangers.add(pod.uid)
+            gang.told.said_of_stranger(pod.uid)
             effects.append(
                 EmitEvent(
                     kind="Pod",
@@ -226,7 +225,6 @@ class Teller:
                     f"member. Set schedulerName to {self._policy.scheduler_names[0]} or remove the label.",
                 )
             )
-        gang.told.strangers &= gang.strangers.keys()
         return effects
 
     def _claims_event(self, gang: Gang, assessment: Assessment) -> list[Effect]:

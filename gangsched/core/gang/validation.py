@@ -1,0 +1,82 @@
+"""Whether membership is what the pods say, and what gangs remember of pods goes with these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from gangsched.core.cluster.ledger import Kind
+from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.declaration import GroupKey
+
+if TYPE_CHECKING:
+    from gangsched.core.gang.membership import Members
+
+
+def contradictions(members: Members) -> Iterator[str]:
+    """Each in a sentence; none when all is well.
+
+    What is brought up to date later, as of a gang that is dirty or too large to be looked at so soon, may be outdated.
+    """
+    yield from _membership(members)
+    yield from _places(members)
+    for key, gang in members.gangs.items():
+        if key not in members.dirty and not gang.look_at:
+            yield from _left_over(members, gang)
+
+
+def _membership(members: Members) -> Iterator[str]:
+    pods = members._cluster.pods
+    expected: dict[str, GroupKey] = {}
+    for key, gang in members.gangs.items():
+        for uid, pod in (*gang.pods.items(), *gang.strangers.items()):
+            if pods.get(uid) != pod:
+                yield f"{key}: {uid} is known in another form"
+            if uid in expected:
+                yield f"{key}: {uid} is in {expected[uid]} as well"
+            expected[uid] = key
+    if members._key_of != expected:
+        yield "the gangs of pods are not those that have them"
+    for uid in members.sent:
+        if uid not in pods or pods[uid].node:
+            yield f"{uid}: it is remembered where its binding was sent, and it does not wait"
+
+
+def _places(members: Members) -> Iterator[str]:
+    """Bindings and the claims that they make: one for the other."""
+    cluster = members._cluster
+    for key, gang in members.gangs.items():
+        for uid, binding in gang.bindings.items():
+            if cluster.node_of(uid) != binding.node:
+                yield f"{key}: {uid} is bound to {binding.node} but counted on {cluster.node_of(uid)}"
+    for uid, claim in cluster.ledger.claims.items():
+        if claim.kind in (Kind.ASSUMED, Kind.HELD):
+            owner = members.gang_of(uid)
+            if owner is None or uid not in owner.bindings:
+                yield f"{uid}: claims {claim.node} though nothing binds it there"
+
+
+def _left_over(members: Members, gang: Gang) -> Iterator[str]:
+    """What a gang remembers of pods that it has no more."""
+    if members.finished(gang):
+        yield f"{gang.key}: nothing speaks of it any more"
+    undo = gang.undo
+    remembered: tuple[tuple[str, Iterable[str]], ...] = (
+        ("inherited", gang.roster.inherited),
+        ("past", gang.roster.past),
+        ("recorded", gang.roster.recorded),
+        ("chosen", gang.roster.chosen),
+        ("leaving", gang.roster.leaving),
+        ("disowned", gang.disowned),
+        ("doubted", gang.doubted),
+        ("mismatched", gang.mismatched),
+        ("barred", gang.barred),
+        ("told", gang.told.members),
+        ("evicted", undo.evictions if undo is not None else ()),
+        ("spared", undo.spared if undo is not None else ()),
+        ("told as strangers", gang.told.strangers),
+    )
+    for what, uids in remembered:
+        gone = [uid for uid in uids if uid not in gang.pods and uid not in gang.strangers]
+        if gone:
+            yield f"{gang.key}: {', '.join(sorted(gone))} of those {what} are gone"
