@@ -18,24 +18,25 @@ IMAGES = RESULTS.parent / "images"
 
 _HEAD = """# Performance
 
-What `make bench` measured last, on 2 cores that the control plane, the operator and the client share; `make
-bench-quick` takes less than three minutes. Each run begins with the bare API server: the same pods bound by a client
-that plans nothing, 32 requests in flight. `ratio` is gangsched's rate to that of the same run, with everything
-switched on but the election of a leader. The API server runs without priority and fairness, but where a scenario says
-so: there both bind with the chart's account, whose requests its FlowSchemas put beside those of kube-scheduler.
-Times come from the API server's own audit log. Every figure is least / **median** / most of its runs; the raw lines
-are in [performance.jsonl](performance.jsonl). After each run every gang was whole or wholly unbound and no node
+These are the latest results of `make bench`, on 2 cores that the control plane, the operator and the client share.
+`make bench-quick` takes less than three minutes. Each run begins with the bare API server: a client that plans nothing
+binds the same pods, 32 requests in flight. `ratio` compares gangsched's rate to the bare rate of the same run, with
+everything but leader election switched on. The API server runs without priority and fairness, unless a scenario says
+otherwise: there both bind with the chart's account, whose FlowSchemas put its requests beside those of kube-scheduler.
+Times come from the API server's own audit log. Every figure is minimum / **median** / maximum of its runs; the raw
+lines are in [performance.jsonl](performance.jsonl). After each run every gang was whole or wholly unbound and no node
 overcommitted; a run that finds otherwise ends the benchmark.
 
-`make bench-compare BASE=ref` says whether the checkout is as fast as that commit: at least nine pairs of runs on one
-control plane, one of each, with each of them first in turn. `speed` is the ratio of the rates, or where the client sets
-the rate that of the median gangs' latencies, and `cpu_per_pod` that of the processor times: the median of the pairs in
-its 95 % interval, whatever the distribution. The checkout is as fast if the interval of `speed` reaches 0.97 and,
-where it is wider than 3 %, the median of `cpu_per_pod` is at most 1.03. Otherwise the exit status is 1.
+`make bench-compare BASE=ref` says whether the checkout is as fast as that commit. It makes at least nine pairs of runs
+on one control plane, one run of each, alternating which is first. `speed` is the ratio of the rates, or, where the
+client sets the rate, of the median gangs' latencies; `cpu_per_pod` is the ratio of the processor times. Both are the
+median of the pairs with its distribution-free 95 % interval. The checkout is as fast if the interval of `speed`
+reaches 0.97 and, where it is wider than 3 %, the median of `cpu_per_pod` is at most 1.03. Otherwise the exit status
+is 1.
 
 ## The bars
 
-Times on the API server are scaled where it binds fewer than 1,275 pods/s bare.
+Times on the API server are scaled if its bare rate is below 1,275 pods/s.
 
 """
 _PLOTS = """
@@ -48,20 +49,20 @@ _PLOTS = """
 
 ## All scenarios
 
-`kind nodes × gangs × size`: a *backlog* exists before gangsched starts, a *stream* comes while it runs, created as fast
-as the API server takes it (8 requests in flight; more are not faster, they wait), under *contention* twice as much is
-wanted as there is, and *parked* pods fit nowhere. A stream comes first for a client that only watches pods, counts
-members and binds each gang that is complete: `counting_ms_p50` is its median gang, `counting_ratio` gangsched's to it.
+Titles are `kind nodes × gangs × size`. A *backlog* exists before gangsched starts. A *stream* comes while it runs,
+created as fast as the API server takes it (8 requests in flight; more only wait). Under *contention* the pods want
+twice the room that there is, and *parked* pods fit nowhere. A client that only watches pods, counts members and binds
+each complete gang runs before each stream: `counting_ms_p50` is its median gang, `counting_ratio` gangsched's to it.
 *beside* a crowd, which is created at 250 objects a second, healthy gangs of five come one after the other and /livez is
-asked for ten times a second: `healthy_s` is a gang's longest wait from when a watch showed its last member to the
-request of its last binding, `with_server_s` from the answer to its creation to the binding's, of which `server_s` was
-the API server's at most.
+requested ten times a second. `healthy_s` is a gang's longest wait from when a watch showed its last member to the
+request of its last binding. `with_server_s` lasts from the answer to that member's creation to the answer to the
+binding; the API server took at most `server_s` of it.
 
 """
 _CORE = """
 ## The core alone
 
-No cluster: what planning, events and memory cost, in processor time.
+Without a cluster: the cost of planning and events in processor time, and of memory.
 
 """
 
