@@ -53,10 +53,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _faults_are_not_contained(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception in the core fails the test, unless the test is about such faults (marker `faults`)."""
-    if request.node.get_closest_marker("faults") is None:
-        from gangsched.core.containment import Containment
+    # Where nothing has imported the core, importing it here would count as covering it.
+    module = sys.modules.get("gangsched.core.containment")
+    if module is not None and request.node.get_closest_marker("faults") is None:
 
         def fail(_self: object, _key: object, _step: object, error: Exception, _now: float) -> None:
             raise error
 
-        monkeypatch.setattr(Containment, "park", fail)
+        monkeypatch.setattr(module.Containment, "park", fail)

@@ -102,6 +102,8 @@ class RuleOne:
         self.quorums: dict[GroupKey, Quorum] = {}
         self.whole: set[GroupKey] = set()
         self.longest = 0.0
+        # Quorums that were whole at the API server: the machine may not hear of it before a member ends.
+        self._last: dict[GroupKey, Quorum] = {}
 
     def excuse(self) -> None:
         """Begin to count anew: something kept the machine from knowing or doing what it must."""
@@ -175,8 +177,9 @@ class RuleOne:
         """A quorum is bound under the terms that the machine knows; what is under way ends under its own (rule 9)."""
         now = self._harness.now
         terms = terms_of(self._ledger.told, key, members_of(self._ledger.told, key)) or Terms(1, {})
-        if begun is not None and begun.ours and now - begun.touched <= HELD_S:
-            terms = terms.least(begun.terms)
+        under_way = begun or self._last.get(key)
+        if under_way is not None and under_way.ours and now - under_way.touched <= HELD_S:
+            terms = terms.least(under_way.terms)
         self.quorums[key] = Quorum(terms, ours=True, touched=now)
 
     def landed(self, pod: Pod) -> None:
@@ -231,7 +234,7 @@ class RuleOne:
         nobodys = group is None and not (quorum.ours or quorum.declared)
         begun = any(pod.uid in quorum.landed for pod in bound)
         if whole or nobodys or (quorum.landed and not bound):
-            del self.quorums[key]
+            self._last[key] = self.quorums.pop(key)
             if whole:
                 self.whole.add(key)
         elif begun and not self._held(key, quorum.terms, bound):

@@ -47,7 +47,7 @@ class Decided:
     refusals: Counter[str] = field(default_factory=Counter)
 
 
-class Pass:
+class Cycle:
     """Plans on a snapshot what waits in the queue, assumes the places found and says which bindings to send.
 
     `avoidance` knows the nodes that are better left alone, `caps` say who may hold no more for members to come.

@@ -15,7 +15,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
 from gangsched.core.gang.foreign_objects import ForeignObjects
 from gangsched.core.gang.membership import Members
-from gangsched.core.gang.results import Answers
+from gangsched.core.gang.results import Results
 from gangsched.core.gang.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
@@ -58,7 +58,7 @@ class Intake:
         members: Members,
         *,
         foreign_objects: ForeignObjects,
-        answers: Answers,
+        results: Results,
         surroundings: Surroundings,
         scaling: Scaling,
         containment: Containment,
@@ -68,7 +68,7 @@ class Intake:
         self._cluster = cluster
         self._members = members
         self._foreign_objects = foreign_objects
-        self._answers = answers
+        self._results = results
         self._surroundings = surroundings
         self._scaling = scaling
         self._containment = containment
@@ -118,9 +118,9 @@ class Intake:
                 pass
             case PodBound(uid) | BindRefused(uid):
                 self._containment.answered(uid)
-                self._answers.note(event, now)
+                self._results.note(event, now)
             case _ if isinstance(event, Answer):
-                self._answers.note(event, now)
+                self._results.note(event, now)
             case _:
                 self._surroundings.note(event)
 

@@ -17,14 +17,14 @@ from gangsched.core.autoscaling.scaling import Scaling
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
-from gangsched.core.cycle import Pass
+from gangsched.core.cycle import Cycle
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.foreign_objects import ForeignObjects
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
 from gangsched.core.gang.rechecking import recheck_worsened
-from gangsched.core.gang.results import Answers
+from gangsched.core.gang.results import Results
 from gangsched.core.gang.surroundings import Surroundings
 from gangsched.core.intake import Intake
 from gangsched.core.objects.declaration import GroupKey
@@ -38,11 +38,11 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.hunts import Hunts
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.queueing.admission import Entrance
+from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
 from gangsched.core.status import explanation
-from gangsched.core.status.writer import Teller
+from gangsched.core.status.writer import StatusWriter
 from gangsched.core.upkeep import LOOK_S_PER_POD, Upkeep
 
 
@@ -69,7 +69,7 @@ class Machine:
         self._hunts = Hunts()
         self._resting = True
         self._caps = Caps(self.cluster, policy)
-        self._entrance = Entrance(policy.namespace_limits.waiting_groups)
+        self._admission = Admission(policy.namespace_limits.waiting_groups)
         self._deadlines = Deadlines()
         self._tellings = Deadlines()
         self._scaling = Scaling(self.cluster, policy, self._deadlines)
@@ -81,7 +81,7 @@ class Machine:
             self.cluster,
             self._members,
             foreign_objects=ForeignObjects(self._members, policy),
-            answers=Answers(self.cluster, self._members, self._avoidance, policy),
+            results=Results(self.cluster, self._members, self._avoidance, policy),
             surroundings=self._surroundings,
             scaling=self._scaling,
             containment=self._containment,
@@ -93,10 +93,10 @@ class Machine:
             self.assessments,
             surroundings=self._surroundings,
             queue=self._queue,
-            entrance=self._entrance,
+            admission=self._admission,
             deadlines=self._deadlines,
             tellings=self._tellings,
-            teller=Teller(policy, self._holders, self._ahead),
+            writer=StatusWriter(policy, self._holders, self._ahead),
             containment=self._containment,
             leave=self._leave,
             policy=policy,
@@ -261,7 +261,7 @@ class Machine:
         self._queue.begin_call(snapshot)
         if not self._queue.waits:
             return ()
-        decided = Pass(
+        decided = Cycle(
             snapshot,
             self._queue,
             self.gangs,
@@ -291,7 +291,7 @@ class Machine:
 
     def _leave(self, key: GroupKey) -> None:
         """The gang waits for nothing any more."""
-        for room in (self._queue, self._entrance, self._caps, self._tellings):
+        for room in (self._queue, self._admission, self._caps, self._tellings):
             room.drop(key)
 
     def _ahead(self, gang: Gang) -> str:

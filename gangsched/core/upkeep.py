@@ -20,10 +20,10 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.queueing import validation
-from gangsched.core.queueing.admission import Entrance
+from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
-from gangsched.core.status.writer import Teller
+from gangsched.core.status.writer import StatusWriter
 
 LARGE = 250
 LOOK_S_PER_POD = 20e-6
@@ -45,10 +45,10 @@ class Upkeep:
         *,
         surroundings: Surroundings,
         queue: Queue,
-        entrance: Entrance,
+        admission: Admission,
         deadlines: Deadlines,
         tellings: Deadlines,
-        teller: Teller,
+        writer: StatusWriter,
         containment: Containment,
         leave: Callable[[GroupKey], None],
         policy: Policy,
@@ -61,10 +61,10 @@ class Upkeep:
         self._assessments = assessments
         self._surroundings = surroundings
         self._queue = queue
-        self._entrance = entrance
+        self._admission = admission
         self._deadlines = deadlines
         self._tellings = tellings
-        self._teller = teller
+        self._writer = writer
         self._containment = containment
         self._leave = leave
         self._policy = policy
@@ -154,10 +154,10 @@ class Upkeep:
 
     def _told(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         effects: list[Effect] = []
-        self._teller.schedule(gang, assessment, now)
+        self._writer.schedule(gang, assessment, now)
         if gang.tell_at <= now:
-            effects = self._teller.tell(gang, assessment, now)
-            self._teller.schedule(gang, assessment, now)
+            effects = self._writer.tell(gang, assessment, now)
+            self._writer.schedule(gang, assessment, now)
         self._tellings.set(gang.key, gang.tell_at)
         return effects
 
@@ -201,9 +201,9 @@ class Upkeep:
 
     def let_in(self) -> list[GroupKey]:
         """Have those tried that may enter now."""
-        entered, kept_out = self._entrance.let_in(self._members.gangs)
+        entered, kept_out = self._admission.let_in(self._members.gangs)
         # The clock of a group that may not be tried yet stands still.
-        self._members.dirty.note(*self._entrance.take_giving_way(), *kept_out)
+        self._members.dirty.note(*self._admission.take_giving_way(), *kept_out)
         for key in entered:
             self._queue.file(self._members.gangs[key], self._assessments[key])
         return entered
@@ -214,7 +214,7 @@ class Upkeep:
         return [
             *(f"{key}: an assessment though it is gone" for key in self._assessments if key not in alive),
             *validation.of_queue(self._queue, alive),
-            *validation.of_entrance(self._entrance, alive),
+            *validation.of_admission(self._admission, alive),
             *validation.of_deadlines(self._deadlines, alive),
             *validation.of_deadlines(self._tellings, alive),
         ]
@@ -235,7 +235,7 @@ class Upkeep:
         self.timeouts += done.timed_out
         if done.waited_s is not None:
             self._waits.append(done.waited_s)
-        if self._entrance.admits(gang, done.assessment, now):
+        if self._admission.admits(gang, done.assessment, now):
             self._queue.file(gang, done.assessment)
         else:
             self._queue.drop(gang.key)

@@ -426,6 +426,12 @@ def forbidding_node_relabelled(cluster):
     return {"n2"}, True
 
 
+def node_relabelled_beside_it(cluster):
+    """Whom a constraint keeps from a node may depend on other nodes' labels."""
+    cluster.set_node(node("n1", labels={"zone": "b"}))
+    return {"n1"}, True
+
+
 def namespace_relabelled(cluster):
     cluster.set_namespace("other", (("team", "b"),))
     return set(), True
@@ -446,6 +452,7 @@ def namespace_gone(cluster):
         forbidding_pod_gone,
         forbidding_node_gone,
         forbidding_node_relabelled,
+        node_relabelled_beside_it,
         namespace_relabelled,
         namespace_gone,
     ],
@@ -463,6 +470,27 @@ def test_relief_tells_what_has_become_better(cluster, happens):
     assert {cluster.capacity.names[row] for row in relief.rows} == names
     assert relief.everywhere is everywhere
     assert not cluster.relief
+
+
+@pytest.mark.parametrize(
+    ("happens", "names"),
+    [
+        pytest.param(lambda it, _: it.remove_node("n2"), [], id="its node goes"),
+        pytest.param(lambda it, _: it.set_namespace("other", (("team", "a"),)), [], id="a namespace has other labels"),
+        pytest.param(lambda it, heir: it.nominate(replace(heir, nominated_node="")), ["n2"], id="nominated no more"),
+    ],
+)
+def test_relief_tells_of_what_a_nominated_pod_was_going_to_close(cluster, happens, names):
+    cluster.set_node(node("n1", labels={"zone": "a"}))
+    cluster.set_node(node("n2", labels={"zone": "a"}))
+    heir = pod("heir", nominated_node="n2", anti_affinity=[anti("zone", namespace_selector=TEAM_A)])
+    cluster.set_pod(heir)
+    cluster.nominate(heir)
+    cluster.take_relief()
+    happens(cluster, heir)
+    relief = cluster.take_relief()
+    assert [cluster.capacity.names[row] for row in relief.rows] == names
+    assert relief.everywhere
 
 
 def test_nothing_gets_better_where_only_something_was_taken_or_no_anti_affinity_stands(cluster):

@@ -385,7 +385,7 @@ def test_what_is_kept_for_those_who_wait_goes_with_them():
         at_rest(machine, float(at), *coming)
         at_rest(machine, float(at), PodGone(plain.uid), PodGone(outside.uid), GroupGone(key(f"b{at}")))
     assert len(machine._queue._refused._unknown) < 10  # noqa: SLF001 - nothing else shows memory
-    assert len(machine._entrance._order["default"]) < 100  # noqa: SLF001 - nothing else shows memory
+    assert len(machine._admission._order["default"]) < 100  # noqa: SLF001 - nothing else shows memory
 
 
 def test_further_members_are_tried_though_the_time_ended_with_a_repair_that_was_refused(monkeypatch):

@@ -11,8 +11,8 @@ from gangsched.core import cycle, upkeep
 from gangsched.core.containment import LONGEST_S, Containment
 from gangsched.core.gang import bindings, clock, lifecycle, making, recovery, rollback, runs
 from gangsched.core.gang.membership import Members
-from gangsched.core.gang.results import Answers
-from gangsched.core.status.writer import Teller
+from gangsched.core.gang.results import Results
+from gangsched.core.status.writer import StatusWriter
 from tests.properties.test_fault_properties import Faults
 
 STEPS = (
@@ -32,12 +32,12 @@ STEPS = (
     (rollback, "note_answer"),
     (cycle, "place"),
     (cycle, "place_each"),
-    (cycle.Pass, "_try"),
-    (Answers, "_bound"),
+    (cycle.Cycle, "_try"),
+    (Results, "_bound"),
     (Members, "_note_bound"),
     (Members, "_leave"),
-    (Teller, "schedule"),
-    (Teller, "tell"),
+    (StatusWriter, "schedule"),
+    (StatusWriter, "tell"),
 )
 """Functions that are called for one gang, but for `rollback.go_on`: where that fails too, a part stays bound."""
 

@@ -19,9 +19,8 @@ from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
-from gangsched.core.queueing import admission as entrance
-from gangsched.core.queueing import queue
-from gangsched.core.status.writer import Teller
+from gangsched.core.queueing import admission, queue
+from gangsched.core.status.writer import StatusWriter
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
 
@@ -111,15 +110,15 @@ def amid_bindings(injector: Injector) -> None:
 
 
 def in_queue(injector: Injector) -> None:
-    injector.into(cycle.Pass, "_quorum")
+    injector.into(cycle.Cycle, "_quorum")
 
 
 def in_schedule(injector: Injector) -> None:
-    injector.into(Teller, "schedule")
+    injector.into(StatusWriter, "schedule")
 
 
 def in_tell(injector: Injector) -> None:
-    injector.into(Teller, "tell")
+    injector.into(StatusWriter, "tell")
 
 
 def in_deadlines(injector: Injector) -> None:
@@ -550,11 +549,11 @@ def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group
     assert harness.bound() == ["default/b-0"]
 
 
-@pytest.mark.parametrize("owner", [entrance.Entrance, cycle.Pass], ids=["upkeep", "cycle"])
+@pytest.mark.parametrize("owner", [admission.Admission, cycle.Cycle], ids=["upkeep", "cycle"])
 def test_what_a_step_had_decided_before_it_failed_is_not_sent(injector, owner):
     """A binding that is due again, and one just decided: each is in the list of effects when the step fails."""
     harness = Harness()
-    if owner is cycle.Pass:
+    if owner is cycle.Cycle:
         injector.into(
             queue.Queue, "next_of", after=True, when=lambda _queue, found, _gang: str(found.key) == "default/a"
         )
@@ -564,7 +563,7 @@ def test_what_a_step_had_decided_before_it_failed_is_not_sent(injector, owner):
         harness.add(node("n1", cpu=8), group("a", min_member=3), *pods("a", 3))
         harness.settle()
         harness.refuse_bind = lambda _: None
-        injector.into(owner, "admits", when=lambda _entrance, gang, *_: str(gang.key) == "default/a")
+        injector.into(owner, "admits", when=lambda _admission, gang, *_: str(gang.key) == "default/a")
     harness.wait(5)
     assert injector.times == 1
     assert harness.bound("default/a") == []

@@ -31,7 +31,7 @@ MOST_REPLANNED = 10
 """A gang all of whose bindings were refused is planned anew at once, on other nodes, so often; then it backs off."""
 
 
-class Answers:
+class Results:
     """Takes answers for all gangs."""
 
     def __init__(self, cluster: Cluster, members: Members, avoidance: Avoidance, policy: Policy) -> None:

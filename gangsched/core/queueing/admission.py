@@ -25,7 +25,7 @@ _SLACK = 64
 _BEGUN, _NEW, _BACKING_OFF = range(3)
 
 
-class Entrance:
+class Admission:
     """`most` are inside for each namespace. `newcomers` are who asked to enter since the last `let_in`."""
 
     def __init__(self, most: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 
 from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.queueing.admission import Entrance
+from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.lanes import OrderKey, Turns
 from gangsched.core.queueing.parking import Bucket, Entry, Parked
@@ -72,24 +72,24 @@ def _of_parked(parked: Parked, keys: Collection[GroupKey], capacity: Capacity) -
         yield "a row is fresh that does not exist"
 
 
-def of_entrance(entrance: Entrance, alive: Collection[GroupKey]) -> Iterator[str]:
+def of_admission(admission: Admission, alive: Collection[GroupKey]) -> Iterator[str]:
     """Contradictions, in a sentence each."""
-    inside = {key for keys in entrance._inside.values() for key in keys}
-    outside = {key: rank for ranks in entrance._outside.values() for key, rank in ranks.items()}
+    inside = {key for keys in admission._inside.values() for key in keys}
+    outside = {key: rank for ranks in admission._outside.values() for key, rank in ranks.items()}
     yield from _unless_among("those admitted", inside, alive)
     yield from _unless_among("those outside", outside, alive)
-    yield from _unless_among("those resting", [key for keys in entrance._resting.values() for key in keys], inside)
-    yield from _unless_among("the newcomers", entrance._newcomers, outside)
+    yield from _unless_among("those resting", [key for keys in admission._resting.values() for key in keys], inside)
+    yield from _unless_among("the newcomers", admission._newcomers, outside)
     if inside & outside.keys():
         yield "a gang is admitted and outside"
-    if any(len(keys) > entrance._most for keys in entrance._inside.values()):
+    if any(len(keys) > admission._most for keys in admission._inside.values()):
         yield "more are admitted than may be"
-    if entrance._order.keys() != entrance._outside.keys() or any(
-        not {(rank, key) for key, rank in ranks.items()} <= set(entrance._order[namespace])
-        for namespace, ranks in entrance._outside.items()
+    if admission._order.keys() != admission._outside.keys() or any(
+        not {(rank, key) for key, rank in ranks.items()} <= set(admission._order[namespace])
+        for namespace, ranks in admission._outside.items()
     ):
         yield "somebody outside is not in the order"
-    for known in (entrance._inside, entrance._outside, entrance._resting):
+    for known in (admission._inside, admission._outside, admission._resting):
         yield from (f"{namespace}: nobody of the namespace is left" for namespace, keys in known.items() if not keys)
 
 

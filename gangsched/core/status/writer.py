@@ -40,7 +40,7 @@ AT_ONCE = frozenset({Phase.SCHEDULED, Phase.TIMED_OUT, Phase.FAILED, Phase.SUCCE
 """Phases that are told without waiting."""
 
 
-class Teller:
+class StatusWriter:
     """Writes what is due for a gang and remembers it in `gang.told`.
 
     `ahead` says in a sentence which groups are tried before a gang.
