@@ -53,6 +53,9 @@ def listening(pid: int) -> list[str]:
 def report(marker: str, *, within_s: float) -> list[str]:
     """One line for each thing left; waits up to ``within_s`` for what is just ending."""
     deadline = time.monotonic() + within_s
+    if not _lines(marker):
+        # While a program is being started its environment is empty, though the process that started it goes on already.
+        time.sleep(0.05)
     while lines := _lines(marker):
         if time.monotonic() > deadline:
             break
