@@ -233,7 +233,7 @@ class RuleOne:
                 assert lasted <= limit, f"{key} has been bound in part for {lasted:.1f}s"
         nobodys = group is None and not (quorum.ours or quorum.declared)
         begun = any(pod.uid in quorum.landed for pod in bound)
-        if whole or nobodys or (quorum.landed and not bound):
+        if whole or nobodys or (quorum.landed and not bound and not quorum.done):
             self._last[key] = self.quorums.pop(key)
             if whole:
                 self.whole.add(key)
