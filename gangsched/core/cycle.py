@@ -192,8 +192,7 @@ class Cycle:
         if not gang.record.scheduled_at:
             spec = self._assessments[gang.key].terms.spec
             if gang.record.quorum is None:
-                gang.note(quorum=minima(spec))
-                gang.roster.choose((), anew=True)
+                gang.begin_quorum(minima(spec))
         if not ask.own:
             # Beside members that are bound or on their way nobody waits for another.
             gang.attempt.goes_first(going_first(gang, ask.avoided, found.assignments))

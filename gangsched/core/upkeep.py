@@ -232,7 +232,7 @@ class Upkeep:
         )
         self._assessments[gang.key] = done.assessment
         effects += done.effects
-        self.timeouts += done.timed_out
+        self.timeouts += done.assessment.timed_out
         if done.waited_s is not None:
             self._waits.append(done.waited_s)
         if self._admission.admits(gang, done.assessment, now):

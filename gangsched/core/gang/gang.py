@@ -19,7 +19,7 @@ from gangsched.core.gang.writes import Barred, Binding, BindState, Undo
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import Group
-from gangsched.core.objects.record import NO_RECORD, Record
+from gangsched.core.objects.record import NO_RECORD, Minima, Record
 from gangsched.core.objects.status import GroupStatus
 
 ENDED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
@@ -113,6 +113,15 @@ class Gang:
     def look_at_once(self, not_before: float = 0.0) -> None:
         """The gang may be brought up to date at once, or from this time on."""
         self.look_at = not_before
+
+    def begin_quorum(self, needed: Minima) -> None:
+        """A quorum is under way that needs so many; nobody belongs to it yet."""
+        self.note(quorum=needed, quorum_done=())
+        self.roster.choose((), anew=True)
+
+    def drop_quorum(self) -> None:
+        """No quorum is under way any more, and who has succeeded in the last one counts for no other."""
+        self.note(quorum=None, quorum_done=())
 
     def begin_run(self, past: Iterable[str]) -> None:
         """Remember nothing of the last run but its members and what was undone in it."""

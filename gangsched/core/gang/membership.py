@@ -203,7 +203,7 @@ class Members:
         if gang.vacant():
             # What was begun beside them cannot become whole without them: whoever is bound stays (rule 10).
             placeholders.vacate(gang, self._cluster)
-            gang.note(quorum=None, quorum_done=())
+            gang.drop_quorum()
             gang.roster.inherit_only()
         if not goes_on:
             forget_run(gang)

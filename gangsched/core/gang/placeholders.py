@@ -127,7 +127,7 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     gang.note(clock_start=0.0, vacated=True, timeouts=record.timeouts + (record.late or not record.scheduled_at))
     if record.scheduled_at:
         return
-    gang.note(quorum=None)
+    gang.drop_quorum()
     gang.roster.inherit_only()
     if spec.timeout_policy is TimeoutPolicy.FAIL:
         gang.note(outcome=Outcome.OUT_OF_TIME)

@@ -25,13 +25,11 @@ from gangsched.core.objects.reasons import Reason
 class Reconciled:
     """The gang as it stands now, what is to be sent for it, and what metrics count.
 
-    `timed_out` is how often its clock has run out just now, `waited_s` for how many seconds a gang was complete whose
-    quorum has just been bound, None if it has not.
+    `waited_s` is for how many seconds a gang was complete whose quorum has just been bound, None if it has not.
     """
 
     assessment: Assessment
     effects: list[Effect]
-    timed_out: int
     waited_s: float | None
 
 
@@ -63,7 +61,7 @@ def reconcile(
     effects += making.ask(gang, terms, hindrance, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     effects += bindings.resend_due(gang, now)
-    return Reconciled(assessment, effects, int(assessment.timed_out), now - gang.complete_since if waited else None)
+    return Reconciled(assessment, effects, now - gang.complete_since if waited else None)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:

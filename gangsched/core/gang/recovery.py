@@ -148,6 +148,6 @@ def _to_come(gang: Gang, reservation: Reservation, waiting: Mapping[str, Pod]) -
 def take_over(gang: Gang, spec: GroupSpec) -> None:
     """Go on with a former leader's quorum; one that is not recorded ends under the minimum of this moment."""
     if gang.record.quorum is None:
-        gang.note(quorum=minima(spec))
+        gang.begin_quorum(minima(spec))
     there = [uid for uid, binding in gang.bindings.items() if not binding.vacant]
     gang.roster.choose((*gang.roster.inherited, *there), anew=True)

@@ -66,7 +66,8 @@ def end(gang: Gang) -> None:
     past = gang.roster.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
     if record.scheduled_at and not record.late:
         well = record.led or record.successes >= record.minimum
-        gang.note(outcome=Outcome.SUCCEEDED if well else Outcome.FAILED, quorum=None, quorum_done=())
+        gang.note(outcome=Outcome.SUCCEEDED if well else Outcome.FAILED)
+        gang.drop_quorum()
         gang.roster.end_run(past)
     else:
         gang.begin_run(past)
@@ -85,13 +86,13 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindranc
     if not known(hindrance):
         begun = record.quorum is not None and bool(census.bound)
         if not gang.flies() and not (begun and quorum_need(gang, census, terms, known=False)):
-            _drop_quorum(gang)
+            gang.drop_quorum()
         return False
     if record.scheduled_at:
         return _note_satisfied(gang, census, terms.spec, now)
     if quorum_need(gang, census, terms):
         if not gang.flies() and not census.bound:
-            _drop_quorum(gang)
+            gang.drop_quorum()
         return False
     gang.note(
         scheduled_at=now,
@@ -99,10 +100,9 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindranc
         clock_start=0.0,
         retry_at=0.0,
         outcome=Outcome.NONE,
-        quorum=None,
-        quorum_done=(),
         undone="",
     )
+    gang.drop_quorum()
     rollback.end(gang)
     gang.attempt.succeeded()
     return True
@@ -124,11 +124,6 @@ def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> 
         scheduled_at=now if whole else record.scheduled_at,
     )
     return whole
-
-
-def _drop_quorum(gang: Gang) -> None:
-    """No quorum is under way any more."""
-    gang.note(quorum=None, quorum_done=())
 
 
 def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None:
