@@ -124,6 +124,7 @@ class RuleOne:
             if group is not None:
                 there = self._harness.pods
                 quorum.landed = {uid for uid in quorum.landed & there.keys() if there[uid].bound_at >= group.created}
+                quorum.touched = self._harness.now
             else:
                 live = members_of(self._harness, key)
                 first = min((pod.bound_at for pod in live if pod.node), default=0.0)
@@ -175,12 +176,19 @@ class RuleOne:
 
     def _begin(self, key: GroupKey, begun: Quorum | None) -> None:
         """A quorum is bound under the terms that the machine knows; what is under way ends under its own (rule 9)."""
-        now = self._harness.now
         terms = terms_of(self._ledger.told, key, members_of(self._ledger.told, key)) or Terms(1, {})
+        self.quorums[key] = Quorum(self._eased(terms, key, begun), ours=True, touched=self._harness.now)
+
+    def _eased(self, terms: Terms, key: GroupKey, begun: Quorum | None) -> Terms:
+        """The terms, and where a quorum of the machine's is under way no more than what it was begun with (rule 9)."""
         under_way = begun or self._last.get(key)
-        if under_way is not None and under_way.ours and now - under_way.touched <= HELD_S:
-            terms = terms.least(under_way.terms)
-        self.quorums[key] = Quorum(terms, ours=True, touched=now)
+        if under_way is None or not under_way.ours:
+            return terms
+        there = self._ledger.told.pods
+        waits = any(key_of(there[uid]) == key for uid in self._ledger.unanswered.keys() & there.keys())
+        if not waits and self._harness.now - under_way.touched > HELD_S:
+            return terms
+        return terms.least(under_way.terms)
 
     def landed(self, pod: Pod) -> None:
         """A pod has been bound. One that the machine first sees when it is bound already is nobody's quorum."""
@@ -192,6 +200,7 @@ class RuleOne:
         if terms is None and not (begun is not None and begun.ours):
             return
         if begun is not None and not begun.landed and pod.uid not in self._ledger.tried:
+            terms = self._eased(terms, key, begun) if terms is not None else None
             del self.quorums[key]
         quorum = self.quorums.setdefault(key, Quorum(terms or Terms(1, {})))
         quorum.landed.add(pod.uid)

@@ -8,9 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
+from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.pod import Owner, Pod
+from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.living import Living
 
@@ -118,6 +121,44 @@ def test_the_eviction_of_a_member_that_nothing_would_make_again_is_found() -> No
     obey(harness, puppet, bind("a-0"))
     with pytest.raises(AssertionError, match="is evicted and not made again"):
         obey(harness, puppet, evict("a-0"))
+
+
+def refused_with_a_raised_minimum() -> Living:
+    """A group of which one binding of one has been refused, and whose minimum is then raised to three."""
+    harness = Living()
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no")
+    harness.add(node("n1", cpu=1), group("a", min_member=1), *pods("a", 2, owner=SET))
+    harness.step()
+    harness.step()
+    harness.change_spec("default/a", min_member=3)
+    return harness
+
+
+@pytest.mark.parametrize("leader", ["stays", "dies"])
+def test_a_quorum_under_way_that_a_rival_completes_is_none_of_the_raised_minimum(leader: str) -> None:
+    """It ends under its own, which a new leader reads from the status (rule 9)."""
+    harness = refused_with_a_raised_minimum()
+    if leader == "dies":
+        harness.restart()
+    harness.add(node("n2", cpu=1), replace(harness.pod("default/a-1"), node="n2", bound_at=harness.now))
+    harness.wait(40)
+    assert harness.condition("default/a", "Degraded").message == "minMember was raised from 1 to 3; 1 is bound."
+
+
+def test_a_quorum_whose_bindings_wait_for_their_answers_ends_under_the_terms_it_was_begun_with() -> None:
+    harness = Living()
+    harness.withhold = lambda effect: effect.name in ("a-0", "a-1")
+    harness.add(node("n1", cpu=9), group("a", min_member=2), *pods("a", 2, owner=SET))
+    harness.wait(15)
+    harness.change_spec("default/a", min_member=2, roles=(Role("r", 1), Role("s", 1)))
+    harness.add(pod("a-2", role="r", owner=SET))
+    harness.settle()
+    harness.withhold = lambda _: False
+    harness.wait(5)
+    harness.send_withheld()
+    harness.wait(60)
+    harness.rule_one.look()
+    assert harness.status("default/a").bound == 3
 
 
 @pytest.mark.parametrize("oracle", ["ledger.py", "naive.py", "promises.py", "faults/audit.py", "faults/objects.py"])
