@@ -7,6 +7,7 @@ executor by `bindConcurrency`. What must not suffer even when connections run ou
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -65,6 +66,22 @@ class Response(Struct, frozen=True):
         return self
 
 
+class _Socket(socket.socket):
+    """A socket whose descriptor is closed by `close` or by its transport, never because nothing refers to it any more.
+
+    uvloop (seen with 0.23) closes the descriptor of a connection that is reset before it has got hold of the socket,
+    which then goes on to name it, though the system has given the number to another connection since.
+    """
+
+    def __del__(self) -> None:
+        self.detach()
+
+
+def _open_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    return _Socket(family, kind, protocol)
+
+
 class ApiSession:
     """Calls to one API server. Use `connect` to make one, `close` to end it.
 
@@ -77,7 +94,10 @@ class ApiSession:
         self._connection = connection
         self._apart: list[ApiSession] = []
         self._connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=_KEEP_ALIVE_S, ssl=True if connection.tls is None else connection.tls
+            limit=0,
+            keepalive_timeout=_KEEP_ALIVE_S,
+            ssl=True if connection.tls is None else connection.tls,
+            socket_factory=_open_socket,
         )
         self._client = self.client()
 

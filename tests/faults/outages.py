@@ -60,16 +60,16 @@ class Round:
 
 @dataclass(kw_only=True)
 class Report:
-    """All kills, and the lists after the first ones that the operators made."""
+    """All kills, the operators that ended with their last words, and the lists after the first ones."""
 
     replicas: int
     rounds: list[Round] = field(default_factory=list)
-    exits: int = 0
+    ends: list[str] = field(default_factory=list)
     relists: Counter[str] = field(default_factory=Counter)
 
     def wrong(self) -> list[str]:
         """What must not be; empty if all is well."""
-        found = [f"{self.exits} operators ended"] if self.exits else []
+        found = list(self.ends)
         for number, each in enumerate(self.rounds, 1):
             if each.whole_after_s > each.allowed_s:
                 found.append(f"kill {number}: whole {each.whole_after_s:.1f} s after readiness, not {each.allowed_s:g}")
@@ -86,7 +86,7 @@ class Report:
             for each in self.rounds
         ]
         lists = ", ".join(f"{name} {count}" for name, count in sorted(self.relists.items()))
-        return "\n".join([*lines, f"operators that ended: {self.exits}; lists after the first: {lists or 'none'}"])
+        return "\n".join([*lines, f"operators that ended: {len(self.ends)}; lists after the first: {lists or 'none'}"])
 
 
 class Outages:
@@ -122,7 +122,7 @@ class Outages:
             for number, away in enumerate(away_s):
                 report.rounds.append(self._round(f"outage-{number}", away))
                 self._say(f"kill {number + 1} of {len(away_s)}: {report.rounds[-1]}")
-            report.exits = sum(operator.child.poll() is not None for operator in self._operators)
+            report.ends = self._ends()
             report.relists = self._relists()
         return report
 
@@ -215,6 +215,15 @@ class Outages:
 
     def _lost(self) -> float:
         return sum(operator.metric("gangsched_leases_lost_total") for operator in self._operators)
+
+    def _ends(self) -> list[str]:
+        found = []
+        for number, operator in enumerate(self._operators, 1):
+            status = operator.child.poll()
+            if status is not None:
+                tail = operator.child.log_tail(60)
+                found.append(f"operator {number} ended with exit status {status}; its log ends with:\n{tail}")
+        return found
 
     def _relists(self) -> Counter[str]:
         found: Counter[str] = Counter()

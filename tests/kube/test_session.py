@@ -2,17 +2,25 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import json
+import os
 import resource
+import socket
 import ssl
+import struct
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import certifi
 import pytest
+import uvloop
 import yaml
 from aiohttp import web
 from kubernetes_asyncio.config import incluster_config
@@ -464,6 +472,50 @@ async def test_a_thousand_requests_without_an_answer_keep_neither_the_next_nor_t
     assert another.ok
     assert renewed.version == "2"
     assert all(answer.ok for answer in answers)
+
+
+@contextmanager
+def resetting() -> Iterator[str]:
+    """A server, by its address, that resets each connection as soon as it stands."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    accepted, _ = listener.accept()
+                    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    accepted.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_a_connection_that_is_reset_while_it_is_made_closes_no_other_one() -> None:
+    """On uvloop, as the operator runs: the number of the closed descriptor is given to the next that is opened."""
+    others: list[int] = []
+
+    async def ask(server: str) -> None:
+        session = ApiSession(credentials.Connection(server=server, tls=None, authorization=_nobody))
+        for _ in range(50):
+            asked = (session.request("GET", "/x", timeout_s=5) for _ in range(4))
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            assert {type(answer) for answer in answers} == {ApiUnreachable}
+            others.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(4))
+            gc.collect()
+        await session.close()
+
+    with resetting() as server:
+        uvloop.run(ask(server))
+    lost = 0
+    for other in others:
+        try:
+            os.close(other)
+        except OSError:
+            lost += 1
+    assert lost == 0
 
 
 async def test_the_lease_is_renewed_though_no_connection_can_be_opened_any_more() -> None:
