@@ -2,6 +2,9 @@
 
 When kopf ends it cancels every task of its event loop that is younger than itself, and much that an API server may
 answer ends it (401, 403, 404, an ERROR in a watch). In a loop of its own neither touches the scheduler.
+
+Nobody waits for what it tells, but at the start thousands of pods may wait for all the processor time that there is:
+kopf is imported, and begins, some seconds later.
 """
 
 from __future__ import annotations
@@ -9,54 +12,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import chain, repeat
 
-import kopf
-
-from gangsched.api.crd import NAME
 from gangsched.kube.errors import printable
 from gangsched.kube.session import ApiSession
-from gangsched.operator.handlers import CRDS, make_registry
 
 _log = logging.getLogger(__name__)
 
+BEGIN_S = 10.0
+"""So long after the start."""
 PAUSE_S = 10.0
 """After kopf has ended it is begun again so much later."""
 _JOIN_S = 1.0
-
-
-class _Backoffs:
-    """Pauses between kopf's tries of one request, in seconds, without end: an outage of the API server ends nobody."""
-
-    def __iter__(self) -> Iterator[float]:
-        return chain((1.0, 1.0, 2.0, 3.0, 5.0, 8.0), repeat(13.0))
-
-
-def make_settings() -> kopf.OperatorSettings:
-    """Reduce kopf to watching one CustomResourceDefinition: alone, silent, without Events or looking for anything new.
-
-    `worker_limit` stays unset because an idle worker keeps its slot.
-    """
-    settings = kopf.OperatorSettings()
-    settings.peering.standalone = True
-    settings.scanning.disabled = True
-    settings.posting.enabled = False
-    settings.queueing.worker_limit = None
-    settings.queueing.idle_timeout = 1.0
-    settings.queueing.exit_timeout = 2.0
-    settings.watching.field_selectors[CRDS] = f"metadata.name={NAME}"
-    settings.watching.server_timeout = 300
-    settings.watching.connect_timeout = 5
-    settings.watching.inactivity_timeout = 70
-    settings.networking.request_timeout = 15
-    settings.networking.enforce_retry_after = True
-    settings.networking.error_backoffs = _Backoffs()
-    # With a time limit kopf kills the whole process so long after its own end (seen with 1.45).
-    settings.process.ultimate_exiting_timeout = None
-    return settings
 
 
 class Frame:
@@ -70,10 +39,12 @@ class Frame:
         open_session: Callable[[], ApiSession],
         *,
         on_crd: Callable[[list[str]], None],
+        begin_s: float = BEGIN_S,
         pause_s: float = PAUSE_S,
     ) -> None:
         self._open_session = open_session
         self._on_crd = on_crd
+        self._begin_s = begin_s
         self._pause_s = pause_s
         self._stop = threading.Event()
         self._end: Callable[[], object] = lambda: None
@@ -98,6 +69,7 @@ class Frame:
 
     def _run(self) -> None:
         told = ""
+        self._stop.wait(self._begin_s)
         while not self._stop.is_set():
             try:
                 asyncio.run(self._watch())
@@ -110,6 +82,10 @@ class Frame:
             self._stop.wait(self._pause_s)
 
     async def _watch(self) -> None:
+        import kopf  # noqa: PLC0415 - see the module
+
+        from gangsched.operator.handlers import make_registry, make_settings  # noqa: PLC0415
+
         # For a threading.Event kopf would wait in a thread of its own, without which this loop could not end: whatever
         # had ended kopf, it would be begun again only after five minutes.
         end = asyncio.Event()

@@ -1,9 +1,10 @@
-"""kopf's handlers: they see our CustomResourceDefinition as it is installed, and write nothing to it."""
+"""kopf's settings and handlers: they see our CustomResourceDefinition as it is installed, and write nothing to it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 
 import aiohttp
 import kopf
@@ -14,6 +15,37 @@ _log = logging.getLogger(__name__)
 
 CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _NAMED = 5
+
+
+class _Backoffs:
+    """Pauses between kopf's tries of one request, in seconds, without end: an outage of the API server ends nobody."""
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((1.0, 1.0, 2.0, 3.0, 5.0, 8.0), repeat(13.0))
+
+
+def make_settings() -> kopf.OperatorSettings:
+    """Reduce kopf to watching one CustomResourceDefinition: alone, silent, without Events or looking for anything new.
+
+    `worker_limit` stays unset because an idle worker keeps its slot.
+    """
+    settings = kopf.OperatorSettings()
+    settings.peering.standalone = True
+    settings.scanning.disabled = True
+    settings.posting.enabled = False
+    settings.queueing.worker_limit = None
+    settings.queueing.idle_timeout = 1.0
+    settings.queueing.exit_timeout = 2.0
+    settings.watching.field_selectors[CRDS] = f"metadata.name={NAME}"
+    settings.watching.server_timeout = 300
+    settings.watching.connect_timeout = 5
+    settings.watching.inactivity_timeout = 70
+    settings.networking.request_timeout = 15
+    settings.networking.enforce_retry_after = True
+    settings.networking.error_backoffs = _Backoffs()
+    # With a time limit kopf kills the whole process so long after its own end (seen with 1.45).
+    settings.process.ultimate_exiting_timeout = None
+    return settings
 
 
 def make_registry(

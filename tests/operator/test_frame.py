@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -20,7 +22,8 @@ from aiohttp import web
 from gangsched.api.crd import NAME, crd
 from gangsched.kube.credentials import Connection
 from gangsched.kube.session import ApiSession
-from gangsched.operator.frame import Frame, make_settings
+from gangsched.operator.frame import Frame
+from gangsched.operator.handlers import make_settings
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LACKING = "spec.minMember"
@@ -131,7 +134,7 @@ async def framed(api: FakeApi | None, told: Callable[[list[str]], None]) -> Asyn
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         server = f"http://127.0.0.1:{runner.addresses[0][1]}"
     made = partial(ApiSession, Connection(server=server, authorization=_nobody))
-    frame = Frame(made, on_crd=told, pause_s=0.05)
+    frame = Frame(made, on_crd=told, begin_s=0.0, pause_s=0.05)
     frame.start()
     try:
         yield
@@ -204,6 +207,31 @@ async def test_without_a_server_it_waits_and_still_ends_within_a_second():
     assert told == []
 
 
+async def test_it_begins_some_time_after_the_start_and_ends_at_once_before_it():
+    tried = threading.Event()
+
+    def open_session() -> ApiSession:
+        tried.set()
+        raise OSError("no")
+
+    soon, later = (Frame(open_session, on_crd=lambda _: None, begin_s=begin_s) for begin_s in (0.2, 60.0))
+    began = time.monotonic()
+    later.start()
+    soon.start()
+    await until(tried.is_set)
+    assert time.monotonic() - began >= 0.2
+    tried.clear()
+    await later.stop()
+    await soon.stop()
+    assert time.monotonic() - began < 10
+    assert not tried.is_set()
+
+
+def test_until_then_it_is_not_even_imported():
+    code = "import sys, gangsched.app; sys.exit('kopf' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 async def test_a_fault_in_it_is_told_and_ends_nobody(caplog):
     failures = iter([RuntimeError("a\nbug"), RuntimeError("a\nbug"), OSError("another")])
     tried = threading.Event()
@@ -215,7 +243,7 @@ async def test_a_fault_in_it_is_told_and_ends_nobody(caplog):
             tried.set()
             raise OSError("another") from None
 
-    frame = Frame(open_session, on_crd=lambda _: None, pause_s=0.01)
+    frame = Frame(open_session, on_crd=lambda _: None, begin_s=0.0, pause_s=0.01)
     frame.start()
     await until(tried.is_set)
     await frame.stop()
