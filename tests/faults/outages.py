@@ -122,6 +122,8 @@ class Outages:
             for number, away in enumerate(away_s):
                 report.rounds.append(self._round(f"outage-{number}", away))
                 self._say(f"kill {number + 1} of {len(away_s)}: {report.rounds[-1]}")
+                if report.rounds[-1].whole_after_s > report.rounds[-1].allowed_s:
+                    self._say("\n".join(operator.child.log_tail(100) for operator in self._operators))
             report.ends = self._ends()
             report.relists = self._relists()
         return report
