@@ -4,16 +4,18 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
 NO_PYTHON = error: gangsched needs Python 3.11 or later and finds none: install one (https://www.python.org/downloads) or name it, as in make demo PYTHON=/path/to/python3.12
 
-# Of make soak, outages and nightly: seconds of the soak, and the seed of a run that is to be repeated.
+# Of make soak, outages, nightly and mutations: seconds of the soak, and the seed of a run that is to be repeated.
 DURATION ?= 600
 SEED ?=
+# Of make mutations: how many.
+NUMBER ?= 100
 # Of make bench-compare: the commit, how many pairs, and parts of the titles of the scenarios.
 BASE ?=
 PAIRS ?= 9
 PARTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test nightly soak outages lint fmt bench bench-quick bench-compare docs control-plane clean python
+.PHONY: help setup demo check test nightly soak outages mutations lint fmt bench bench-quick bench-compare docs control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -58,6 +60,9 @@ soak: setup control-plane ## random groups, nodes and all faults for DURATION=60
 
 outages: setup control-plane ## kills of the API server while gangs are bound; SEED=n repeats a run
 	@exec .venv/bin/python -m tests.faults.outages $(if $(SEED),--seed $(SEED))
+
+mutations: setup ## how many of NUMBER=100 random defects of the core make check notices; SEED=n chooses others
+	@exec .venv/bin/python -m tests.mutations --number $(NUMBER) $(if $(SEED),--seed $(SEED))
 
 lint: setup ## style, types and import contracts
 	@.venv/bin/ruff check

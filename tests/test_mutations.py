@@ -1,0 +1,39 @@
+"""The random defects of `make mutations`."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutations import ROOT, interval, mutations, sample
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("x = a < b", ["(a <= b)"]),
+        ("x = a and not b", ["(a or not b)", "(b)"]),
+        ("x = a + 1", ["(a - 1)", "2"]),
+        ("x = a if b else c", ["(c if b else a)"]),
+        ("do(True)", ["pass", "False"]),
+        ('"""1 + 1"""\nx: Literal[1] = f"{a + 1}"', []),
+        ("@cached(1)\ndef f(x: Kind[1]) -> Kind[2]: ...", []),
+    ],
+)
+def test_what_decides_is_changed_and_what_only_tells_is_not(source: str, expected: list[str]) -> None:
+    assert [mutation.after for mutation in mutations(Path("x.py"), source)] == expected
+
+
+def test_a_seed_gives_the_same_defects_each_of_which_can_be_compiled() -> None:
+    found = sample(50, seed=7)
+    assert found == sample(50, seed=7) != sample(50, seed=8)
+    for mutation in found:
+        whole = (ROOT / mutation.path).read_bytes()
+        assert whole[mutation.start : mutation.end].decode() == mutation.before
+        ast.parse(whole[: mutation.start] + mutation.after.encode() + whole[mutation.end :])
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    assert interval(35, 45) == pytest.approx((0.637, 0.875), abs=0.001)
