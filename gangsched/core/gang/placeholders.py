@@ -190,11 +190,13 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
     for binding in vacant:
         by_role.setdefault(role_of(binding.pod), []).append(binding)
     waiting = [pod for pod in gang.live() if not pod.node and pod.uid not in gang.bindings and gang.may_try(pod)]
+    if not waiting:
+        return []
     effects: list[EmitEvent] = []
-    snapshot = Snapshot(cluster) if waiting else None
+    snapshot = Snapshot(cluster)
     for pod in sorted(waiting, key=member_order):
         places = by_role.get(role_of(pod), [])
-        if snapshot is None or not places:
+        if not places:
             continue
         taken = _fitting(snapshot, pod, places)
         if taken is not None:

@@ -98,6 +98,7 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
     """Roll back a quorum that could not be completed in time; begin a restart that is due (rules 1, 12 and 13)."""
     if under_way(gang) is not None:
         return
+    restarts = terms.spec.on_degraded is OnDegraded.RESTART and not gang.record.late
     if gang.partial_since and now >= due_at(gang, policy):
         held = bindings.complaint(gang)
         bound = len(census.bound)
@@ -109,12 +110,7 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
         _begin(gang, undone, now)
         clock.back_off(gang, now=now, policy=policy)
         gang.attempt.wait()
-    elif (
-        gang.short_since
-        and not gang.record.late
-        and terms.spec.on_degraded is OnDegraded.RESTART
-        and now >= gang.short_since + policy.degraded_after_s
-    ):
+    elif restarts and gang.short_since and now >= gang.short_since + policy.degraded_after_s:
         _begin(gang, RESTART_NOTE, now, frozenset(pod.uid for pod in gang.live()))
 
 

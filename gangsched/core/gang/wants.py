@@ -57,10 +57,7 @@ class Need(Struct, frozen=True):
 
     def beside(self, placed: Counter[str]) -> Need:
         """What is still needed beside so many members of each role that have a node or a reservation."""
-        return Need(
-            total=max(0, self.total - placed.total()),
-            roles={role: max(0, number - placed[role]) for role, number in self.roles.items()},
-        )
+        return missing_of(Minima(self.total, tuple(self.roles.items())), placed)
 
 
 def role_minima(spec: GroupSpec) -> dict[str, int]:
@@ -89,7 +86,8 @@ def wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
 
 def missing_of(least: Minima, placed: Counter[str]) -> Need:
     """What of these minima is missing beside so many members of each role that are placed."""
-    return Need(least.total, dict(least.roles)).beside(placed)
+    roles = {role: max(0, number - placed[role]) for role, number in least.roles}
+    return Need(max(0, least.total - placed.total()), roles)
 
 
 def roles_of(several: Iterable[Binding]) -> Counter[str]:
