@@ -23,7 +23,7 @@ from gangsched.core.gang.gang import Gang, tell_again
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
 from gangsched.core.gang.parked import Parked, members_of, quorum_of, spec_of
-from gangsched.core.gang.wants import missing_of
+from gangsched.core.gang.wants import Need
 from gangsched.core.gang.writes import Binding, BindState, Undo
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
@@ -254,7 +254,7 @@ class Containment:
             return []
         if parked.undo is None:
             parked.partial_since = parked.partial_since or now
-            if not missing_of(parked.minimum, parked.role_minima, Counter(map(role_of, bound))):
+            if not Need(parked.minimum, parked.role_minima).beside(Counter(map(role_of, bound))):
                 _note_scheduled(gang, parked, now)
                 parked.partial_since = 0.0
                 return []

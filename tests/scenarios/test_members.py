@@ -130,6 +130,19 @@ def test_a_relabelled_pod_leaves_its_group_and_joins_another():
     assert harness.status("default/b").phase == "Scheduled"
 
 
+def test_a_relabelled_pod_of_an_earlier_run_is_forgotten_by_its_group():
+    """The only member succeeds, which ends the run; then its label names another group."""
+    harness = Harness()
+    harness.add(group("a", min_member=1), group("b", min_member=1), pod("a-0"), node())
+    harness.settle()
+    harness.run_pods(PodPhase.SUCCEEDED)
+    harness.settle()
+    assert harness.gang("default/a").roster.past
+    harness.change("default/a-0", declaration=Declaration(group="b"))
+    harness.settle()
+    assert not harness.gang("default/a").roster.past
+
+
 def test_a_bound_pod_that_loses_its_label_leaves_its_group_without_a_word_of_its_own():
     harness = Harness()
     harness.add(group("a", min_member=2), *pods("a", 3), node())

@@ -1,9 +1,9 @@
-"""The way of a quorum's members to their nodes: begun together, retried one by one, given up only as a whole.
+"""How a quorum's members are bound: begun together, retried one by one, given up only as a whole.
 
-Capacity is assumed for all of them before the first binding is sent. A binding that fails keeps its place and is tried
-again; once that is needed the places are made durable first (design rule 4), so that a restart knows of them. One that
-the server refuses for good is given up, and the member is placed anew, on another node if there is one. A member that
-was refused wherever it was tried, while others were bound, goes first and alone the next time.
+Capacity is assumed for all members before the first binding is sent. A binding that fails keeps its reservation and is
+retried; before the first retry the reservations are made durable (design rule 4), so that a restart knows of them. A
+binding that the server refuses for good is given up, and the member is placed again, on another node if there is one. A
+member that was refused wherever it was tried, while others were bound, goes first and alone the next time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ FOR_GOOD = frozenset({Refused.FORBIDDEN, Refused.DENIED})
 
 
 def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], *, held: bool = False) -> list[BindPod]:
-    """Assume all places and, unless they are to be `held`, send all bindings; of a vanguard only the first.
+    """Reserve all nodes and, unless they are only to be `held`, send all bindings; of a vanguard only the first.
 
-    None is sent beside places for members to come, which must be durable first.
+    None is sent beside placeholders, whose reservations must be durable first.
     """
     begun = []
     for pod, node in assignments:
@@ -47,28 +47,27 @@ def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], 
 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:
-    """Send again what is held and due."""
+    """Send the held bindings that are due."""
     return [_send(binding) for binding in _to_send_again(gang) if binding.retry_at <= now]
 
 
 def next_retry(gang: Gang) -> float:
-    """When the next held binding is due; infinity if none is, or something else must happen first."""
+    """When the next held binding is due, in epoch seconds; infinity if none is, or something must happen first."""
     return min((binding.retry_at for binding in _to_send_again(gang)), default=float("inf"))
 
 
 def _to_send_again(gang: Gang) -> list[Binding]:
-    """What is held, but for places that must be durable first; nothing while the declarations contradict (rule 15).
+    """Held bindings, but none that must be durable first, and none while the declarations contradict (rule 15).
 
-    While one that goes first is not confirmed, no other.
+    While a binding that goes first is not confirmed, no other is sent.
     """
     if gang.contradicted:
         return []
-    held = BindState.HELD
-    ahead = _ahead(gang)
+    held, ahead = BindState.HELD, _ahead(gang)
     return [
         binding
-        for uid, binding in (gang.bindings if ahead is None else {ahead.pod.uid: ahead}).items()
-        if binding.state is held and not binding.vacant and gang.durability.covers(uid)
+        for binding in (gang.bindings.values() if ahead is None else [ahead])
+        if binding.state is held and not binding.vacant and gang.durability.covers(binding.pod.uid)
     ]
 
 
@@ -79,12 +78,12 @@ def _ahead(gang: Gang) -> Binding | None:
 
 
 def unsecured(gang: Gang) -> bool:
-    """Whether the gang has places that must be durable and are not yet."""
+    """Whether the gang has reservations that must be durable and are not yet."""
     return bool(gang.durability.asked_at) and not all(gang.durability.covers(each.pod.uid) for each in gang.flying())
 
 
 def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
-    """The server has confirmed a binding. One that was to be withdrawn takes room that others were left to rely on."""
+    """The server has confirmed a binding. A withdrawn one takes room that others were left to rely on."""
     gang.attempt.begin_count()
     binding = gang.bindings.get(uid)
     if binding is not None and binding.node == node:
@@ -94,12 +93,12 @@ def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
 
 
 def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, tries: Tries) -> bool:
-    """A binding did not happen though the pod is there: hold it for another try.
+    """A binding failed though the pod exists: hold it for a retry.
 
-    One that was to be withdrawn is let go of, for its place is good no more, whatever the answer says. A further member
-    of a scheduled gang that the server refuses for good is let go of and barred for a while, doubling. `tries` says how
-    often the member was refused for good on this node, and on how many.
-    Returns whether nothing is left to hope for: the server refuses every binding of the gang for good and none stands.
+    A withdrawn binding is given up whatever the answer says, because its node is no longer good. A further member of a
+    scheduled gang that the server refuses for good is given up and barred for a while, which doubles each time. `tries`
+    says how often the member was refused for good on this node, and on how many nodes.
+    Returns whether there is no hope left: the server has refused a binding for good, and none of the gang stands.
     """
     binding = gang.bindings.get(event.uid)
     if binding is None or binding.node != event.node:
@@ -118,20 +117,16 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     binding.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
     if event.why not in FOR_GOOD:
         return False
-    stands = any(other.state is not BindState.HELD for other in gang.bindings.values())
-    if not stands and not any(pod.node for pod in gang.live()):
+    states = {other.state for other in gang.bindings.values()}
+    on_nodes = any(pod.node for pod in gang.live())
+    if states == {BindState.HELD} and not on_nodes:
         return True
-    if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and _partly_bound(gang):
+    if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and (on_nodes or BindState.BOUND in states):
         gang.doubted.add(event.uid)
     if tries.here == TRIES_ON_A_NODE:
         gang.attempt.heard(event.message)
         release(gang, cluster, event.uid)
     return False
-
-
-def _partly_bound(gang: Gang) -> bool:
-    bound = any(binding.state is BindState.BOUND for binding in gang.bindings.values())
-    return bound or any(pod.node for pod in gang.live())
 
 
 def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:
@@ -146,25 +141,23 @@ def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:
 
 
 def carry_over(gang: Gang, binding: Binding) -> None:
-    """A member has come whose binding is with the API server already."""
+    """The gang has a new member, whose binding is with the API server already."""
     gang.bindings[binding.pod.uid] = binding
 
 
-def not_barred(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
-    """Those whose binding may be tried; a bar that has ended is a reason to try the gang again."""
-    if not gang.barred:
-        return members
-    there = {pod.uid for pod in gang.live() if not pod.node}
-    gang.barred = {uid: barred for uid, barred in gang.barred.items() if uid in there}
-    for uid, barred in gang.barred.items():
-        if 0 < barred.until <= now:
-            gang.barred[uid] = replace(barred, until=0.0)
-            gang.attempt.try_again()
-    return list(filter(gang.may_try, members))
+def may_be_tried(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
+    """The members whose binding may be tried, those that are refused on every node last: others may suffice.
 
-
-def doubted_last(gang: Gang, members: list[Pod]) -> list[Pod]:
-    """The members in their order, but last those whose binding is refused wherever it is tried: others may suffice."""
+    A bar that has ended is a reason to try the gang again.
+    """
+    if gang.barred:
+        there = {pod.uid for pod in gang.live() if not pod.node}
+        gang.barred = {uid: barred for uid, barred in gang.barred.items() if uid in there}
+        for uid, barred in gang.barred.items():
+            if 0 < barred.until <= now:
+                gang.barred[uid] = replace(barred, until=0.0)
+                gang.attempt.try_again()
+        members = list(filter(gang.may_try, members))
     if gang.doubted:
         gang.doubted &= gang.pods.keys()
         members.sort(key=lambda pod: pod.uid in gang.doubted)
@@ -172,7 +165,7 @@ def doubted_last(gang: Gang, members: list[Pod]) -> list[Pod]:
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
-    """Give up one member's place; the gang, even if it is parked for its further members, is to be planned again."""
+    """Give up one member's reservation; the gang is planned again, even if it is parked for its further members."""
     gang.durability.release(uid)
     binding = gang.bindings.pop(uid, None)
     if binding is None:
@@ -185,22 +178,20 @@ def release(gang: Gang, cluster: Cluster, uid: str) -> None:
 
 
 def release_all(gang: Gang, cluster: Cluster) -> None:
-    """Give up every place of the gang."""
+    """Give up every reservation of the gang."""
     for uid in list(gang.bindings):
         release(gang, cluster, uid)
     gang.durability.needless()
 
 
-def release_held(gang: Gang, cluster: Cluster) -> bool:
-    """Give up the places whose bindings are not on their way. Returns whether there were any."""
-    held = [uid for uid, binding in gang.bindings.items() if binding.state is BindState.HELD]
-    for uid in held:
+def release_held(gang: Gang, cluster: Cluster) -> None:
+    """Give up the reservations whose bindings are not under way."""
+    for uid in [uid for uid, binding in gang.bindings.items() if binding.state is BindState.HELD]:
         release(gang, cluster, uid)
-    return bool(held)
 
 
 def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
-    """Give up a place that is no longer good: what waits to be sent is withdrawn.
+    """Give up a reservation on a node that is no longer good; withdraw a binding that waits to be sent there.
 
     What has been sent cannot be called back, and the kubelet may refuse its pod.
     """
@@ -210,7 +201,7 @@ def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
 
 
 def withdraw_all(gang: Gang) -> list[Effect]:
-    """Ask that no binding of the gang be sent any more."""
+    """Have no further binding of the gang sent."""
     return _withdraw(gang.bindings.values())
 
 
@@ -229,27 +220,23 @@ def _withdraw(several: Iterable[Binding]) -> list[Effect]:
 
 
 def reconcile(gang: Gang, cluster: Cluster) -> None:
-    """Let go of bindings that the cluster has overtaken.
+    """Give up bindings that the cluster has overtaken.
 
-    A pod that shows a node has been bound, by us or by somebody else; a held place is worth nothing once its pod is
-    no member any more or its node is gone.
+    A pod that shows a node has been bound, by gangsched or by another scheduler. A reservation is worth nothing once
+    its pod is no longer a member or its node is gone.
     """
-    held = BindState.HELD
     for uid, binding in list(gang.bindings.items()):
-        pod = gang.pods.get(uid)
-        if pod is binding.pod and binding.state is not held:
-            continue  # nothing has changed of it since it was sent
-        if binding.vacant:
-            if binding.node not in cluster.nodes:
-                release(gang, cluster, uid)
-        elif pod is not None and pod.node:
+        pod, held = gang.pods.get(uid), binding.state is BindState.HELD
+        if pod is binding.pod and not held:
+            continue  # the pod has not changed since its binding was sent
+        if pod is not None and pod.node:
             del gang.bindings[uid]
-        elif (pod is None or pod.terminal) or (
-            binding.state is BindState.HELD and not (gang.lives(pod) and binding.node in cluster.nodes)
-        ):
+        elif held and binding.node not in cluster.nodes:
             release(gang, cluster, uid)
-        else:
+        elif pod is not None and not pod.terminal and (not held or gang.lives(pod)):
             binding.renew(pod)
+        elif not binding.vacant:
+            release(gang, cluster, uid)
     if not gang.flies():
         gang.durability.end()
 
@@ -260,7 +247,7 @@ def _send(binding: Binding) -> BindPod:
 
 
 def going_first(gang: Gang, avoided: frozenset[str], assignments: Sequence[tuple[Pod, str]]) -> Sequence[str]:
-    """The members, by UID, whose bindings are sent before those of the others: what they may fail by fails early.
+    """The members, by UID, whose bindings are sent before the others', so that what may fail fails early.
 
     Those that were refused wherever they were tried, or else one on each node that is avoided.
     """

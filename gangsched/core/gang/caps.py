@@ -1,10 +1,10 @@
-"""Caps on places for members to come: how long they are held, and how many of them a namespace may hold.
+"""Caps on reservations for members that do not exist: how long they are held, and how many a namespace may hold.
 
-A place is counted while no member has taken it; bindings of members that exist are not. At a cap places are released,
-or not held to begin with, and nothing else happens to the group: its phase and attempts stay, its clock is paused
-(contract rules 4 and 11), who is bound stays bound, and members that come are bound one by one as soon as there is
-room. What was held for too long is held again after a back-off at the earliest, which doubles with each time; what is
-too much for the namespace, as soon as the namespace holds less.
+A reservation counts while no member has taken it; bindings of members that exist do not. At a cap, reservations are
+released or not made, and nothing else happens to the group: its phase and attempts stay, its clock is paused (contract
+rules 4 and 11), bound members stay bound, and new members are bound one by one as soon as there is room. Reservations
+that were held too long are made again after a back-off at the earliest, which doubles each time; those that are too
+much for the namespace, as soon as the namespace holds less.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from gangsched.core.objects.status import Reservation
 from gangsched.core.objects.wording import number_of
 
 FREE_NODES = 4
-"""A namespace's first places are no more than so many of the largest nodes could have."""
+"""A namespace's first reservations are no more than what so many of the largest nodes have."""
 
 
 def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Policy) -> None:
-    """Release places that have been held for too long, end a back-off that is over, and let the clock stand."""
+    """Release reservations that were held too long, end a back-off that is over, and pause the clock."""
     capped = gang.record.capped
     if capped is not None and 0 < capped.until <= now:
         gang.note(capped=replace(capped, until=0.0))
@@ -56,29 +56,25 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
 
 
 def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
-    """Places have been held for maxHoldTime until `since`, and are to be held again after a back-off."""
+    """Reservations have been held for maxHoldTime until `since`, and are to be made again after a back-off."""
     times = gang.record.caps + 1
     wait_s = doubled(policy.backoff_initial_s, times, longest=policy.backoff_max_s)
-    gang.note(caps=times, capped=Capped(Reason.HOLD_LIMIT, _held_long(policy.max_hold_s), until=since + wait_s))
+    note = (
+        f"Places for members to come were held for {format_duration(policy.max_hold_s)}, the most that this cluster "
+        "allows (maxHoldTime), and are released; they are held again after a back-off if there is room: create the "
+        "members sooner, and they are bound as soon as there is room."
+    )
+    gang.note(caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
     clock.pause(gang, since)
     gang.attempt.try_again()
 
 
-def _held_long(max_hold_s: float) -> str:
-    return (
-        f"Places for members to come were held for {format_duration(max_hold_s)}, the most that this cluster allows "
-        "(maxHoldTime), and are released; they are held again after a back-off if there is room: create the members "
-        "sooner, and they are bound as soon as there is room."
-    )
-
-
 def may_hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> bool:
-    """Whether the limits, which may have been lowered, still allow the places that a former leader held."""
+    """Whether the limits, which may have been lowered, still allow what a former leader held for members to come."""
     asked: Counter[str] = Counter()
     for place in reservation.placements:
-        number = place.count - len(place.pods)
-        asked.update({resource: number * amount for resource, amount in place.requests})
-        asked[PODS] += number
+        for resource, amount in (*place.requests, (PODS, 1)):
+            asked[resource] += (place.count - len(place.pods)) * amount
     note = limit(cluster, policy.namespace_limits, gang.key.namespace, asked) if asked[PODS] else ""
     if note:
         stop(gang, note)
@@ -88,10 +84,11 @@ def may_hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, polic
 def limit(
     cluster: Cluster, limits: NamespaceLimits, namespace: str, asked: Mapping[str, int], *, beside: bool = True
 ) -> str:
-    """Which limit of the namespace these places would exceed, beside those that it holds, in a sentence; empty if none.
+    """Which limit of the namespace these reservations would exceed, in a sentence; empty if none.
 
-    Of each resource it may hold a share of what all nodes have, cordoned ones too, whoever uses it. In a small cluster
-    that is less than any application needs: the first few places are measured by the largest nodes instead.
+    Those that the namespace holds count too, unless `beside` is False. Of each resource it may hold a share of what all
+    nodes have, with cordoned nodes and what is in use. In a small cluster that is less than any application needs: the
+    first few reservations are measured by the largest nodes instead.
     """
     held = cluster.holdings.of(namespace) if beside else {}
     number = held.get(PODS, 0) + asked[PODS]
@@ -134,7 +131,7 @@ _REMEDY = (
 
 
 class Caps:
-    """Who may hold nothing more because of the namespace's limits, and who may again."""
+    """Keeps which gangs may hold nothing more because of their namespace's limits."""
 
     def __init__(self, cluster: Cluster, policy: Policy) -> None:
         self._cluster = cluster
@@ -142,58 +139,52 @@ class Caps:
         self._stopped: dict[str, dict[GroupKey, Counter[str]]] = {}
 
     def stops(self, gang: Gang, members: Sequence[Pod]) -> bool:
-        """Whether the namespace may not hold the places among these; the gang then waits until it may."""
+        """Whether the namespace may not hold the placeholders among these; the gang then waits until it may."""
         to_come = [pod for pod in members if not pod.name]
         if not to_come:
             return False
         asked = asked_by(to_come)
         note = limit(self._cluster, self._limits, gang.key.namespace, asked)
-        if not note:
-            return False
-        stop(gang, note)
-        self._stopped.setdefault(gang.key.namespace, {})[gang.key] = asked
-        return True
+        if note:
+            stop(gang, note)
+            self._stopped.setdefault(gang.key.namespace, {})[gang.key] = asked
+        return bool(note)
 
     def beyond(self, gang: Gang, members: Sequence[Pod]) -> bool:
-        """Whether the namespace may never hold the places among these: it is not room that the gang waits for."""
+        """Whether the namespace may never hold the placeholders among these: room would not help the gang."""
         asked = asked_by(pod for pod in members if not pod.name)
         return bool(limit(self._cluster, self._limits, gang.key.namespace, asked, beside=False))
 
     def drop(self, key: GroupKey) -> None:
-        """The gang exists no longer."""
+        """Forget the gang."""
         stopped = self._stopped.get(key.namespace, {})
         if stopped.pop(key, None) is not None and not stopped:
             del self._stopped[key.namespace]
 
     def take_eased(self, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
-        """Who was stopped and may hold its places now, because of what its namespace or the nodes have become."""
-        eased = self._cluster.holdings.take_eased(self._stopped)
-        return [key for namespace in eased for key in self._eased(namespace, gangs)]
+        """Gangs that were stopped and may hold their reservations now, as their namespace or the nodes have changed."""
+        eased = []
+        for namespace in self._cluster.holdings.take_eased(self._stopped):
+            for key, asked in list(self._stopped[namespace].items()):
+                capped = gangs[key].record.capped if key in gangs else None
+                waits = capped is not None and capped.reason is Reason.NAMESPACE_LIMIT
+                # Each by itself, so that one that finds no room keeps no other from its share; the queue orders them.
+                if waits and limit(self._cluster, self._limits, namespace, asked):
+                    continue
+                self.drop(key)
+                if waits:
+                    eased.append(key)
+        return eased
 
     def validate(self, gangs: Container[GroupKey]) -> list[str]:
-        """Who is stopped though gone, in a sentence each."""
+        """What is kept of gangs that do not exist, in a sentence each."""
         gone = [str(key) for stopped in self._stopped.values() for key in stopped if key not in gangs]
         empty = [namespace for namespace, stopped in self._stopped.items() if not stopped]
         return [f"{name}: stopped by the namespace's limits though gone" for name in (*gone, *empty)]
 
-    def _eased(self, namespace: str, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
-        stopped = self._stopped[namespace]
-        found = []
-        for key, asked in list(stopped.items()):
-            gang = gangs.get(key)
-            if gang is None or gang.record.capped is None or gang.record.capped.reason is not Reason.NAMESPACE_LIMIT:
-                del stopped[key]
-            elif not limit(self._cluster, self._limits, namespace, asked):
-                # Each for itself, for one that finds no room keeps none from its share; they are tried in their order.
-                del stopped[key]
-                found.append(key)
-        if not stopped:
-            del self._stopped[namespace]
-        return found
-
 
 def stop(gang: Gang, note: str) -> None:
-    """The namespace may not hold the gang's places; the note says why."""
+    """Note that the namespace may not hold the gang's reservations; the note says why."""
     capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
     gang.note(capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
     gang.attempt.stopped()

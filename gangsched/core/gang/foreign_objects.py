@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.core.gang import clock, unrecorded
+from gangsched.core.gang import clock, recovery
 from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
 from gangsched.core.gang.membership import Members
 from gangsched.core.objects.declaration import GroupKey
@@ -79,7 +79,7 @@ class ForeignObjects:
     def _look_back(self, gang: Gang, now: float) -> None:
         """Find out what could not be found when we began to decide, as the gang's terms have been hidden until now."""
         if gang.reason == Reason.POD_GROUP_UNREADABLE and not (gang.record.scheduled_at or gang.begun()):
-            unrecorded.find_begun(gang, foreign=self._foreign, policy=self._policy, now=now)
+            recovery.find_begun(gang, foreign=self._foreign, policy=self._policy, now=now)
 
     def _all_speaking_of(self, dialect: str) -> list[Gang]:
         return [gang for key in self._members.gangs if (gang := self._speaking_of(dialect, key)) is not None]

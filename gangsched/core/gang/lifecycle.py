@@ -141,7 +141,7 @@ def _standing(
 ) -> Standing:
     """Who is there and may be placed."""
     waiting, surplus = within_maximum(gang, census, terms)
-    eligible: Sequence[Pod] = bindings.doubted_last(gang, bindings.not_barred(gang, waiting, now))
+    eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting, now)
     if _finishes(gang, hindrance):
         eligible = first(eligible, need)
     there = [*(binding.pod for binding in gang.flying()), *eligible]

@@ -1,8 +1,8 @@
-"""PodGroups that the operator makes: for groups without one of whose places a restart must know (contract rule 14).
+"""PodGroups that gangsched makes: for groups without one whose reservations a restart must know (contract rule 14).
 
-These are groups that hold places for members to come, and quorums of which a part is bound while the rest is tried
-again. All others have none: what they need is planned anew from their pods. Nor is one made while nobody can say the
-group's minimum: it would go on saying a wrong one.
+These are groups that hold reservations for members that do not exist, and quorums of which a part is bound while the
+rest is retried. All others get none: what they need is planned again from their pods. Nor is one made while the group's
+minimum is unknown, because it would go on saying a wrong one.
 """
 
 from __future__ import annotations
@@ -11,24 +11,25 @@ import re
 
 from gangsched.core.gang.agreement import Hindrance
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.runs import UNKNOWN_MINIMUM
+from gangsched.core.gang.runs import known
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, MakeGroup
 from gangsched.core.objects.pod import member_order
 
 AGAIN_S = 5.0
-"""The making of a PodGroup that has not been seen is asked for again after this."""
+"""The request for a PodGroup that has not been seen is repeated after this."""
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 """The names that a PodGroup can have."""
 
 
 def wanted(gang: Gang, hindrance: Hindrance | None) -> bool:
-    """Whether the gang needs a PodGroup for its places to stand in.
+    """Whether the gang needs a PodGroup to write its reservations to.
 
-    Where none could be made, a quorum's bindings are tried again without; places for members to come are not relied on.
+    Where none can be made, a quorum's bindings are retried without it; reservations for members that do not exist are
+    not relied on.
     """
-    if gang.group is not None or gang.plain or (hindrance is not None and hindrance.reason in UNKNOWN_MINIMUM):
+    if gang.group is not None or gang.plain or not known(hindrance):
         return False
     if gang.vacant():
         return True
@@ -39,14 +40,14 @@ def wanted(gang: Gang, hindrance: Hindrance | None) -> bool:
 
 
 def ask(gang: Gang, terms: Terms, hindrance: Hindrance | None, now: float) -> list[Effect]:
-    """Have it made, again if it has not been seen for a while."""
+    """Have the PodGroup made, and ask again if it has not been seen for a while."""
     if not wanted(gang, hindrance) or gang.deserted():
         gang.made_at = 0.0
         if gang.group is None:
-            # Members have taken the places that were to stand in it: nothing waits for that any more.
+            # Members have taken the reservations that were to be written to it: nothing waits for that any more.
             gang.durability.needless()
         return []
-    if gang.made_at and now < gang.made_at + AGAIN_S:
+    if gang.made_at and now < due(gang):
         return []
     live = sorted(gang.live(), key=member_order)
     owner = next((pod for pod in live if pod.declaration is not None and pod.declaration.roles), live[0])
@@ -55,15 +56,13 @@ def ask(gang: Gang, terms: Terms, hindrance: Hindrance | None, now: float) -> li
 
 
 def note_refused(gang: Gang, message: str) -> None:
-    """The API server has not made it."""
-    if not gang.made_at:
-        return
-    if gang.vacant():
+    """The API server has not made the PodGroup."""
+    if gang.made_at and gang.vacant():
         gang.attempt.heard(message)
-        return
-    gang.durability.could_not()
+    elif gang.made_at:
+        gang.durability.could_not()
 
 
 def due(gang: Gang) -> float:
-    """When it is asked for again, in epoch seconds; infinity if it is not."""
+    """When the request is repeated, in epoch seconds; infinity if there is none."""
     return gang.made_at + AGAIN_S if gang.made_at else float("inf")

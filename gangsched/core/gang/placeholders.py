@@ -1,9 +1,10 @@
-"""Places held for members that do not exist yet, of the shape that a role's template says (contract rules 11 and 12).
+"""Reservations for members that do not exist yet, of the shape that a role's template gives (contract rules 11 and 12).
 
-Such a place is a binding whose pod has no name: it counts on its node like any other, is written to the PodGroup's
-status before anything is bound beside it, and waits. A member of the role takes the place as soon as it exists, before
-anybody is planned; one that does not fit into any of them is placed elsewhere, and gives one of them up for that. What
-nobody has taken when maxScheduleTime has passed, or when no member lives any more, is let go of.
+Such a reservation is a binding of a placeholder, a pod without a name: it counts on its node like any other, is written
+to the PodGroup's status before anything is bound beside it, and waits. A member of the role takes the reservation as
+soon as the member exists, before anything is planned; one that does not fit any of them is placed elsewhere, and gives
+one of them up for that. Reservations that no member has taken are given up when maxScheduleTime has passed, or when no
+member is alive any more.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from itertools import count, islice
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, clock
+from gangsched.core.gang import bindings, clock, rollback
 from gangsched.core.gang.agreement import Hindrance
 from gangsched.core.gang.census import Census, take_census
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.terms import Terms
-from gangsched.core.gang.wants import Need, lowered, minima, missing_of, quorum_need
+from gangsched.core.gang.wants import Need, lowered, minima, missing_of, quorum_need, roles_of
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import EmitEvent
@@ -35,74 +36,74 @@ from gangsched.core.planning.snapshot import Snapshot
 
 
 def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[Pod]:
-    """What stands for the members that are missing beside those `there`: one pod without a name for each.
+    """A placeholder for each member that is missing beside those `there`.
 
     None for roles without a template, and none for a gang that has given up waiting or would not repair.
     """
     record = gang.record
-    if not any(role.template for role in terms.spec.roles) or record.vacated:
-        return []
-    if record.outcome is Outcome.OUT_OF_TIME:
+    if record.vacated or record.outcome is Outcome.OUT_OF_TIME:
         return []
     if record.scheduled_at and (terms.spec.on_degraded is not OnDegraded.REPAIR or not gang.short_since):
         return []
     shapes = {role.name: role.template for role in terms.spec.roles if role.template is not None}
     lacks = missing(need, there, terms.spec)
-    return [pod for role, number in lacks.items() for pod in _stand_ins(gang, role, shapes[role], number)]
+    return [pod for role, shape in shapes.items() for pod in _placeholders(gang, role, shape, lacks[role])]
 
 
 def again(gang: Gang, place: Place, number: int) -> list[Pod]:
-    """What stands for so many members to come of a place that was written down before a restart."""
-    spec = gang.group.spec if gang.group is not None else None
-    templates = {role.name: role.template for role in spec.roles} if spec is not None else {}
-    template = templates.get(place.role)
-    return [] if template is None else _stand_ins(gang, place.role, replace(template, requests=place.requests), number)
+    """So many placeholders of a reservation that was written down before a restart."""
+    roles = gang.group.spec.roles if gang.group is not None and gang.group.spec is not None else ()
+    template = next((role.template for role in roles if role.name == place.role), None)
+    if template is None:
+        return []
+    return _placeholders(gang, place.role, replace(template, requests=place.requests), number)
 
 
-def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> dict[str, int]:
+def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
     """How many members of each role with a template are missing beside those `there`.
 
-    Where one role alone has a template, what minMember asks for beyond the roles' minima is its too.
+    If only one role has a template, it also gets what minMember asks for beyond the roles' minima.
     """
-    have = Counter(map(role_of, there))
     templates = {role.name: role for role in spec.roles if role.template is not None}
-    lacks = {name: max(0, need.roles.get(name, 0) - have[name]) for name in templates}
-    more = need.total - len(there) - sum(lacks.values())
+    if not templates:
+        return Counter()
+    have = Counter(map(role_of, there))
+    lacks = Counter({name: max(0, need.roles.get(name, 0) - have[name]) for name in templates})
+    more = need.total - len(there) - lacks.total()
     if more > 0 and len(templates) == 1:
         (role,) = templates.values()
         most = more if role.max_member is None else role.max_member - have[role.name] - lacks[role.name]
         lacks[role.name] += max(0, min(more, most))
-    return {name: number for name, number in lacks.items() if number}
+    return lacks
 
 
 def settle(gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | None) -> list[EmitEvent]:
-    """Let members take the places of their role, and give up places that nobody is to take any more."""
+    """Let members take the reservations of their role, and give up reservations that no member is to take any more."""
     vacant = gang.vacant()
     if not vacant:
         gang.mismatched.clear()
         return []
     gang.mismatched &= gang.pods.keys()
-    # Nobody can say what a contradiction asks for; what is held is kept, and runs out like any other.
+    # What a contradiction asks for is unknown: what is held is kept, and expires as always.
     asked_for = gang.contradicted or any(role.template for role in terms.spec.roles)
     if gang.deserted() or not asked_for:
         vacate(gang, cluster)
         return []
-    effects = []
-    if hindrance is None and (gang.undo is None or gang.undo.retried):
-        effects = _take(gang, cluster, vacant)
+    evicts = rollback.under_way(gang) is not None
+    effects = _take(gang, cluster, vacant) if hindrance is None and not evicts else []
     if not gang.contradicted:
         _give_up_surplus(gang, cluster, terms)
     return effects
 
 
 def vacate(gang: Gang, cluster: Cluster) -> None:
-    """Give up every place of a member that does not exist."""
+    """Give up every reservation for a member that does not exist."""
     for binding in gang.vacant():
         bindings.release(gang, cluster, binding.pod.uid)
 
 
 def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
-    """Whether the time of places that wait beside bound members is over; the gang then counts with what it has.
+    """Whether the reservations beside bound members have expired; the gang then counts with the members it has.
 
     Under Retry it is degraded until the rest is bound after all, under Fail it has failed.
     """
@@ -122,7 +123,7 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
 
 
 def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
-    """Give up waiting for members to come beside those that are bound."""
+    """Stop waiting for members that do not exist, beside those that are bound."""
     record = gang.record
     gang.note(clock_start=0.0, vacated=True, timeouts=record.timeouts + (record.late or not record.scheduled_at))
     if record.scheduled_at:
@@ -137,30 +138,30 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
 
 
 def expires(gang: Gang, terms: Terms) -> float:
-    """When places that nobody has taken are given up, in epoch seconds; never where none is waiting."""
+    """When reservations that no member has taken are given up, in epoch seconds; infinity if there are none."""
     if not (gang.record.clock_start and gang.vacant()):
         return clock.NEVER
     return gang.record.clock_start + terms.max_schedule_time_s
 
 
 def held_until(gang: Gang, terms: Terms) -> float:
-    """When a cap gives up such places (`core.gang.caps`), in epoch seconds; never where none is waiting.
+    """When a cap gives up such reservations (`core.gang.caps`), in epoch seconds; infinity if there are none.
 
-    Where they `expire` first, which may be put off until a binding is answered, that alone ends them.
+    If they expire first, expiry alone ends them; it may be delayed until a binding is answered.
     """
     return gang.record.held_since + terms.max_hold_s if gang.record.held_since and gang.vacant() else clock.NEVER
 
 
 def settled(gang: Gang, pod: Pod) -> None:
-    """The member has found a place elsewhere."""
+    """The member has been placed elsewhere."""
     gang.mismatched.discard(pod.uid)
 
 
 def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
-    """Waiting members that do not fit into the places of their role, as many as there are such places."""
+    """Waiting members that fit no reservation of their role, at most as many as there are reservations."""
     if not gang.mismatched:
         return []
-    left = Counter(role_of(binding.pod) for binding in gang.vacant())
+    left = roles_of(gang.vacant())
     found = []
     for pod in waiting:
         if pod.uid in gang.mismatched and left[role_of(pod)] > 0:
@@ -170,12 +171,12 @@ def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
 
 
 def given_up_for(gang: Gang, pod: Pod) -> Binding:
-    """The place that a member which is placed elsewhere gives up."""
+    """The reservation that a member gives up when it is placed elsewhere."""
     return next(binding for binding in gang.vacant() if role_of(binding.pod) == role_of(pod))
 
 
-def _stand_ins(gang: Gang, role: str, shape: Shape, number: int) -> list[Pod]:
-    """So many pods without a name, with UIDs that no place of the gang has: the same ones until they have places."""
+def _placeholders(gang: Gang, role: str, shape: Shape, number: int) -> list[Pod]:
+    """So many placeholders, with UIDs that no reservation of the gang has: the same ones until they are reserved."""
     uids = (f"place/{gang.key}/{role}/{at}" for at in count())
     said = Declaration(group=gang.key.name, role=role)
     return [
@@ -189,11 +190,13 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
     for binding in vacant:
         by_role.setdefault(role_of(binding.pod), []).append(binding)
     waiting = [pod for pod in gang.live() if not pod.node and pod.uid not in gang.bindings and gang.may_try(pod)]
+    if not waiting:
+        return []
     effects: list[EmitEvent] = []
-    snapshot = Snapshot(cluster) if waiting else None
+    snapshot = Snapshot(cluster)
     for pod in sorted(waiting, key=member_order):
         places = by_role.get(role_of(pod), [])
-        if snapshot is None or not places:
+        if not places:
             continue
         taken = _fitting(snapshot, pod, places)
         if taken is not None:
@@ -202,12 +205,17 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
         elif pod.uid not in gang.mismatched:
             gang.mismatched.add(pod.uid)
             gang.attempt.try_again()
-            effects.append(_mismatch(gang, pod))
+            note = (
+                f"The pod does not fit into any place that is held for the role {role_of(pod)} of group "
+                f"{gang.key.name}, so it is placed elsewhere: make the role's template ask for what its pods ask for."
+            )
+            about = ("Pod", pod.namespace, pod.name, pod.uid)
+            effects.append(EmitEvent(*about, "Warning", Reason.TEMPLATE_MISMATCH, "Scheduling", note))
     return effects
 
 
 def _fitting(snapshot: Snapshot, pod: Pod, places: Sequence[Binding]) -> Binding | None:
-    """The first of the places whose node takes the pod instead; it is taken on the snapshot."""
+    """The first reservation whose node takes the pod instead; it is taken on the snapshot."""
     member = classify(snapshot, [pod])[pod.uid]
     tried = set()
     for place in places:
@@ -225,7 +233,7 @@ def _fitting(snapshot: Snapshot, pod: Pod, places: Sequence[Binding]) -> Binding
 
 
 def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
-    """The member has the place from now on; what was durable of the one is of the other."""
+    """The member has the reservation from now on, which stays durable if it was."""
     gang.durability.hand_over(place.pod.uid, pod.uid)
     bindings.release(gang, cluster, place.pod.uid)
     bindings.begin(gang, cluster, [(pod, place.node)], held=True)
@@ -235,33 +243,15 @@ def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
 
 
 def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
-    """Give up places beyond what is missing beside the members that have a place: the minimum may have been lowered."""
+    """Give up reservations beyond what is missing beside members with a node: the minimum may have been lowered."""
     census = take_census(gang)
-    there = [binding.pod for binding in gang.flying() if not binding.vacant]
-    left = Counter(missing(_owed(gang, census, terms), there, terms.spec))
+    if gang.record.scheduled_at:
+        owed = missing_of(lowered(gang.record.satisfied, terms.spec), census.bound_roles + census.done_roles)
+    else:
+        owed = quorum_need(gang, census, terms)
+    left = missing(owed, [binding.pod for binding in gang.flying() if not binding.vacant], terms.spec)
     for binding in gang.vacant():
         role = role_of(binding.pod)
         left[role] -= 1
         if left[role] < 0:
             bindings.release(gang, cluster, binding.pod.uid)
-
-
-def _owed(gang: Gang, census: Census, terms: Terms) -> Need:
-    if not gang.record.scheduled_at:
-        return quorum_need(gang, census, terms)
-    least = lowered(gang.record.satisfied, terms.spec)
-    return missing_of(least.total, dict(least.roles), census.bound_roles + census.done_roles)
-
-
-def _mismatch(gang: Gang, pod: Pod) -> EmitEvent:
-    return EmitEvent(
-        kind="Pod",
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        type="Warning",
-        reason=Reason.TEMPLATE_MISMATCH,
-        action="Scheduling",
-        note=f"The pod does not fit into any place that is held for the role {role_of(pod)} of group {gang.key.name}, "
-        "so it is placed elsewhere: make the role's template ask for what its pods ask for.",
-    )

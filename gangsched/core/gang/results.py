@@ -1,4 +1,4 @@
-"""What the API server has answered to effects: each answer is noted in the gang that it is about."""
+"""Applies what the API server has answered to the gang that each answer is about."""
 
 from __future__ import annotations
 
@@ -9,30 +9,20 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, clock, making, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.membership import Members
+from gangsched.core.objects import results as answers
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import (
-    Answer,
-    BindRefused,
-    EvictionRefused,
-    GroupNotMade,
-    OwnerSeen,
-    PodBound,
-    PodEvicted,
-    Refused,
-    StatusRefused,
-    StatusWritten,
-)
+from gangsched.core.objects.results import BindRefused, PodBound, Refused
 
 STALE_RETRY_S = 0.25
-"""A status write that lost a race is tried again once the newer object has had time to arrive."""
+"""A status write that lost a race is retried after this, when the newer object has had time to arrive."""
 FAILED_RETRY_S = 5.0
-"""A status write that failed for another reason is tried again after this."""
+"""A status write that failed for another reason is retried after this."""
 MOST_REPLANNED = 10
-"""A gang all of whose bindings were refused is planned anew at once, on other nodes, so often; then it backs off."""
+"""A gang all of whose bindings were refused is planned again at once, on other nodes, so often; then it backs off."""
 
 
 class Results:
-    """Takes answers for all gangs."""
+    """Takes the answers for all gangs."""
 
     def __init__(self, cluster: Cluster, members: Members, avoidance: Avoidance, policy: Policy) -> None:
         self._cluster = cluster
@@ -40,79 +30,73 @@ class Results:
         self._avoidance = avoidance
         self._policy = policy
 
-    def note(self, event: Answer, now: float) -> None:
+    def note(self, event: answers.Answer, now: float) -> None:
         """The server has answered."""
+        members = self._members
         match event:
             case PodBound() | BindRefused():
                 self._bound(event, now)
-            case StatusWritten() | StatusRefused():
+            case answers.StatusWritten() | answers.StatusRefused():
                 self._written(event, now)
-            case PodEvicted() | EvictionRefused() | OwnerSeen():
-                self._undo_answered(event, now)
-            case GroupNotMade(key, message):
-                gang = self._members.gangs.get(key)
-                if gang is not None:
-                    making.note_refused(gang, message)
-                    self._members.dirty.note(key)
+            case answers.GroupNotMade(key, message) if key in members.gangs:
+                making.note_refused(members.gangs[key], message)
+                members.dirty.note(key)
+            case answers.OwnerSeen(uid):
+                for gang in members.gangs.values():
+                    if gang.undo is not None and uid in gang.undo.asked:
+                        rollback.note_answer(gang, event, now)
+                        members.dirty.note(gang.key)
+            case answers.PodEvicted(uid) | answers.EvictionRefused(uid):
+                evicted_of = members.gang_of(uid)
+                if evicted_of is not None:
+                    rollback.note_answer(evicted_of, event, now)
+                    members.dirty.note(evicted_of.key)
 
-    def _written(self, event: StatusWritten | StatusRefused, now: float) -> None:
+    def _written(self, event: answers.StatusWritten | answers.StatusRefused, now: float) -> None:
         gang = self._members.gangs.get(event.key)
         if gang is None or gang.group is None:
             return
-        if isinstance(event, StatusRefused):
+        if isinstance(event, answers.StatusRefused):
             self._members.dirty.note(event.key)
             gang.told.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
             return
         if gang.resource_version == gang.told.version:
-            # If not, the watch was faster, and may have shown what somebody else has written since: it shows that once.
+            # Otherwise the watch was faster, and may have shown another client's later write, which it shows once.
             gang.now_at(event.resource_version)
         if event.reserved and gang.told.awaited is not None:
             self._members.dirty.note(event.key)
             gang.durability.written(gang.told.take_awaited() & gang.bindings.keys())
 
-    def _undo_answered(self, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
-        if isinstance(event, OwnerSeen):
-            gangs = self._members.gangs.values()
-            asking = [gang for gang in gangs if gang.undo is not None and event.uid in gang.undo.asked]
-        else:
-            gang = self._members.gang_of(event.uid)
-            asking = [gang] if gang is not None else []
-        for gang in asking:
-            rollback.note_answer(gang, event, now)
-            self._members.dirty.note(gang.key)
-
     def _bound(self, event: PodBound | BindRefused, now: float) -> None:
+        uid, node = event.uid, event.node
         if isinstance(event, PodBound):
-            # Also of a pod whose gang is forgotten already, as a bound one without a group is.
-            self._avoidance.accepted(event.uid, event.node)
-        gang = self._members.gang_of(event.uid)
+            # Also for a pod whose gang is forgotten, as that of a bound pod without a group is.
+            self._avoidance.accepted(uid, node)
+        gang = self._members.gang_of(uid)
         if gang is None:
             return
         self._members.dirty.note(gang.key)
         if isinstance(event, PodBound):
-            bindings.note_bound(gang, self._cluster, event.uid, event.node)
-            pod = self._cluster.pods[event.uid]
-            if event.uid not in gang.bindings and not pod.node:
-                # It was sent in an earlier term, and is known before the watch shows it.
-                self._members.pod_seen(replace(pod, node=event.node, bound_at=now))
-            return
-        if event.why in (Refused.GONE, Refused.CONFLICT):
-            binding = gang.bindings.get(event.uid)
-            if binding is not None and binding.node == event.node:
-                bindings.release(gang, self._cluster, event.uid)
-                self._members.set_aside(event.uid)
-            return
-        tries = Tries(0, 0)
-        if event.why is Refused.FORBIDDEN:
-            tries = self._avoidance.refused(gang.key, event.uid, event.node, event.message)
-        if bindings.note_refused(gang, self._cluster, event, now, tries):
-            self._all_refused(gang, event, now)
+            bindings.note_bound(gang, self._cluster, uid, node)
+            pod = self._cluster.pods[uid]
+            if uid not in gang.bindings and not pod.node:
+                # The binding was sent in an earlier term; the pod is known as bound before the watch shows it.
+                self._members.pod_seen(replace(pod, node=node, bound_at=now))
+        elif event.why in (Refused.GONE, Refused.CONFLICT):
+            if uid in gang.bindings and gang.bindings[uid].node == node:
+                bindings.release(gang, self._cluster, uid)
+                self._members.set_aside(uid)
+        else:
+            forbidden = event.why is Refused.FORBIDDEN
+            tries = self._avoidance.refused(gang.key, uid, node, event.message) if forbidden else Tries(0, 0)
+            if bindings.note_refused(gang, self._cluster, event, now, tries):
+                self._all_refused(gang, event, now)
 
     def _all_refused(self, gang: Gang, event: BindRefused, now: float) -> None:
-        """No binding of the gang stands: it is planned anew on other nodes at once, if the fault may be the node's.
+        """No binding of the gang stands: plan it again on other nodes at once, if the fault may be the node's.
 
-        One member that was refused wherever it was tried before lets the gang back off, and so does the lack of any
-        other node, which the pass finds out.
+        The gang backs off if one member was refused wherever it was tried before, and, as the scheduling cycle finds
+        out, if there is no other node.
         """
         bindings.release_all(gang, self._cluster)
         gang.attempt.heard(event.message)

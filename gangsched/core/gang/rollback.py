@@ -1,77 +1,81 @@
-"""Taking members back from their nodes: the undo of a quorum that cannot be completed, and onDegraded Restart.
+"""Takes members back from their nodes: the rollback of a quorum that cannot be completed, and onDegraded Restart.
 
-Both evict, and never delete (contract rule 13): the Eviction API heeds PodDisruptionBudgets. An undo evicts whoever is
-bound, except members that nothing would make again and members of Jobs that would count the eviction as a failure;
-those are left and the group says so. A restart evicts every member that lived when it began. While evictions are on
-their way nothing of the gang is planned; once only refused ones and spared members are left, an undone gang is planned
-again with them, because whole is as good as wholly unbound.
+Both evict and never delete (contract rule 13), because the Eviction API respects PodDisruptionBudgets. A rollback
+evicts all bound members except those that no controller would make again and those of Jobs that would count the
+eviction as a failure; these are spared, and the status says so. A restart evicts every member that was alive when it
+began. While evictions are under way, nothing of the gang is planned. Once only refused evictions and spared members are
+left, a gang that was rolled back is planned again with them, because a whole gang is as good as a wholly unbound one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gangsched.core.gang import bindings, clock
 from gangsched.core.gang.census import Census
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.sparing import why_spared
 from gangsched.core.gang.terms import Terms
-from gangsched.core.gang.wants import Need, missing_after
+from gangsched.core.gang.wants import Need, roles_of
 from gangsched.core.gang.writes import BindState, Eviction, Undo
 from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
-from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted, Spared
 from gangsched.core.objects.retry import doubled
 from gangsched.core.objects.status import GroupStatus
+from gangsched.core.objects.wording import number_of
 
 LONGEST_MARGIN_S = 10.0
-"""An undo begins so long before the repair deadline, or a third of it if that is less, so that it ends in time."""
+"""A rollback begins this long before the repair deadline, or a third of it if that is less, so that bindings in flight
+are answered and evictions are accepted in time."""
 FIRST_RETRY_S = 1.0
 LONGEST_RETRY_S = 15.0
 UNHEARD_S = 15.0
-"""A question about a Job that was not answered is asked again after this."""
+"""A look-up of a Job that was not answered is repeated after this."""
 REVIEW_S = 60.0
-"""So often it is found out anew why members are spared: a suspended Job may have been resumed."""
+"""How often the reasons for sparing members are checked again: a suspended Job may have been resumed."""
 RESTART_NOTE = "The group fell below its minimum and onDegraded is Restart"
 
 
+def under_way(gang: Gang) -> Undo | None:
+    """The rollback or restart that evicts members at present; None if there is none."""
+    return gang.undo if gang.undo is not None and not gang.undo.retried else None
+
+
 def end_restart(gang: Gang) -> None:
-    """End the run of a group whose members onDegraded Restart has evicted; those there now begin another."""
-    if gang.undo is None or gang.undo.restart is None:
+    """End the run of a group whose old members onDegraded Restart has evicted; the present ones begin the next."""
+    undo = gang.undo
+    if undo is None or undo.restart is None or targets(gang):
         return
-    if not targets(gang):
-        old = (gang.undo.restart & gang.pods.keys()) | {pod.uid for pod in gang.pods.values() if pod.terminal}
-        gang.begin_run(gang.roster.past | old)
-        end(gang)
+    old = (undo.restart & gang.pods.keys()) | {pod.uid for pod in gang.pods.values() if pod.terminal}
+    gang.begin_run(gang.roster.past | old)
+    end(gang)
 
 
 def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: float) -> None:
     """Note since when a part of a quorum is bound and the rest is not (rule 1).
 
-    While nobody can say how many are enough (`known` is False), what was inherited is kept in mind.
+    While the minimum is unknown (`known` is False), inherited members stay noted.
     """
     record = gang.record
     open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
     gang.roster.inherit_only(gang.roster.inherited & gang.pods.keys() if open_ else ())
     gang.roster.keep(gang.pods)
-    begun = gang.begun()
-    vacant = gang.vacant()
-    lacks = missing_after(need, Counter(role_of(binding.pod) for binding in vacant)) if vacant else need
-    # Who is bound beside places that a cap has released is left there, as at their expiry.
+    begun, vacant = gang.begun(), gang.vacant()
+    lacks = need.beside(roles_of(vacant)) if vacant else need
+    # Members that are bound beside reservations that a cap has released stay bound, as when these expire.
     partial = open_ and bool(lacks) and record.capped is None and any(pod.uid in begun for pod in census.bound)
     if known and not need:
         gang.roster.inherit_only()
     gang.partial_since = (gang.partial_since or now) if partial else 0.0
     if gang.undo is not None and gang.undo.restart is None and not partial:
-        gang.undo = None
+        end(gang)
 
 
 def resume(gang: Gang, status: GroupStatus, now: float) -> None:
-    """Go on with a restart that a former leader began: those bound now are the old members."""
+    """Go on with a restart that a former leader began: the members that are bound now are the old ones."""
     doing = (Reason.RESTARTING, Reason.EVICTION_REFUSED)
     told = any(each.type == "Degraded" and each.status and each.reason in doing for each in status.conditions)
     spec = gang.group.spec if gang.group is not None else None
@@ -81,57 +85,59 @@ def resume(gang: Gang, status: GroupStatus, now: float) -> None:
 
 
 def drop_restart(gang: Gang, terms: Terms, *, known: bool) -> None:
-    """Call off a restart that nobody asks for any more: by the spec, or because it is whole and nobody has left."""
+    """Call off a restart that the spec no longer asks for, or whose group is whole before any member has left."""
     if gang.undo is None or gang.undo.restart is None:
         return
     asked = known and gang.record.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
     begun = any(uid in gang.roster.leaving or uid not in gang.pods for uid in gang.undo.restart)
     if (known and not asked) or not (gang.short_since or begun):
-        gang.undo = None
+        end(gang)
 
 
 def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: float, policy: Policy) -> None:
-    """Undo what could not be completed in time, and restart what asks for it (rules 1, 12 and 13)."""
-    if gang.undo is not None and not gang.undo.retried:
+    """Roll back a quorum that could not be completed in time; begin a restart that is due (rules 1, 12 and 13)."""
+    if under_way(gang) is not None:
         return
+    restarts = terms.spec.on_degraded is OnDegraded.RESTART and not gang.record.late
     if gang.partial_since and now >= due_at(gang, policy):
         held = bindings.complaint(gang)
-        why = f" ({held})" if held else ""
+        bound = len(census.bound)
         undone = (
-            f"{_were(len(census.bound))} bound and {need.number} more could not be within "
-            f"{now - gang.partial_since:.0f}s{why}"
+            f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound and {need.number} more could not be "
+            f"within {now - gang.partial_since:.0f}s{f' ({held})' if held else ''}"
         )
         gang.note(undone=undone)
-        _begin(gang, note=undone, now=now)
+        _begin(gang, undone, now)
         clock.back_off(gang, now=now, policy=policy)
         gang.attempt.wait()
-    elif (
-        gang.short_since
-        and not gang.record.late
-        and terms.spec.on_degraded is OnDegraded.RESTART
-        and now >= gang.short_since + policy.degraded_after_s
-    ):
-        _begin(gang, note=RESTART_NOTE, now=now, restart=True)
+    elif restarts and gang.short_since and now >= gang.short_since + policy.degraded_after_s:
+        _begin(gang, RESTART_NOTE, now, frozenset(pod.uid for pod in gang.live()))
+
+
+def _begin(gang: Gang, note: str, now: float, restart: frozenset[str] | None = None) -> None:
+    since = gang.undo.since if gang.undo is not None else now
+    gang.undo = Undo(since, note, restart, review_at=now + REVIEW_S)
 
 
 def due_at(gang: Gang, policy: Policy) -> float:
-    """When a quorum that stays partly bound is undone, in epoch seconds."""
+    """When a quorum that stays partly bound is rolled back, in epoch seconds."""
     return gang.partial_since + lasts_s(policy)
 
 
 def lasts_s(policy: Policy) -> float:
-    """For how long a quorum may stay partly bound before it is undone, in seconds."""
-    return policy.repair_deadline_s - _margin(policy.repair_deadline_s)
+    """How long a quorum may stay partly bound before it is rolled back, in seconds."""
+    return policy.repair_deadline_s - min(LONGEST_MARGIN_S, policy.repair_deadline_s / 3)
 
 
 def targets(gang: Gang) -> list[Pod]:
-    """The members to be evicted that have not gone yet."""
+    """The members to be evicted that are still there."""
     if gang.undo is None:
         return []
     if gang.undo.restart is not None:
         return [pod for pod in gang.live() if pod.uid in gang.undo.restart]
     begun = gang.begun()
-    return [pod for pod in gang.live() if pod.uid in begun and (pod.node or _confirmed(gang, pod))]
+    confirmed = {uid for uid, binding in gang.bindings.items() if binding.state is BindState.BOUND}
+    return [pod for pod in gang.live() if pod.uid in begun and (pod.node or pod.uid in confirmed)]
 
 
 def retry(gang: Gang) -> None:
@@ -141,38 +147,38 @@ def retry(gang: Gang) -> None:
         gang.partial_since = 0.0
 
 
-def go_on_with(gang: Gang, undo: Undo) -> None:
-    """Members are being evicted as this says."""
+def go_on_with(gang: Gang, undo: Undo | None) -> None:
+    """Evict members as this says from now on; None: no longer."""
     gang.undo = undo
 
 
 def end(gang: Gang) -> None:
-    """Nothing is rolled back any more."""
-    gang.undo = None
+    """Evict no more."""
+    go_on_with(gang, None)
 
 
 def forget_pod(gang: Gang, uid: str) -> None:
-    """What was done to the pod goes with it."""
+    """Forget what was done to the pod."""
     if gang.undo is not None:
         gang.undo.spared.pop(uid, None)
         gang.undo.evictions.pop(uid, None)
 
 
 def count_on(gang: Gang, since: float) -> None:
-    """A part of a quorum has been bound since then."""
+    """A part of a quorum has been bound since then, in epoch seconds."""
     gang.partial_since = since
 
 
 def may_plan(gang: Gang, now: float) -> bool:
-    """Whether places may be sought for the gang: not while members are on their way off their nodes.
+    """Whether the gang may be planned: not while members are being evicted.
 
-    An undo that can do no more for now is no obstacle: every member left is spared, or its eviction was refused. But
-    after an undo the back-off is waited out, whatever happens, so that it is not repeated all the time.
+    A rollback that can do no more for now, because every member left is spared or its eviction was refused, does not
+    prevent it. But the back-off after a rollback is always waited out, so that rollbacks do not follow each other.
     """
-    undo = gang.undo
     if gang.record.undone and now < gang.record.retry_at:
         return False
-    if undo is None or undo.retried:
+    undo = under_way(gang)
+    if undo is None:
         return True
     if undo.restart is not None or gang.flies():
         return False
@@ -180,9 +186,9 @@ def may_plan(gang: Gang, now: float) -> bool:
 
 
 def go_on(gang: Gang, now: float) -> list[Effect]:
-    """What an undo in hand has to send now: nothing is evicted before every binding has been answered."""
-    undo = gang.undo
-    if undo is None or undo.retried:
+    """What a rollback or restart has to send now: no eviction before every binding has been answered."""
+    undo = under_way(gang)
+    if undo is None:
         return []
     effects = bindings.withdraw_all(gang)
     if gang.flies():
@@ -198,19 +204,19 @@ def go_on(gang: Gang, now: float) -> list[Effect]:
 
 
 def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
-    """The server has answered an eviction or a question about a Job; one that is not this gang's changes nothing."""
-    if gang.undo is None:
+    """The server has answered an eviction or a look-up of a Job; answers to another gang's change nothing."""
+    undo = gang.undo
+    if undo is None:
         return
     if isinstance(event, OwnerSeen):
-        if event.uid in gang.undo.asked:
-            gang.undo.owners[event.uid] = event
+        undo.owners[event.uid] = event
         return
-    eviction = gang.undo.evictions.get(event.uid)
+    eviction = undo.evictions.get(event.uid)
     if eviction is None:
         return
     eviction.answered()
     if isinstance(event, PodEvicted):
-        del gang.undo.evictions[event.uid]
+        del undo.evictions[event.uid]
         gang.roster.leave(event.uid)
         return
     wait_s = doubled(FIRST_RETRY_S, eviction.tries, longest=LONGEST_RETRY_S)
@@ -218,42 +224,35 @@ def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now
 
 
 def next_due(gang: Gang) -> float:
-    """When `go_on` has something to send though nothing happens; infinity if only answers can bring it on."""
-    undo = gang.undo
-    if undo is None or undo.retried or gang.flies():
+    """When `go_on` has something to send without a further event, in epoch seconds; infinity if it has not."""
+    undo = under_way(gang)
+    if undo is None or gang.flies():
         return clock.NEVER
     due = [undo.review_at]
     for pod in targets(gang):
         eviction = undo.evictions.get(pod.uid)
-        if eviction is not None and not eviction.asked:
+        if eviction is None:
+            if pod.owner is not None and pod.uid not in undo.spared:
+                due.append(_look_up_at(undo, pod.owner))
+        elif not eviction.asked:
             due.append(eviction.retry_at)
-        elif eviction is None and pod.owner is not None and pod.uid not in undo.spared:
-            due.append(undo.asked.get(pod.owner.uid, float("-inf")) + UNHEARD_S)
     return min(due)
 
 
 def spared(gang: Gang) -> list[Pod]:
-    """The members that are left where they are for now; `gang.undo.spared` says why."""
+    """The members that are left on their nodes for now; `gang.undo.spared` says why."""
     return [pod for pod in targets(gang) if gang.undo is not None and pod.uid in gang.undo.spared]
 
 
 def refusals(gang: Gang) -> Iterator[EvictionRefused]:
     """The refusals that keep members from being evicted at present."""
-    undo = gang.undo
-    if undo is not None:
-        for pod in targets(gang):
-            eviction = undo.evictions.get(pod.uid)
-            if eviction is not None and eviction.refused_with is not None:
-                yield eviction.refused_with
-
-
-def _confirmed(gang: Gang, pod: Pod) -> bool:
-    binding = gang.bindings.get(pod.uid)
-    return binding is not None and binding.state is BindState.BOUND
+    evictions = gang.undo.evictions if gang.undo is not None else {}
+    there = (evictions[pod.uid].refused_with for pod in targets(gang) if pod.uid in evictions)
+    return (refusal for refusal in there if refusal is not None)
 
 
 def _refused(undo: Undo, pod: Pod, now: float) -> bool:
-    """Whether the eviction was refused, not for want of an answer, and is not tried again just now."""
+    """Whether the server has refused the eviction, not merely failed to answer, and it is not tried again just now."""
     eviction = undo.evictions.get(pod.uid)
     if eviction is None or eviction.asked or eviction.refused_with is None:
         return False
@@ -261,11 +260,12 @@ def _refused(undo: Undo, pod: Pod, now: float) -> bool:
 
 
 def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
+    """Evict the member or spare it, or look up the Job that decides this."""
     eviction = undo.evictions.get(pod.uid)
     if eviction is None:
-        why = "" if undo.restart is not None else why_spared(pod, undo.owners)
+        why = "" if undo.restart is not None else _why_spared(pod.owner, undo.owners)
         if why is None:
-            return _ask(undo, pod, now)
+            return _look_up_job(undo, pod, now)
         if why:
             undo.spared[pod.uid] = why
             return []
@@ -276,24 +276,25 @@ def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
     return [EvictPod(pod.uid, pod.namespace, pod.name)]
 
 
-def _ask(undo: Undo, pod: Pod, now: float) -> list[Effect]:
+def _why_spared(owner: Owner | None, jobs: Mapping[str, OwnerSeen]) -> str | None:
+    """Why a rollback spares the member of this owner (rule 13); empty if it is evicted, None if its Job is unknown."""
+    if owner is None:
+        return "no controller would make it again"
+    if (owner.kind, owner.api_group) == ("Node", ""):
+        return "it belongs to its node"
+    if (owner.kind, owner.api_group) != ("Job", "batch"):
+        return ""
+    return jobs[owner.uid].why if owner.uid in jobs else None
+
+
+def _look_up_job(undo: Undo, pod: Pod, now: float) -> list[Effect]:
     owner = pod.owner
-    if owner is None or now < undo.asked.get(owner.uid, float("-inf")) + UNHEARD_S:
+    if owner is None or now < _look_up_at(undo, owner):
         return []
     undo.asked[owner.uid] = now
     return [LookUpOwner(owner.uid, pod.namespace, owner.name)]
 
 
-def _margin(deadline_s: float) -> float:
-    """How long before the repair deadline an undo begins: time for bindings in flight to answer and for evictions."""
-    return min(LONGEST_MARGIN_S, deadline_s / 3)
-
-
-def _begin(gang: Gang, *, note: str, now: float, restart: bool = False) -> None:
-    since = gang.undo.since if gang.undo is not None else now
-    members = frozenset(pod.uid for pod in gang.live()) if restart else None
-    gang.undo = Undo(since, note, members, review_at=now + REVIEW_S)
-
-
-def _were(members: int) -> str:
-    return "1 member was" if members == 1 else f"{members} members were"
+def _look_up_at(undo: Undo, owner: Owner) -> float:
+    """When the owner may be looked up again, in epoch seconds."""
+    return undo.asked.get(owner.uid, float("-inf")) + UNHEARD_S

@@ -8,59 +8,64 @@ from gangsched.core.gang.census import Census
 from gangsched.core.gang.declaration import WITHOUT_OBJECT
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.terms import Terms
-from gangsched.core.gang.wants import lowered, minima, quorum_need, role_minima
+from gangsched.core.gang.wants import lowered, minima, missing_of, quorum_need
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima, Outcome, counted
 
 UNKNOWN_MINIMUM = WITHOUT_OBJECT | {Reason.INVALID_DECLARATION, Reason.CONTRADICTION}
-"""Hindrances under which nobody can say how many members are enough."""
+"""Hindrances under which the minimum is unknown."""
 
 
 def known(hindrance: Hindrance | None) -> bool:
+    """Whether the gang's minimum is known."""
     return hindrance is None or hindrance.reason not in UNKNOWN_MINIMUM
 
 
 def go_on(gang: Gang, now: float) -> None:
-    """Begin a run with the first live member and note who has ended since (rule 3)."""
+    """Begin a run with the first live member, and note which of its members have ended since (rule 3)."""
     if not gang.deserted():
         if gang.record.ended:
             gang.begin_run(gang.roster.past & gang.pods.keys())
         if not gang.record.run_start:
             gang.note(run_start=min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now)
-    if not gang.record.run_start or gang.record.ended:
+    if not _open(gang):
         return
     well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
     for pod in [pod for pod in gang.pods.values() if pod.phase is well or pod.phase is badly]:
         note_ended(gang, pod)
 
 
+def _open(gang: Gang) -> bool:
+    """Whether a run is under way."""
+    return bool(gang.record.run_start) and not gang.record.ended
+
+
 def note_ended(gang: Gang, pod: Pod) -> None:
-    """Note that a member has ended, if it belongs to the run under way; once it is gone nothing else would tell."""
-    record = gang.record
-    if not record.run_start or record.ended or pod.uid in gang.roster.past or pod.uid in gang.roster.recorded:
+    """Note that a member of the present run has ended; once the pod is gone, nothing else shows it."""
+    record, roster = gang.record, gang.roster
+    if not _open(gang) or pod.uid in roster.past or pod.uid in roster.recorded or not pod.terminal:
         return
-    if pod.phase is PodPhase.SUCCEEDED:
-        gang.roster.count(pod.uid)
-        role = role_of(pod)
-        leading = pod.declaration.leading if pod.declaration is not None else ""
-        gang.note(succeeded=counted(record.succeeded, role), led=record.led or (bool(leading) and leading == role))
-        if record.quorum is not None and pod.uid in gang.roster.chosen:
-            gang.note(quorum_done=counted(record.quorum_done, role))
-    elif pod.phase is PodPhase.FAILED:
-        gang.roster.count(pod.uid)
+    roster.count(pod.uid)
+    if pod.phase is PodPhase.FAILED:
         gang.note(failed=record.failed + 1)
+        return
+    role = role_of(pod)
+    leads = pod.declaration is not None and bool(role) and pod.declaration.leading == role
+    gang.note(succeeded=counted(record.succeeded, role), led=record.led or leads)
+    if record.quorum is not None and pod.uid in roster.chosen:
+        gang.note(quorum_done=counted(record.quorum_done, role))
 
 
 def end(gang: Gang) -> None:
-    """End the run now that none of its members is left alive; who lives already begins the next one (rule 3).
+    """End the run, as no member of it is alive; members that are alive now begin the next run (rule 3).
 
-    Pods with scheduling gates were no members of it, and are of the next one once they have none. Nor were those whose
-    owner may not have the group's name: their turn is still to come.
+    Pods with scheduling gates and pods whose owner may not use the group's name were no members of it: they belong to
+    the next run once they can be scheduled.
     """
     record = gang.record
-    if not record.run_start or record.ended:
+    if not _open(gang):
         return
     outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.disowned
     past = gang.roster.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
@@ -72,26 +77,26 @@ def end(gang: Gang) -> None:
     else:
         gang.begin_run(past)
         if record.undone:
-            # gangsched evicted them: those made again go on where they were, and wait out the back-off.
+            # gangsched evicted the members: their replacements go on where these were, and wait out the back-off.
             gang.note(retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
     rollback.end(gang)
     gang.attempt.forget_refusal()
 
 
 def note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, now: float) -> bool:
-    """Note that the quorum is bound, under the minimum in force when it was decided (rules 1 and 9)."""
-    record = gang.record
-    if not record.run_start or record.ended:
+    """Note that the quorum is bound, under the minimum in force when it was decided (rules 1 and 9).
+
+    Returns whether the gang has just become scheduled, or whole after it was late.
+    """
+    record, is_known = gang.record, known(hindrance)
+    if not _open(gang):
         return False
-    if not known(hindrance):
-        begun = record.quorum is not None and bool(census.bound)
-        if not gang.flies() and not (begun and quorum_need(gang, census, terms, known=False)):
-            gang.drop_quorum()
-        return False
-    if record.scheduled_at:
+    if is_known and record.scheduled_at:
         return _note_satisfied(gang, census, terms.spec, now)
-    if quorum_need(gang, census, terms):
-        if not gang.flies() and not census.bound:
+    missing = quorum_need(gang, census, terms, known=is_known)
+    if missing or not is_known:
+        # Of a quorum whose minimum is unknown by now, only the bound members can still be completed.
+        if not gang.flies() and not (census.bound and missing):
             gang.drop_quorum()
         return False
     gang.note(
@@ -109,14 +114,12 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindranc
 
 
 def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> bool:
-    """Note what of a scheduled gang's spec is satisfied. Returns whether one that was late has just become whole."""
-    record = gang.record
-    asked = minima(spec)
+    """Note which minima of a scheduled gang's spec are satisfied. Returns whether a late gang has just become whole."""
+    record, asked = gang.record, minima(spec)
     there = census.bound_roles + census.done_roles
-    roles_bound = all(there[role] >= number for role, number in asked.roles)
-    total = record.minimum
-    if asked.total <= total or (there.total() >= asked.total and roles_bound):
-        total = asked.total
+    missing = missing_of(asked, there)
+    roles_bound = not any(missing.roles.values())
+    total = asked.total if asked.total <= record.minimum or not missing else record.minimum
     whole = record.late and roles_bound and there.total() >= total
     gang.note(
         satisfied=Minima(total, asked.roles if roles_bound else record.satisfied.roles),
@@ -131,10 +134,7 @@ def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None
     record = gang.record
     short = False
     if record.scheduled_at and not record.ended:
-        there = census.bound_roles + census.done_roles
-        asked = role_minima(terms.spec)
-        short = there.total() < record.minimum or any(
-            there[role] < min(minimum, asked.get(role, 0)) for role, minimum in record.satisfied.roles
-        )
+        least = Minima(record.minimum, lowered(record.satisfied, terms.spec).roles)
+        short = bool(missing_of(least, census.bound_roles + census.done_roles))
     gang.note_shortness((gang.short_since or now) if short else 0.0)
     gang.note(vacated=record.vacated and short)
