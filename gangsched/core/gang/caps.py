@@ -196,4 +196,4 @@ def stop(gang: Gang, note: str) -> None:
     """The namespace may not hold the gang's places; the note says why."""
     capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
     gang.note(capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
-    gang.attempt.stopped()
+    gang.attempt.refused(None)

@@ -6,8 +6,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from gangsched.core.gang.census import Census
-from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.podgroup import TimeoutPolicy

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, caps, lifecycle, making, ownership, placeholders, rollback
-from gangsched.core.gang.declaration import WITHOUT_OBJECT, resolve
+from gangsched.core.gang.declaration import resolve
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.terms import WITHOUT_OBJECT
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.policy import Policy

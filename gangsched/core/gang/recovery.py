@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.terms import MOST_PLACES
+from gangsched.core.gang.hindrances import MOST_PLACES
 from gangsched.core.gang.wants import minima, missing_of, role_minima
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import Group, GroupSpec

@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gangsched.core.gang import bindings, clock
-from gangsched.core.gang.census import Census
-from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.sparing import why_spared
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.wants import Need, missing_after

@@ -25,26 +25,26 @@ from gangsched.core.objects.record import Phase
 class Facts(Struct, frozen=True, kw_only=True):
     """What is true of a group now; the columns of the life cycle's table."""
 
-    complete: bool
+    complete: bool = False
     """Enough live members for the minimum and each role's, and nothing that keeps the group from being tried."""
-    held: bool
+    held: bool = False
     """Places are held for members whose bindings have not been sent, or were, beside bound members, until a cap
     released them."""
-    binding: bool
+    binding: bool = False
     """A binding that the quorum needs is on its way."""
-    quorum_running: bool
+    quorum_running: bool = False
     """The minimum is running or has succeeded."""
-    was_scheduled: bool
+    was_scheduled: bool = False
     """The quorum was bound in this run."""
-    degraded: bool
+    degraded: bool = False
     """Below the minimum it was scheduled with, or with members bound that are to be evicted, for as long as is told."""
-    backing_off: bool
+    backing_off: bool = False
     """Timed out, and the back-off has not ended."""
-    failed_for_good: bool
+    failed_for_good: bool = False
     """Timed out under timeoutPolicy Fail."""
-    ended_well: bool
+    ended_well: bool = False
     """The last run ended with as many successes as the minimum."""
-    ended_badly: bool
+    ended_badly: bool = False
     """The last run ended otherwise, having been scheduled."""
 
 

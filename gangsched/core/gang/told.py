@@ -33,7 +33,7 @@ class Told:
     members: dict[str, tuple[str, float]] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)
 
-    def owe(self, status: GroupStatus) -> None:
+    def owe(self, status: GroupStatus | None) -> None:
         """This status is to be written, though nothing in it has been decided since."""
         self.status = status
         self.unwritten = True

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from gangsched.core.gang.census import Census
-from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.terms import Terms
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
