@@ -11,16 +11,10 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from gangsched.core.gang import hindrances
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.hindrances import (
-    contradictions,
-    refused_fields,
-    undeclared,
-    unknown_roles,
-    unreadable,
-    unsupported,
-)
+from gangsched.core.gang.hindrances import Said
 from gangsched.core.gang.terms import Hindrance, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, Role
 from gangsched.core.objects.pod import Pod
@@ -47,25 +41,21 @@ def resolve(
             source="",
             strategy=named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK,
         )
-        return terms, next(unsupported(members), None)
+        return terms, next(hindrances.unsupported(members), None)
     # Most members say the same in one value, so that what follows is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
     found = _objects(gang, says, foreign)
-    minima = _minima(says)
-    times = sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None})
-    lists = list(dict.fromkeys(say.roles for say in says if say.roles))
-    specs = _specs(gang, says, found, minima)
-    spec = _completed(list(specs.values())) if specs else _said_spec(says, members, minima, lists)
-    if spec.max_schedule_time_s is None and len(times) == 1:
-        spec = replace(spec, max_schedule_time_s=times[0])
-    hindrances = chain(
-        unreadable(gang, says, found, members),
-        contradictions(says, specs, minima=minima, times=times, lists=lists),
-        () if specs or minima else undeclared(gang, says, foreign),
-        refused_fields(spec, policy, priority_classes),
-        unknown_roles(gang, spec, members=members, says=says),
-        unsupported(members),
+    said = Said(
+        says,
+        keys=says[0].keys if says else OWN_KEYS,
+        minima=_minima(says),
+        times=sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None}),
+        lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
+    specs = _specs(gang, said, found)
+    spec = _completed(list(specs.values())) if specs else _said_spec(said, members)
+    if spec.max_schedule_time_s is None and len(said.times) == 1:
+        spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
     group = gang.group if gang.group is not None and not gang.group.made else None
     ours = group is not None and group.spec is not None and group.spec.max_schedule_time_s is not None
@@ -80,13 +70,21 @@ def resolve(
         source=_source(gang, says, found),
         strategy=named(spec.strategy, policy.strategies),
         jitter_s=0.0 if ours else max([say.jitter_s for say in says], default=0.0),
-        keys=says[0].keys if says else OWN_KEYS,
+        keys=said.keys,
         instance_group=line,
         in_turn_after_s=policy.turns.after_s_by_group.get(line, policy.turns.after_s),
         max_hold_s=policy.max_hold_s,
         lowered=lowered,
     )
-    return terms, next(hindrances, None)
+    found_hindrances = chain(
+        hindrances.unreadable(gang, says, found, members),
+        hindrances.contradictions(said, specs),
+        () if specs or said.minima else hindrances.undeclared(gang, said, foreign),
+        hindrances.refused_fields(spec, policy, priority_classes),
+        hindrances.unknown_roles(gang, spec, members=members, says=says),
+        hindrances.unsupported(members),
+    )
+    return terms, next(found_hindrances, None)
 
 
 def declared_spec(gang: Gang, foreign: Foreign) -> GroupSpec | None:
@@ -129,28 +127,24 @@ def _source(gang: Gang, says: Sequence[Declaration], found: Sequence[ForeignGrou
     return ", ".join(parts + [f"{say.source} pods" for say in says[:1] if say.source not in objects])
 
 
-def _specs(
-    gang: Gang, says: Sequence[Declaration], found: Sequence[ForeignGroup], minima: Sequence[int]
-) -> dict[str, GroupSpec]:
+def _specs(gang: Gang, said: Said, found: Sequence[ForeignGroup]) -> dict[str, GroupSpec]:
     """The specs of all objects that declare the gang, by what people call these, the most important first."""
     own = gang.group.spec if gang.group else None
     if own is not None and gang.group is not None and gang.group.made:
         # We created it from what pods say or have said: it counts only where nothing else says the terms.
-        said_elsewhere = bool(minima or found) or any(say.objects for say in says)
+        said_elsewhere = bool(said.minima or found) or any(say.objects for say in said.says)
         plain_roles = tuple(replace(role, template=None) for role in own.roles)
         own = None if said_elsewhere else replace(own, roles=plain_roles)
     specs = {} if own is None else {"PodGroup": own}
     return specs | {OBJECT.format(group.dialect): group.spec for group in found if group.spec is not None}
 
 
-def _said_spec(
-    says: Sequence[Declaration], members: Sequence[Pod], minima: Sequence[int], lists: Sequence[tuple[Role, ...]]
-) -> GroupSpec:
+def _said_spec(said: Said, members: Sequence[Pod]) -> GroupSpec:
     """What the pods say where no object declares the gang."""
-    placing = says[0].placement if says else PACKED
+    placing = said.says[0].placement if said.says else PACKED
     return GroupSpec(
-        min_member=minima[0] if len(minima) == 1 else 1,
-        roles=_shaped(lists[0], members) if len(lists) == 1 else (),
+        min_member=said.minima[0] if len(said.minima) == 1 else 1,
+        roles=_shaped(said.lists[0], members) if len(said.lists) == 1 else (),
         strategy=placing.strategy,
         prefer=placing.prefer,
         topology=placing.topology,

@@ -7,11 +7,13 @@ systems, and the pods), the message says what differs and what to do; only their
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.terms import Hindrance
-from gangsched.core.objects.declaration import OWN_KEYS, Declaration, Keys, Role
+from gangsched.core.objects.declaration import Declaration, Keys, Role
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.policy import Policy
@@ -22,6 +24,19 @@ VALUES_SHOWN = 5
 """A message lists at most this many differing values: the space in an API object is limited."""
 MOST_PLACES = 10_000
 """A group has at most this many placeholders: the status has no room for more."""
+
+
+_LATTER = "make them equal or remove the latter."
+
+
+class Said(NamedTuple):
+    """What a gang's members declare: all different declarations, and the different values in them."""
+
+    says: Sequence[Declaration]
+    keys: Keys
+    minima: Sequence[int]
+    times: Sequence[float]
+    lists: Sequence[tuple[Role, ...]]
 
 
 def unreadable(
@@ -39,87 +54,69 @@ def unreadable(
             yield Hindrance(Reason.CONTRADICTION, f"Pod {_first_with(say, members)}: {say.contradiction}")
 
 
-def contradictions(
-    says: Sequence[Declaration],
-    specs: Mapping[str, GroupSpec],
-    *,
-    minima: Sequence[int],
-    times: Sequence[float],
-    lists: Sequence[tuple[Role, ...]],
-) -> Iterator[Hindrance]:
-    """What members, objects (`specs` by what people call them), and members and objects say differently."""
-    keys = says[0].keys if says else OWN_KEYS
-    for sentence in _among_members(says, keys, minima=minima, times=times, lists=lists):
+def contradictions(said: Said, specs: Mapping[str, GroupSpec]) -> Iterator[Hindrance]:
+    """What members, objects (`specs` by what people call them), or the first object and the members say differently."""
+    for sentence in chain(_among_members(said), _among_objects(specs, said)):
         yield Hindrance(Reason.CONTRADICTION, sentence)
-    if specs:
-        (what, spec), *others = specs.items()
-        for other_what, other in others:
-            for field, one, another in zip(
-                ("minimum", "roles", "longest wait"), _said(spec), _said(other), strict=True
-            ):
-                if one and another and one != another:
-                    yield Hindrance(
-                        Reason.CONTRADICTION,
-                        f"The {what} and the {other_what} of that name differ in their {field}, {_some(one)} and "
-                        f"{_some(another)}: make them equal or delete one of them.",
-                    )
-        for differs in _from_members(spec, keys, minima=minima, times=times, roles=lists[0] if lists else ()):
-            sentence = f"The {what}{differs}: make them equal or remove the latter."
-            yield Hindrance(Reason.CONTRADICTION, sentence)
 
 
-def _among_members(
-    says: Sequence[Declaration],
-    keys: Keys,
-    *,
-    minima: Sequence[int],
-    times: Sequence[float],
-    lists: Sequence[tuple[Role, ...]],
-) -> Iterator[str]:
+def _among_members(said: Said) -> Iterator[str]:
     # Members of different dialects may be two groups that have one name by chance: only their owner can tell.
-    groups = {say.source: say.keys.group for say in says}
+    groups = {say.source: say.keys.group for say in said.says}
     if len(groups) > 1:
         yield (
             f"Members name the group in different ways, by {' and by '.join(groups.values())}: if they are one group, "
             "give all of them the same; if not, give the groups different names."
         )
-    if len(lists) > 1:
-        where = next(say.keys.minimum for say in says if say.roles)
+    if len(said.lists) > 1:
+        where = next(say.keys.minimum for say in said.says if say.roles)
         yield f"Members disagree on {where}; give all members that have it the same value."
-    for where, values in ((keys.minimum, minima), (f"{keys.time} (seconds)", times)):
+    for where, values in ((said.keys.minimum, said.minima), (f"{said.keys.time} (seconds)", said.times)):
         if len(values) > 1:
             numbers = _some([f"{value:.10g}" for value in values])
             yield f"Members disagree on {where}: {numbers}; give all members the same value."
 
 
-def _from_members(
-    spec: GroupSpec, keys: Keys, *, minima: Sequence[int], times: Sequence[float], roles: tuple[Role, ...]
-) -> Iterator[str]:
-    """What an object says differently than its members, which agree with each other."""
+def _among_objects(specs: Mapping[str, GroupSpec], said: Said) -> Iterator[str]:
+    if not specs:
+        return
+    (what, spec), *others = specs.items()
+    for other_what, other in others:
+        theirs = _values(other)
+        for field, values in _values(spec).items():
+            if values and theirs[field] and values != theirs[field]:
+                yield (
+                    f"The {what} and the {other_what} of that name differ in their {field}, {_some(values)} and "
+                    f"{_some(theirs[field])}: make them equal or delete one of them."
+                )
+    keys, roles = said.keys, said.lists[0] if said.lists else ()
     minimum = spec.minimum if roles else spec.min_member
-    if minima and minima[0] != minimum:
-        yield f" says minMember {minimum}, the pods say {minima[0]} by {keys.minimum}"
+    if said.minima and said.minima[0] != minimum:
+        yield f"The {what} says minMember {minimum}, the pods say {said.minima[0]} by {keys.minimum}: {_LATTER}"
     if roles and {role.name: role.min_member for role in roles} != {role.name: role.min_member for role in spec.roles}:
-        yield f"'s roles are not those that the pods list by {keys.minimum}"
+        yield f"The {what}'s roles are not those that the pods list by {keys.minimum}: {_LATTER}"
     time_s = spec.max_schedule_time_s
-    if times and time_s is not None and times[0] != time_s:
-        yield f" says maxScheduleTime {time_s:g}s, the pods say {times[0]:g}s by {keys.time}"
+    if said.times and time_s is not None and said.times[0] != time_s:
+        yield f"The {what} says maxScheduleTime {time_s:g}s, the pods say {said.times[0]:g}s by {keys.time}: {_LATTER}"
 
 
-def _said(spec: GroupSpec) -> tuple[list[str], list[str], list[str]]:
-    """An object's minimum, roles and longest wait; empty for what it leaves open."""
-    roles = sorted(f"{role.name} {role.min_member}" for role in spec.roles)
+def _values(spec: GroupSpec) -> dict[str, list[str]]:
+    """What an object says by field, in words for a person; empty for what it leaves open."""
     time_s = spec.max_schedule_time_s
-    return [str(spec.minimum)], roles, [] if time_s is None else [f"{time_s:.10g}s"]
+    return {
+        "minimum": [str(spec.minimum)],
+        "roles": sorted(f"{role.name} {role.min_member}" for role in spec.roles),
+        "longest wait": [] if time_s is None else [f"{time_s:.10g}s"],
+    }
 
 
-def undeclared(gang: Gang, says: Sequence[Declaration], foreign: Foreign) -> Iterator[Hindrance]:
+def undeclared(gang: Gang, said: Said, foreign: Foreign) -> Iterator[Hindrance]:
     """Neither an object nor a pod says the terms."""
+    says, keys = said.says, said.keys
     hidden = next((why for say in says for dialect in say.objects if (why := foreign.why_hidden(dialect))), "")
     if hidden:
         yield Hindrance(Reason.POD_GROUP_UNREADABLE, hidden)
     name, namespace = gang.key.name, gang.key.namespace
-    keys = says[0].keys if says else OWN_KEYS
     instead = f", or give the pods {keys.minimum}" if keys.minimum else ""
     message = f"There is no {keys.kind} {name} in namespace {namespace}: create it{instead}."
     if says and says[0].leading:

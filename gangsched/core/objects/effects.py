@@ -1,9 +1,9 @@
-"""What is to be done: the outputs of `Machine.handle`. All are imperatives; the shell carries them out.
+"""Effects, the outputs of `Machine.handle`: all are imperatives that the shell carries out.
 
 The result of a `BindPod` comes back as `PodBound` or `BindRefused`, that of a `PatchStatus` as `StatusWritten` or
 `StatusRefused`, that of an `EvictPod` as `PodEvicted` or `EvictionRefused`, that of a `LookUpOwner` as `OwnerSeen`,
-the failure of a `MakeGroup` as `GroupNotMade` (what was made is shown by the watch). The others report nothing back:
-they are repeated when a later event shows that they are still owed.
+the failure of a `MakeGroup` as `GroupNotMade` (the watch shows its success). The others report nothing back: they are
+repeated when a later event shows that they are still due.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gangsched.core.objects.status import GroupStatus
 
 
 class Effect(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
-    """Something that is to be done."""
+    """A write or a look-up that the shell is to carry out."""
 
 
 class BindPod(Effect, frozen=True):

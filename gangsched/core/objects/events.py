@@ -1,4 +1,4 @@
-"""What has happened: the inputs of `Machine.handle`. All are past facts; any may be lost and delivered again."""
+"""Events, the inputs of `Machine.handle`: all are past facts; any may be lost and delivered again."""
 
 from __future__ import annotations
 

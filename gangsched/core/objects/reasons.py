@@ -1,4 +1,4 @@
-"""The words for why: used unchanged in PodGroup status, pod conditions, Events, metrics, the command line and docs."""
+"""Reasons, used unchanged in PodGroup status, pod conditions, Events, metrics, the command line and docs."""
 
 from __future__ import annotations
 

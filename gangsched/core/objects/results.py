@@ -1,4 +1,4 @@
-"""What the API server has answered to effects."""
+"""Results of effects: what the API server has answered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gangsched.core.objects.events import Event
 
 
 class Answer(Event, frozen=True):
-    """What the API server says to an effect."""
+    """The API server's answer to an effect."""
 
 
 class GroupNotMade(Answer, frozen=True):

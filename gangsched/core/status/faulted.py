@@ -11,12 +11,12 @@ from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.states import WAITING
 from gangsched.core.gang.terms import NO_TERMS, Hindrance
 from gangsched.core.gang.wants import minima
-from gangsched.core.objects.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.objects.effects import Effect, PatchPodCondition, PatchStatus
 from gangsched.core.objects.faults import Step
-from gangsched.core.objects.pod import member_order
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import NO_RECORD, Minima, Phase
 from gangsched.core.objects.status import Condition, GroupStatus
+from gangsched.core.status.events import emit
 
 _DOING = {
     Step.EVENT: "hearing of it",
@@ -118,7 +118,7 @@ def tell(gang: Gang, status: GroupStatus, message: str, *, first: bool, interval
         told.wrote(status, gang.resource_version, None)
         told.said_message(now)
     if first:
-        effects += _event(gang, message)
+        effects += emit(gang, assessment_of(gang, message, due=now), Reason.INTERNAL_ERROR, message)
     for pod in gang.live():
         said, at = told.members.get(pod.uid, (pod.told_reason, float("-inf")))
         lost = pod.told_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
@@ -140,17 +140,6 @@ def _is_owed(gang: Gang, status: GroupStatus, *, due: float, now: float) -> bool
     last = last_status(gang)
     said = (status.phase, status.conditions) == (last.phase, last.conditions)
     return gang.told.unwritten or not said or (now >= due and status != last)
-
-
-def _event(gang: Gang, message: str) -> list[Effect]:
-    oldest = min(gang.live(), key=member_order, default=None)
-    if gang.group is not None:
-        kind, name, uid = "PodGroup", gang.key.name, gang.group.uid
-    elif oldest is not None:
-        kind, name, uid = "Pod", oldest.name, oldest.uid
-    else:
-        return []
-    return [EmitEvent(kind, gang.key.namespace, name, uid, "Warning", Reason.INTERNAL_ERROR, "Scheduling", message)]
 
 
 def assessment_of(gang: Gang, message: str, *, due: float) -> Assessment:
