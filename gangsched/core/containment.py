@@ -117,8 +117,6 @@ class Containment:
         self.parked.pop(key, None)
         self.before.pop(key, None)
 
-    # A fault
-
     def park(self, key: GroupKey, step: Step, error: Exception, now: float) -> None:
         """The gang's logic has failed: discard its state except what the API server has, and park it.
 
@@ -154,8 +152,9 @@ class Containment:
         for uid in old.roster.leaving & old.pods.keys():
             gang.roster.leave(uid)
         if old.vacancies:
-            for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name and _stands_for(pod, key)]:
-                self._cluster.remove_pod(uid)
+            for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name]:
+                if self._members.gang_of(uid) is old:
+                    self._cluster.remove_pod(uid)
         for uid in (*old.pods, *old.strangers):
             pod = self._cluster.pods.get(uid)
             if pod is None or self._members.key(pod) != key:
@@ -166,8 +165,8 @@ class Containment:
             gang.add(pod)
             try:
                 self._settle(gang, pod, old.bindings.get(uid))
-            except Exception as error:  # noqa: BLE001 - the accounts are what the fault has left of them
-                self.broken.append(f"{key}: the place of {uid} could not be given back: {error!r}")
+            except Exception as error:  # noqa: BLE001 - the fault may have left the state inconsistent
+                self.broken.append(f"{key}: the reservation of {uid} could not be released: {error!r}")
         self._members.put(gang)
         return gang
 
@@ -295,7 +294,3 @@ def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
     last = faulted.last_status(gang)
     record = replace(last.record or NO_RECORD, scheduled_at=at, satisfied=parked.minima)
     gang.told.owe(replace(last, record=record))
-
-
-def _stands_for(pod: Pod, key: GroupKey) -> bool:
-    return pod.namespace == key.namespace and pod.declaration is not None and pod.declaration.group == key.name

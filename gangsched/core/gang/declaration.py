@@ -15,7 +15,7 @@ from gangsched.core.gang import hindrances
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.hindrances import Said
-from gangsched.core.gang.terms import Hindrance, Terms, instance_group, priority_of
+from gangsched.core.gang.terms import NO_TERMS, Hindrance, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, Role
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
@@ -33,14 +33,8 @@ def resolve(
     oldest = min((pod.created for pod in members), default=0.0)
     own_priority = max((pod.priority for pod in members), default=0)
     if gang.plain:
-        terms = Terms(
-            spec=GroupSpec(min_member=1),
-            priority=min(own_priority, policy.max_priority),
-            created=oldest,
-            max_schedule_time_s=float("inf"),
-            source="",
-            strategy=named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK,
-        )
+        strategy = named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK
+        terms = replace(NO_TERMS, priority=min(own_priority, policy.max_priority), created=oldest, strategy=strategy)
         return terms, next(hindrances.unsupported(members), None)
     # Most members say the same in one value, so that what follows is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))

@@ -28,7 +28,7 @@ class Dirty(dict[GroupKey, None]):
         return next(iter(self), None)
 
     def beyond(self, number: int) -> list[GroupKey]:
-        """All but the first so many."""
+        """All but the first `number`."""
         return list(islice(self, number, None))
 
     def forget_all(self) -> None:

@@ -22,9 +22,6 @@ from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import NO_RECORD, Minima, Record
 
-ENDED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
-
-
 # Named once, because they are looked at for each member of gangs of thousands.
 _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
 
@@ -114,7 +111,7 @@ class Gang:
         self.look_at = not_before
 
     def begin_quorum(self, needed: Minima) -> None:
-        """A quorum that needs so many is under way; no member belongs to it yet."""
+        """A quorum with these minima is under way; no member belongs to it yet."""
         self.note(quorum=needed, quorum_done=())
         self.roster.choose((), anew=True)
 
@@ -149,7 +146,7 @@ class Gang:
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is among `live`."""
         gone = pod.uid in self.roster.past or pod.uid in self.roster.leaving or pod.uid in self.disowned
-        return not (pod.terminating or pod.gated or pod.phase in ENDED or gone)
+        return not (pod.terminating or pod.gated or pod.terminal or gone)
 
     def may_try(self, pod: Pod) -> bool:
         """Whether the member's binding may be tried: the server has not refused it lately."""

@@ -78,7 +78,7 @@ TABLE: tuple[Step, ...] = (
     Step((*WAITING, *PLACED, _P.SUCCEEDED), "ended_badly", _P.FAILED),
     # A run under timeoutPolicy Fail ends by its clock, for good.
     Step(WAITING, "failed_for_good", _P.FAILED),
-    # The quorum is bound, whoever bound it.
+    # The quorum is bound, by gangsched or by another.
     Step(WAITING, "was_scheduled", _P.SCHEDULED),
     # A scheduled group runs, falls below its minimum, and recovers. A quorum that cannot be completed is rolled back.
     Step((*WAITING, _P.SCHEDULED, _P.RUNNING), "degraded", _P.DEGRADED),
@@ -90,7 +90,7 @@ TABLE: tuple[Step, ...] = (
     Step((_P.PENDING, _P.QUEUED, _P.TIMED_OUT), "held", _P.RESERVED),
     Step((_P.PENDING, _P.QUEUED), "backing_off", _P.TIMED_OUT),
     Step((_P.PENDING,), "complete", _P.QUEUED),
-    # And back: members left, the back-off ended, reservations or bindings were given up.
+    # And back: members left, the back-off ended, reservations were released or bindings withdrawn.
     Step((_P.QUEUED,), "complete", _P.PENDING, unless=True),
     Step((_P.TIMED_OUT,), "backing_off", _P.QUEUED, unless=True),
     Step((_P.BINDING,), "binding", _P.QUEUED, unless=True),

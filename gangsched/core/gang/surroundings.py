@@ -69,7 +69,7 @@ class Surroundings:
         ]
 
     def _node_gone(self, name: str) -> None:
-        """Held places on the node are worth nothing any more; their gangs are looked at anew."""
+        """Reservations on the node are of no use any more; their gangs are reconciled."""
         for uid in sorted(self._cluster.on_node.get(name, ())):
             self._members.touch(uid)
         self._cluster.remove_node(name)
@@ -93,9 +93,9 @@ class Surroundings:
                 self._foreign_gone(dialect, key)
             case events.ForeignGroupsHidden(dialect, why):
                 self._members.foreign.hide(dialect, why)
-                self._all_speaking_of(dialect)
+                self._all_declared_by(dialect)
             case events.ForeignGroupsReplaced(dialect, groups):
-                shown = self._all_speaking_of(dialect) if self._members.foreign.show(dialect) else []
+                shown = self._all_declared_by(dialect) if self._members.foreign.show(dialect) else []
                 listed = {group.key for group in groups}
                 for key in self._members.foreign.keys(dialect):
                     if key not in listed:
@@ -109,7 +109,7 @@ class Surroundings:
         if self._policy.namespace and group.key.namespace != self._policy.namespace:
             return
         old = self._members.foreign.keep(group)
-        gang = None if old == group else self._speaking_of(group.dialect, group.key)
+        gang = None if old == group else self._declared_by(group.dialect, group.key)
         if gang is None:
             return
         if old is None or old.uid != group.uid:
@@ -119,7 +119,7 @@ class Surroundings:
 
     def _foreign_gone(self, dialect: str, key: GroupKey) -> None:
         if self._members.foreign.drop(dialect, key):
-            gang = self._speaking_of(dialect, key)
+            gang = self._declared_by(dialect, key)
             if gang is not None:
                 self._replaced(gang, over=True)
 
@@ -138,10 +138,10 @@ class Surroundings:
         if gang.reason == Reason.POD_GROUP_UNREADABLE and not (gang.record.scheduled_at or gang.begun()):
             unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
-    def _all_speaking_of(self, dialect: str) -> list[Gang]:
-        return [gang for key in self._members.gangs if (gang := self._speaking_of(dialect, key)) is not None]
+    def _all_declared_by(self, dialect: str) -> list[Gang]:
+        return [gang for key in self._members.gangs if (gang := self._declared_by(dialect, key)) is not None]
 
-    def _speaking_of(self, dialect: str, key: GroupKey) -> Gang | None:
+    def _declared_by(self, dialect: str, key: GroupKey) -> Gang | None:
         """The gang of that name if its pods use the dialect's objects; it is then reconciled."""
         gang = self._members.gangs.get(key)
         says = [] if gang is None else [pod.declaration for pod in gang.pods.values()]

@@ -52,6 +52,7 @@ class Terms(Struct, frozen=True, kw_only=True):
 
 
 NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_schedule_time_s=float("inf"), source="")
+"""The terms of a group that nothing declares: a pod without a group, or a gang whose logic failed."""
 
 
 def instance_group(members: Sequence[Pod], says: Sequence[Declaration], rules: TurnRules) -> str:

@@ -59,7 +59,7 @@ def _places(members: Members) -> Iterator[str]:
 def _left_over(members: Members, gang: Gang) -> Iterator[str]:
     """What a gang remembers of pods that it does not have any more."""
     if members.finished(gang):
-        yield f"{gang.key}: nothing speaks of it any more"
+        yield f"{gang.key}: nothing declares it any more"
     remembered: tuple[tuple[str, Iterable[str]], ...] = (
         *((name, getattr(gang.roster, name)) for name in ("inherited", "past", "recorded", "chosen", "leaving")),
         *((name, getattr(gang, name)) for name in ("disowned", "doubted", "mismatched", "barred")),
