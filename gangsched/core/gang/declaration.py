@@ -47,7 +47,7 @@ def resolve(
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
     specs = _specs(gang, said, found)
-    spec = _completed(list(specs.values())) if specs else _said_spec(said, members)
+    spec = _completed(*specs.values()) if specs else _said_spec(said, members)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
@@ -130,7 +130,9 @@ def _specs(gang: Gang, said: Said, found: Sequence[ForeignGroup]) -> dict[str, G
         plain_roles = tuple(replace(role, template=None) for role in own.roles)
         own = None if said_elsewhere else replace(own, roles=plain_roles)
     specs = {} if own is None else {"PodGroup": own}
-    return specs | {OBJECT.format(group.dialect): group.spec for group in found if group.spec is not None}
+    if found:
+        specs |= {OBJECT.format(group.dialect): group.spec for group in found if group.spec is not None}
+    return specs
 
 
 def _said_spec(said: Said, members: Sequence[Pod]) -> GroupSpec:
@@ -145,9 +147,8 @@ def _said_spec(said: Said, members: Sequence[Pod]) -> GroupSpec:
     )
 
 
-def _completed(specs: Sequence[GroupSpec]) -> GroupSpec:
+def _completed(spec: GroupSpec, *others: GroupSpec) -> GroupSpec:
     """The first object's terms, completed by those of the others."""
-    spec, *others = specs
     for other in others:
         if spec.max_schedule_time_s is None:
             spec = replace(spec, max_schedule_time_s=other.max_schedule_time_s)
