@@ -1,34 +1,33 @@
-"""A fault in one gang: an exception in its logic, which is a defect of gangsched.
+"""Containment of faults: a fault is an exception in one gang's logic, which is a defect of gangsched.
 
-Law: nothing here plans, and nothing runs the logic that failed. Whatever the fault has left behind of the gang is
-thrown away; what others know too is kept. That is the journal: what was observed of it, and its bindings that are with
-the API server. Every other place is given back, and effects that the failed step had decided are not sent.
+Law: nothing here plans, and nothing runs the logic that failed. The gang's decided state is discarded. What the cluster
+and the API server know is kept: the observed objects, and bindings that were sent. All other reservations are released,
+and effects that the failed step had decided are not sent.
 
-The gang is then parked. It is in no scheduling cycle, its status says so, and its bound members are evicted if its
-quorum is not whole. It leaves when its PodGroup's spec changes, when its members change (unless that was our doing,
-and less and less soon), or when a back-off has ended that doubles with each fault. Then it begins as every gang begins
-after a restart: with what its PodGroup's status remembers.
+The gang is then parked: it is in no scheduling cycle, its status says so, and its bound members are evicted if its
+quorum is not completely bound. It is released when its PodGroup's spec changes, when its members change (unless by our
+own rollback, and with growing delays), or when a back-off has ended that doubles with each fault. Then it starts as
+every gang does after a restart: with the record in its PodGroup's status.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, rollback
-from gangsched.core.gang.gang import Gang, tell_again
+from gangsched.core.gang.gang import Gang, forget_what_was_told, take_census
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
-from gangsched.core.gang.parked import Parked, members_of, quorum_of, spec_of
-from gangsched.core.gang.wants import Need
+from gangsched.core.gang.wants import missing_of
 from gangsched.core.gang.writes import Binding, BindState, Undo
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.faults import Fault, Step
-from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import NO_RECORD, Minima, Phase, Record
 from gangsched.core.objects.retry import doubled
@@ -36,20 +35,44 @@ from gangsched.core.status import faulted
 
 FIRST_S = 60.0
 LONGEST_S = 3600.0
-"""A gang is parked for FIRST_S, doubled with each further fault up to LONGEST_S. Without one for LONGEST_S after that,
-or once its spec has changed, they are counted anew."""
+"""A gang is parked for FIRST_S, doubled with each further fault up to LONGEST_S. The count starts again LONGEST_S after
+the last back-off without another fault, or when the spec has changed."""
 SOONEST_S = 1.0
 LATEST_S = 60.0
-"""A change of its members lets it try again after SOONEST_S, doubled in the same way up to LATEST_S."""
+"""After a change of its members it is tried again after SOONEST_S, doubled in the same way up to LATEST_S."""
 _NOTE = "The group's logic failed while a part of its quorum was bound"
 
 
-class Containment:
-    """Parks gangs whose logic failed, and lets them try again.
+@dataclass(slots=True, kw_only=True)
+class Parked:
+    """A gang parked until this time, after this many faults in a row; `step` and `error` describe the last one.
 
-    `flying` is the node of each binding that the API server has yet to answer. `leave` has all that waits for a gang
-    forget it. `faults` are new, `broken` says which places could not be given back. `before` is how gangs were parked
-    that are not any more. A `former` one's gangs stay parked.
+    A change of `members` releases it from `soonest` on, a change of `spec` at once. `minima` are what its quorum needs,
+    0 where that is unknown. `undo` is the rollback of a quorum that is partly bound since `partial_since`. `told`: its
+    Event was emitted. `failed` names the methods of `Containment` that failed for it too and are skipped.
+    """
+
+    until: float
+    minima: Minima
+    partial_since: float
+    times: int = 0
+    step: Step = Step.EVENT
+    error: str = ""
+    soonest: float = 0.0
+    spec: Hashable = None
+    members: Hashable = ()
+    scheduled: bool = False
+    undo: Undo | None = None
+    told: bool = False
+    failed: frozenset[str] = frozenset()
+
+
+class Containment:
+    """Parks gangs whose logic failed, and releases them.
+
+    `flying` maps pods (by UID) to nodes for bindings that the API server has yet to answer. `leave` removes a gang from
+    all queues. `faults` are new, `broken` lists reservations that could not be released. `before` holds the state of
+    gangs that were parked earlier. With `former`, its gangs stay parked.
     """
 
     def __init__(
@@ -74,17 +97,17 @@ class Containment:
         self.faults: list[Fault] = []
 
     def sent(self, effects: Iterable[Effect]) -> None:
-        """These go to the API server."""
+        """These effects go to the API server."""
         for effect in effects:
             if isinstance(effect, BindPod):
                 self.flying[effect.uid] = effect.node
 
     def answered(self, uid: str) -> None:
-        """The API server has answered the pod's binding, or it does not matter any more."""
+        """The API server has answered the pod's binding, or the pod is gone."""
         self.flying.pop(uid, None)
 
     def unsent(self, effects: Iterable[Effect]) -> None:
-        """These do not go to the API server after all."""
+        """These effects do not go to the API server after all."""
         for effect in effects:
             if isinstance(effect, BindPod):
                 self.answered(effect.uid)
@@ -94,37 +117,26 @@ class Containment:
         self.parked.pop(key, None)
         self.before.pop(key, None)
 
-    # A fault
-
     def park(self, key: GroupKey, step: Step, error: Exception, now: float) -> None:
-        """The gang's logic has failed: undo what is not with the API server, and leave it alone for a while.
+        """The gang's logic has failed: discard its state except what the API server has, and park it.
 
-        Where that was in a cycle, the gang stays in the queue until the cycle has ended and the gang is looked at.
+        After a fault in a scheduling cycle the gang stays in the queue until the cycle has ended and `look` is called.
         """
         old = self._members.gangs[key]
         again = self.parked.get(key)
         before = again or self.before.pop(key, None)
         times = before.times + (again is None) if before is not None and now < before.until + LONGEST_S else 1
         wait_s = doubled(FIRST_S, times, longest=LONGEST_S)
-        minimum, minima = (again.minimum, again.role_minima) if again is not None else quorum_of(old)
-        parked = self.parked[key] = Parked(
-            until=now + wait_s,
-            times=times,
-            step=step,
-            error=type(error).__name__,
-            soonest=now + doubled(SOONEST_S, times, longest=LATEST_S),
-            minimum=minimum,
-            role_minima=minima,
-            spec=spec_of(old),
-            partial_since=old.partial_since,
-        )
-        if again is not None:
-            parked.until, parked.undo, parked.told, parked.failed = again.until, again.undo, again.told, again.failed
-            parked.partial_since = again.partial_since
+        parked = again or Parked(until=now + wait_s, minima=faulted.minima_of(old), partial_since=old.partial_since)
+        self.parked[key] = parked
+        parked.times, parked.step, parked.error = times, step, type(error).__name__
+        parked.soonest = now + doubled(SOONEST_S, times, longest=LATEST_S)
+        parked.spec = faulted.spec_of(old)
         self.faults.append(Fault(str(key), step, error, wait_s))
         gang = self.take_back(key)
-        tell_again(gang, old.told.status)
-        parked.members = members_of(gang)
+        forget_what_was_told(gang)
+        gang.told.owe(old.told.status)
+        parked.members = faulted.members_of(gang)
         parked.scheduled = faulted.was_scheduled(faulted.last_status(gang))
         if old.record.scheduled_at and not parked.scheduled:
             _note_scheduled(gang, parked, old.record.scheduled_at)
@@ -133,15 +145,16 @@ class Containment:
             self._leave(key)
 
     def take_back(self, key: GroupKey) -> Gang:
-        """Forget all of the gang but what was observed, and what is with the API server. Returns what is left."""
+        """Replace the gang by one that has only what was observed and the bindings that were sent. Returns it."""
         old = self._members.gangs[key]
-        gang = Gang(key, group=old.group, resource_version=old.resource_version, told=old.told)
-        gang.recall(Record(phase=old.record.phase))
+        record = Record(phase=old.record.phase)
+        gang = Gang(key, group=old.group, resource_version=old.resource_version, told=old.told, record=record)
         for uid in old.roster.leaving & old.pods.keys():
             gang.roster.leave(uid)
         if old.vacancies:
-            for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name and _stands_for(pod, key)]:
-                self._cluster.remove_pod(uid)
+            for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name]:
+                if self._members.gang_of(uid) is old:
+                    self._cluster.remove_pod(uid)
         for uid in (*old.pods, *old.strangers):
             pod = self._cluster.pods.get(uid)
             if pod is None or self._members.key(pod) != key:
@@ -152,13 +165,13 @@ class Containment:
             gang.add(pod)
             try:
                 self._settle(gang, pod, old.bindings.get(uid))
-            except Exception as error:  # noqa: BLE001 - the accounts are what the fault has left of them
-                self.broken.append(f"{key}: the place of {uid} could not be given back: {error!r}")
+            except Exception as error:  # noqa: BLE001 - the fault may have left the state inconsistent
+                self.broken.append(f"{key}: the reservation of {uid} could not be released: {error!r}")
         self._members.put(gang)
         return gang
 
     def _settle(self, gang: Gang, pod: Pod, binding: Binding | None) -> None:
-        """Count the pod where the API server has bound it or may be about to, and nowhere else."""
+        """Count the pod on the node that the API server has bound it to or was asked to, and on no other."""
         if pod.node:
             return
         confirmed = binding is not None and binding.state is BindState.BOUND
@@ -172,7 +185,7 @@ class Containment:
                 self._cluster.assume(pod.uid, node)
 
     def resume_flying(self) -> None:
-        """The gangs were made anew: count what the API server has yet to answer."""
+        """After the gangs were rebuilt: count the bindings that the API server has yet to answer."""
         for uid in self.flying:
             gang, pod = self._members.gang_of(uid), self._cluster.pods.get(uid)
             if gang is not None and pod is not None and not pod.node:
@@ -182,14 +195,14 @@ class Containment:
                 gang.roster.inherit(uid)
 
     def take_faults(self) -> list[Fault]:
-        """The new faults, which are then no longer new."""
+        """The faults since the last call."""
         faults, self.faults = self.faults, []
         return faults
 
     # While it is parked
 
     def look(self, key: GroupKey, now: float) -> list[Effect]:
-        """Do for a parked gang what is due: evict its bound members, and tell people."""
+        """Do what is due for a parked gang: evict its bound members and write its status."""
         self._leave(key)
         gang, parked, effects = self.take_back(key), self.parked[key], list[Effect]()
         for part in (self._roll_back, self._tell):
@@ -205,7 +218,7 @@ class Containment:
         return effects
 
     def _due(self, gang: Gang, parked: Parked, now: float) -> float:
-        """When a parked gang must be looked at though nothing happens to it."""
+        """When, in epoch seconds, a parked gang must be looked at though no event concerns it."""
         due = [rollback.next_due(gang)]
         if not self._is_awaited(gang):
             due.append(parked.soonest if self._has_changed(gang, parked) else parked.until)
@@ -224,13 +237,13 @@ class Containment:
         gang, parked = self._members.gangs[key], self.parked[key]
         if self._is_awaited(gang):
             return False
-        if spec_of(gang) != parked.spec:
+        if faulted.spec_of(gang) != parked.spec:
             parked.until = parked.times = 0
             return True
         return now >= parked.until or (now >= parked.soonest and self._has_changed(gang, parked))
 
     def release(self, key: GroupKey, now: float) -> Gang:
-        """Let the gang begin as after a restart. Returns it."""
+        """Let the gang start as after a restart. Returns it."""
         gang = self.take_back(key)
         self.before[key] = self.parked.pop(key)
         if gang.group is not None:
@@ -241,20 +254,20 @@ class Containment:
     def _tell(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
         message = self._message(parked)
         interval_s = self._policy.message_interval_s
-        status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minimum), now=now)
+        status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minima.total), now=now)
         gang.note(phase=Phase(status.phase))
         first, parked.told = not parked.told, True
         return faulted.tell(gang, status, message, first=first, interval_s=interval_s, now=now)
 
     def _roll_back(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
-        """Evict the bound members of a quorum that is not whole, once its bindings have been answered, or in time."""
-        bound = faulted.bound(gang)
-        if parked.scheduled or not parked.minimum or not bound:
+        """Evict the bound part of a quorum once its bindings are answered, or when the rest was not bound in time."""
+        census, needed = take_census(gang), parked.minima
+        if parked.scheduled or not needed.total or not census.bound:
             parked.partial_since = 0.0
             return []
         if parked.undo is None:
             parked.partial_since = parked.partial_since or now
-            if not Need(parked.minimum, parked.role_minima).beside(Counter(map(role_of, bound))):
+            if not missing_of(needed, census.bound_roles):
                 _note_scheduled(gang, parked, now)
                 parked.partial_since = 0.0
                 return []
@@ -262,7 +275,7 @@ class Containment:
                 return []
             parked.undo = Undo(now, _NOTE, review_at=now + rollback.REVIEW_S)
         rollback.go_on_with(gang, parked.undo)
-        gang.roster.inherit_only(pod.uid for pod in bound)
+        gang.roster.inherit_only(pod.uid for pod in census.bound)
         return rollback.go_on(gang, now)
 
     def _message(self, parked: Parked) -> str:
@@ -271,18 +284,13 @@ class Containment:
         return faulted.message_of(parked.step, parked.error, parked_s=wait_s, evicted=evicted)
 
     def _has_changed(self, gang: Gang, parked: Parked) -> bool:
-        """Whether its members are others than when it was parked. After a rollback they are, and by our own doing."""
-        return parked.undo is None and members_of(gang) != parked.members
+        """Whether its members have changed since it was parked. After a rollback they have, but by our own doing."""
+        return parked.undo is None and faulted.members_of(gang) != parked.members
 
 
 def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
-    """The quorum is bound: the status says so, for whoever reads it after a restart."""
+    """The quorum is bound: write that to the status, from which a restart reads it."""
     parked.scheduled = True
     last = faulted.last_status(gang)
-    satisfied = Minima(parked.minimum, tuple(sorted(parked.role_minima.items())))
-    record = replace(last.record or NO_RECORD, scheduled_at=at, satisfied=satisfied)
+    record = replace(last.record or NO_RECORD, scheduled_at=at, satisfied=parked.minima)
     gang.told.owe(replace(last, record=record))
-
-
-def _stands_for(pod: Pod, key: GroupKey) -> bool:
-    return pod.namespace == key.namespace and pod.declaration is not None and pod.declaration.group == key.name

@@ -185,7 +185,7 @@ class Cycle:
         if self._stopped(gang, ask.members):
             self._snapshot.undo(mark)
             return False
-        gang.attempt.has_places()
+        gang.attempt.forget_refusal()
         gang.note(undone="")
         if gang.undo is not None:
             rollback.retry(gang)

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from gangsched.core.autoscaling.scaling import Scaling
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
-from gangsched.core.gang.foreign_objects import ForeignObjects
 from gangsched.core.gang.membership import Members
 from gangsched.core.gang.results import Results
 from gangsched.core.gang.surroundings import Surroundings
@@ -57,7 +56,6 @@ class Intake:
         cluster: Cluster,
         members: Members,
         *,
-        foreign_objects: ForeignObjects,
         results: Results,
         surroundings: Surroundings,
         scaling: Scaling,
@@ -67,7 +65,6 @@ class Intake:
         self.alone_from = float("inf")
         self._cluster = cluster
         self._members = members
-        self._foreign_objects = foreign_objects
         self._results = results
         self._surroundings = surroundings
         self._scaling = scaling
@@ -109,7 +106,7 @@ class Intake:
                 gone = [key for key in declared if key not in listed]
                 self.take([*map(GroupGone, gone), *map(GroupSeen, groups)], now)
             case ForeignFact():
-                self._foreign_objects.note(event, now)
+                self._surroundings.note_foreign(event, now)
             case DemandFact():
                 self._scaling.note(event)
             case Synced():

@@ -19,7 +19,6 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
 from gangsched.core.cycle import Cycle
 from gangsched.core.gang.caps import Caps
-from gangsched.core.gang.foreign_objects import ForeignObjects
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
@@ -73,14 +72,13 @@ class Machine:
         self._deadlines = Deadlines()
         self._tellings = Deadlines()
         self._scaling = Scaling(self.cluster, policy, self._deadlines)
-        self._surroundings = Surroundings(self.cluster, self._members, self.assessments)
+        self._surroundings = Surroundings(self.cluster, self._members, self.assessments, policy)
         self._containment = Containment(
             self.cluster, self._members, self.assessments, policy=policy, leave=self._leave, former=former
         )
         self._intake = Intake(
             self.cluster,
             self._members,
-            foreign_objects=ForeignObjects(self._members, policy),
             results=Results(self.cluster, self._members, self._avoidance, policy),
             surroundings=self._surroundings,
             scaling=self._scaling,

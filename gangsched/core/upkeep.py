@@ -222,7 +222,7 @@ class Upkeep:
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         if len(gang.pods) > LARGE:
             gang.look_at_once(not_before=now + len(gang.pods) * self._look_s_per_pod)
-        done = reconcile(
+        assessment, decided = reconcile(
             gang,
             self._cluster,
             policy=self._policy,
@@ -230,12 +230,12 @@ class Upkeep:
             foreign=self._members.foreign,
             now=now,
         )
-        self._assessments[gang.key] = done.assessment
-        effects += done.effects
-        self.timeouts += done.assessment.timed_out
-        if done.waited_s is not None:
-            self._waits.append(done.waited_s)
-        if self._admission.admits(gang, done.assessment, now):
-            self._queue.file(gang, done.assessment)
+        self._assessments[gang.key] = assessment
+        effects += decided
+        self.timeouts += assessment.timed_out
+        if assessment.newly_scheduled and gang.complete_since:
+            self._waits.append(now - gang.complete_since)
+        if self._admission.admits(gang, assessment, now):
+            self._queue.file(gang, assessment)
         else:
             self._queue.drop(gang.key)

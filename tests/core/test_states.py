@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import fields
 
 from gangsched.core.gang import states
-from gangsched.core.gang.states import TABLE, Facts, NoRest, Step, leave_failed, settle
+from gangsched.core.gang.states import TABLE, Facts, NoRest, Step, settle
 from gangsched.core.objects.record import Phase
 
 NAMES = tuple(field.name for field in fields(Facts))
@@ -118,9 +118,9 @@ def test_every_row_of_the_table_is_the_first_that_holds_for_some_possible_facts(
 
 
 def test_failed_is_left_when_neither_the_clock_nor_the_end_says_failed():
-    assert leave_failed(facts("complete"))
-    assert not leave_failed(facts("failed_for_good"))
-    assert not leave_failed(facts("ended_badly"))
+    assert settle(Phase.FAILED, facts("complete")) is Phase.QUEUED
+    assert settle(Phase.FAILED, facts("failed_for_good")) is Phase.FAILED
+    assert settle(Phase.FAILED, facts("ended_badly")) is Phase.FAILED
 
 
 def test_a_table_with_a_circle_is_told_and_not_walked_for_ever(monkeypatch):

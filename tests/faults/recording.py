@@ -12,17 +12,31 @@ import struct
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gangsched.core.machine import Machine
-from gangsched.core.objects.effects import Effect
-from gangsched.core.objects.events import Event
+from gangsched.core.objects import effects, events
 from gangsched.core.objects.policy import Policy
+
+
+def _kinds(base: type[Struct]) -> list[type[Struct]]:
+    """The classes without subclasses of their own, by whose tags msgspec tells them apart."""
+    below = base.__subclasses__()
+    return [kind for each in below for kind in _kinds(each)] if below else [base]
+
+
+if TYPE_CHECKING:
+    from gangsched.core.objects.effects import Effect
+    from gangsched.core.objects.events import Event
+else:
+    Effect, Event = (reduce(or_, _kinds(base)) for base in (effects.Effect, events.Event))
 
 _LENGTH = struct.Struct(">I")
 

@@ -187,4 +187,4 @@ def stop(gang: Gang, note: str) -> None:
     """Note that the namespace may not hold the gang's reservations; the note says why."""
     capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
     gang.note(capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
-    gang.attempt.stopped()
+    gang.attempt.refused(None)

@@ -1,4 +1,4 @@
-"""How long a complete gang may wait: its clock, its time-out and the back-off that follows (contract rules 4 and 5)."""
+"""How long a complete gang may wait: its clock, time-out and back-off (contract rules 4 and 5)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from gangsched.core.gang.census import Census
-from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.podgroup import TimeoutPolicy
@@ -23,13 +22,13 @@ def keep_clock(
 ) -> bool:
     """Start, clear and read the clock of a gang that is not scheduled. Returns whether it has just run out.
 
-    Its wait `counts` only while it is tried, and where members are to come while places are held for them (rule 4).
+    The time `counts` only while the gang is tried and, if members do not exist yet, has placeholders for them (rule 4).
     """
     record = gang.record
     if record.scheduled_at or record.outcome is Outcome.OUT_OF_TIME:
         return False
     if not complete:
-        # Places that are held meanwhile expire all the same.
+        # Placeholders expire all the same.
         gang.note(
             clock_start=record.clock_start if gang.vacant() else 0.0,
             retry_at=record.retry_at if record.undone and now < record.retry_at else 0.0,
@@ -62,7 +61,7 @@ def keep_clock(
 
 
 def start(gang: Gang, now: float) -> None:
-    """Let the clock run, from where it stood if a cap has paused it."""
+    """Start the clock, or resume it if a cap has paused it."""
     capped = gang.record.capped
     if capped is None or not capped.paused_at:
         gang.note(clock_start=now)
@@ -71,7 +70,7 @@ def start(gang: Gang, now: float) -> None:
 
 
 def pause(gang: Gang, now: float) -> None:
-    """Let the clock stand while a cap keeps places from being held."""
+    """Pause the clock while a cap forbids placeholders."""
     capped, started = gang.record.capped, gang.record.clock_start
     if capped is not None:
         ran_s = now - started if started else 0.0
@@ -79,9 +78,9 @@ def pause(gang: Gang, now: float) -> None:
 
 
 def runs_out(gang: Gang, census: Census, terms: Terms, *, seed: int) -> float:
-    """When the running clock ends, in epoch seconds; never while a binding is with the server or a member is bound.
+    """When the clock runs out, in epoch seconds; NEVER while a binding was sent or a member is bound.
 
-    `seed` decides how much of the terms' jitter each attempt gets, in whole seconds.
+    `seed` decides how much of the terms' jitter is added in each attempt, in whole seconds.
     """
     sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
     if not gang.record.clock_start or census.bound or sent:
@@ -91,14 +90,14 @@ def runs_out(gang: Gang, census: Census, terms: Terms, *, seed: int) -> float:
 
 
 def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
-    """Count a failed attempt and let the gang wait: initial × 2ⁿ up to the longest, less up to a fifth by jitter."""
+    """Count a failed attempt and begin the back-off: initial × 2ⁿ up to the longest, less up to a fifth by jitter."""
     gang.note(timeouts=gang.record.timeouts + 1, level=gang.record.level + 1, clock_start=0.0)
     longest = doubled(policy.backoff_initial_s, gang.record.level, longest=policy.backoff_max_s)
     gang.note(retry_at=now + longest * (1 - _jitter(gang, policy.seed) / 5))
 
 
 def begin_anew(gang: Gang) -> None:
-    """Let a change of the spec end the back-off or the failure by the clock (rule 5); a running clock runs on."""
+    """After a change of the spec: end the back-off or the failure by time-out (rule 5); a running clock goes on."""
     record = gang.record
     gang.note(
         retry_at=0.0,

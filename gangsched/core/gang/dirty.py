@@ -1,18 +1,15 @@
-"""Which gangs are to be brought up to date, in the order in which that became known."""
+"""Which gangs are to be reconciled, in the order in which that became known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
 from gangsched.core.objects.declaration import GroupKey
 
 
-class Dirty:
-    """Each gang once; whoever is noted again keeps its place."""
-
-    def __init__(self) -> None:
-        self._keys: dict[GroupKey, None] = {}
+class Dirty(dict[GroupKey, None]):
+    """Each gang once; one that is noted again keeps its place."""
 
     def note(self, *keys: GroupKey) -> None:
         """Something has happened to these."""
@@ -20,30 +17,20 @@ class Dirty:
 
     def note_all(self, keys: Iterable[GroupKey]) -> None:
         """Something has happened to these."""
-        for key in keys:
-            self._keys[key] = None
+        self.update(dict.fromkeys(keys))
 
     def done(self, key: GroupKey) -> None:
-        """It is brought up to date."""
-        del self._keys[key]
+        """The gang is up to date."""
+        del self[key]
 
     def first(self) -> GroupKey | None:
-        """Who has waited longest; None if nobody waits."""
-        return next(iter(self._keys), None)
+        """The gang that has waited longest; None if none waits."""
+        return next(iter(self), None)
 
     def beyond(self, number: int) -> list[GroupKey]:
-        """All but the first so many."""
-        return list(islice(self._keys, number, None))
+        """All but the first `number`."""
+        return list(islice(self, number, None))
 
     def forget_all(self) -> None:
-        """Nobody is to be brought up to date."""
-        self._keys.clear()
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def __iter__(self) -> Iterator[GroupKey]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
+        """No gang is to be reconciled."""
+        self.clear()

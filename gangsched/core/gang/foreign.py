@@ -1,7 +1,7 @@
-"""What other systems' objects declare: kept apart from the gangs, as most of them never have a pod of ours.
+"""What other systems' objects declare, kept apart from the gangs because most of them never have a pod of ours.
 
-An object may be gone, which is known, or hidden: that of a dialect whose objects cannot be read at present. What was
-last known of a hidden one decides nothing, but the run of its gang goes on once it is seen again.
+An object is hidden while its dialect's objects cannot be read, which is not the same as deleted. What was last known of
+a hidden object decides nothing, but the run of its gang goes on once the object is seen again.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class Foreign:
         return list(self._groups.get(dialect, {}))
 
     def facts(self) -> list[Event]:
-        """What was seen, as events for a successor."""
+        """What was observed, as events for a successor."""
         known: list[Event] = [
             ForeignGroupsReplaced(dialect, tuple(groups.values())) for dialect, groups in self._groups.items()
         ]
         return known + [ForeignGroupsHidden(dialect, why) for dialect, why in self._hidden.items()]
 
     def keep(self, group: ForeignGroup) -> ForeignGroup | None:
-        """Remember what an object declares now; give what it declared before."""
+        """Store what an object declares now. Returns what it declared before."""
         known = self._groups.setdefault(group.dialect, {})
         old, known[group.key] = known.get(group.key), group
         return old
 
     def drop(self, dialect: str, key: GroupKey) -> bool:
-        """Forget an object; False if it was not known."""
+        """Forget an object. Returns False if it was not known."""
         return self._groups.get(dialect, {}).pop(key, None) is not None
 
     def hide(self, dialect: str, why: str) -> None:
@@ -52,5 +52,5 @@ class Foreign:
         self._hidden[dialect] = why
 
     def show(self, dialect: str) -> bool:
-        """The dialect's objects can be read; False if they could be before."""
+        """The dialect's objects can be read. Returns False if they were not hidden."""
         return self._hidden.pop(dialect, None) is not None

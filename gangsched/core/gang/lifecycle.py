@@ -1,64 +1,55 @@
-"""A gang's life: what the pods, the bindings and the clock make of its run, and what it therefore wants of a pass.
+"""A gang's life: what the pods, the bindings and the clock make of its run, and what it wants of a scheduling cycle.
 
-`advance` is called after every event that touches a gang, with the present time. It brings the run up to date (begins
-and ends it, notes that it is scheduled), lets `clock` and `demand` do their part and the table in `states` find the
-phase. The rules are those of the contract; their numbers stand beside them.
+`advance` is called after every event that touches a gang, with the present time. It begins and ends runs, notes that
+the quorum is bound, lets `clock` and `rollback` do their part and finds the phase by the table in `states`. The rules
+are those of the contract; their numbers stand beside them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, placeholders, rollback, runs
-from gangsched.core.gang.agreement import Hindrance
-from gangsched.core.gang.census import Census, take_census
-from gangsched.core.gang.clock import back_off, keep_clock
-from gangsched.core.gang.declaration import WITHOUT_OBJECT
-from gangsched.core.gang.facts import facts_of, is_complete, is_hopeless, next_due, roles_to_come
-from gangsched.core.gang.gang import Gang
+from gangsched.core.gang import bindings, placeholders, rollback, runs, wants
+from gangsched.core.gang.clock import NEVER, back_off, keep_clock, runs_out
+from gangsched.core.gang.gang import Census, Gang, take_census
 from gangsched.core.gang.states import Facts, settle
-from gangsched.core.gang.terms import Terms
-from gangsched.core.gang.wants import (
-    Need,
-    Want,
-    first,
-    later_need,
-    quorum_need,
-    want_of,
-    within_maximum,
-)
-from gangsched.core.objects.pod import Pod
+from gangsched.core.gang.terms import WITHOUT_OBJECT, Hindrance, Terms
+from gangsched.core.gang.wants import Need, Want
+from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Outcome
 
 
 class Assessment(Struct, frozen=True, kw_only=True):
-    """The gang as it stands now. `missing` members (by role in `missing_roles`) are still to be created or bound.
+    """The gang as it stands now. `missing` members (by role in `missing_roles`) do not exist yet.
 
-    `due` is when the gang's life goes on though nothing happens to it, in epoch seconds. `timed_out`: its clock has run
-    out just now; `newly_scheduled`: its quorum is bound now and was not before.
+    `surplus` are beyond a maximum. `due` is when, in epoch seconds, the gang must be reconciled though no event
+    concerns it. `timed_out`: its clock ran out just now; `newly_scheduled`: its quorum was bound just now.
     """
 
     census: Census
     terms: Terms
     hindrance: Hindrance | None
-    facts: Facts
-    want: Want
-    minimum: int
-    missing: int
-    missing_roles: Mapping[str, int]
-    surplus: Sequence[Pod]
+    facts: Facts = Facts()
+    want: Want = Want()
+    minimum: int = 0
+    missing: int = 0
+    missing_roles: Mapping[str, int] = {}
+    surplus: Sequence[Pod] = ()
     due: float
-    timed_out: bool
-    newly_scheduled: bool
+    timed_out: bool = False
+    newly_scheduled: bool = False
 
 
 class Standing(Struct, frozen=True):
-    """Who may be placed (`eligible`, `surplus` being beyond a maximum), beside whom members are `to_come`.
+    """Which members may be placed (`eligible`), which are beyond a maximum (`surplus`), and placeholders (`to_come`).
 
-    `complete`: with those they are enough, and nothing keeps the gang from being tried.
+    `complete`: members and placeholders are enough, and nothing keeps the gang from being tried.
     """
 
     census: Census
@@ -71,7 +62,7 @@ class Standing(Struct, frozen=True):
 def advance(
     gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | None, *, now: float, policy: Policy
 ) -> Assessment:
-    """Bring the gang up to date, give up places that are good for nothing any more, and say what it wants."""
+    """Bring the gang up to date, release reservations that are of no use any more, and find what it wants."""
     rollback.end_restart(gang)
     runs.go_on(gang, now)
     if gang.roster.take_emptied():
@@ -87,7 +78,7 @@ def advance(
     runs.note_shortness(gang, census, terms, now)
     known = runs.known(hindrance)
     scheduled = bool(gang.record.scheduled_at)
-    need = later_need(gang, census, terms) if scheduled else quorum_need(gang, census, terms, known=known)
+    need = wants.later_need(gang, census, terms) if scheduled else wants.quorum_need(gang, census, terms, known=known)
     rollback.drop_restart(gang, terms, known=known)
     rollback.note_partial(gang, census, need, known=known, now=now)
     rollback.begin_due(gang, census, need, terms, now=now, policy=policy)
@@ -97,7 +88,7 @@ def advance(
     if gang.attempt.take_exhausted():
         back_off(gang, now=now, policy=policy)
     standing = _standing(gang, census, need, terms, hindrance, now)
-    if is_hopeless(gang, standing.census, need, complete=standing.complete):
+    if _is_hopeless(gang, standing.census, need, complete=standing.complete):
         _give_up(gang, cluster)
         standing = _standing(gang, take_census(gang), need, terms, hindrance, now)
     _unpark_if_changed(gang, standing.census, terms, hindrance)
@@ -114,12 +105,12 @@ def advance(
         gang.note(capped=None)
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
-    facts = facts_of(gang, census, complete=standing.complete, now=now, policy=policy)
+    facts = _facts(gang, census, complete=standing.complete, now=now, policy=policy)
     gang.note(phase=settle(gang.record.phase, facts))
     want = Want()
     if standing.complete and rollback.may_plan(gang, now):
         moves = placeholders.moving(gang, standing.eligible)
-        want = want_of(gang, census, terms, need, [*standing.eligible, *to_come], moves=moves)
+        want = wants.want_of(gang, census, terms, need, [*standing.eligible, *to_come], moves=moves)
     return Assessment(
         census=census,
         terms=terms,
@@ -128,9 +119,9 @@ def advance(
         want=want,
         minimum=gang.record.minimum if gang.record.scheduled_at else terms.spec.minimum,
         missing=max(0, terms.spec.minimum - len(census.live)),
-        missing_roles=roles_to_come(terms, census),
+        missing_roles=_missing_roles(terms, census),
         surplus=standing.surplus,
-        due=next_due(gang, census, terms, facts, policy),
+        due=_next_due(gang, census, terms, facts, policy),
         timed_out=timed_out,
         newly_scheduled=newly_scheduled,
     )
@@ -139,37 +130,105 @@ def advance(
 def _standing(
     gang: Gang, census: Census, need: Need, terms: Terms, hindrance: Hindrance | None, now: float
 ) -> Standing:
-    """Who is there and may be placed."""
-    waiting, surplus = within_maximum(gang, census, terms)
+    """Which members exist and may be placed."""
+    waiting, surplus = wants.within_maximum(gang, census, terms)
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting, now)
     if _finishes(gang, hindrance):
-        eligible = first(eligible, need)
+        eligible = wants.first(eligible, need)
     there = [*(binding.pod for binding in gang.flying()), *eligible]
     to_come: Sequence[Pod] = ()
     if hindrance is None and (there or census.bound) and (gang.undo is None or rollback.may_plan(gang, now)):
-        # Who fits no place keeps none from being held: it may fit nowhere.
+        # A member that fits no reservation does not prevent one: it may fit nowhere.
         fitting = [pod for pod in there if pod.uid not in gang.mismatched] if gang.mismatched else there
         to_come = placeholders.to_come(gang, need, fitting, terms)
-    complete = (hindrance is None or _finishes(gang, hindrance)) and is_complete(gang, need, [*there, *to_come])
+    there += to_come
+    enough = bool(gang.record.scheduled_at) or (need.met_by(there) and bool(need or there))
+    complete = enough and (hindrance is None or _finishes(gang, hindrance))
     return Standing(census, eligible, surplus, to_come, complete)
 
 
 def _give_up(gang: Gang, cluster: Cluster) -> None:
-    """Give up all places; what single members were refused for beside them does not hold any more."""
+    """Release all reservations; what single members were refused for beside them no longer holds."""
     bindings.release_all(gang, cluster)
     gang.attempt.forget_members()
 
 
 def _finishes(gang: Gang, hindrance: Hindrance | None) -> bool:
-    """Whether the PodGroup is gone and a transaction of it is still to be finished (rule 10)."""
+    """Whether the PodGroup is gone and the quorum is partly bound, which must still be finished (rule 10)."""
     gone = hindrance is not None and hindrance.reason in WITHOUT_OBJECT
     return gone and bool(gang.partial_since)
 
 
 def _unpark_if_changed(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None) -> None:
-    """A change of its spec, priority, members or of who is bound is a reason to try a parked gang again (rule 5)."""
+    """Try a parked gang again after a change of its spec, priority, members or of which are bound (rule 5)."""
     members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
     ask = (members, terms.spec, terms.priority, hindrance, dict(census.bound_roles), dict(census.done_roles))
     if ask != gang.ask:
         gang.ask = ask
         gang.attempt.try_all_again()
+
+
+def _missing_roles(terms: Terms, census: Census) -> dict[str, int]:
+    """How many members of each role do not exist yet."""
+    if not terms.spec.roles:
+        return {}
+    live = Counter(map(role_of, census.live))
+    return {role: number - live[role] for role, number in wants.role_minima(terms.spec).items() if number > live[role]}
+
+
+def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:
+    """The facts by which the table in `states` finds the phase."""
+    record = gang.record
+    scheduled = bool(record.scheduled_at) and not record.ended
+    flying = [] if scheduled else gang.flying()
+    sent = any(binding.state is BindState.SENT for binding in flying)
+    short = bool(gang.short_since) and (record.late or now >= gang.short_since + policy.degraded_after_s)
+    undoing = gang.undo is not None and now >= gang.undo.since + policy.degraded_after_s
+    return Facts(
+        complete=complete,
+        held=(bool(flying) and not sent) or (record.capped is not None and not scheduled and bool(census.bound)),
+        binding=sent or (gang.undo is not None and not undoing and not scheduled),
+        quorum_running=scheduled and census.running + census.done >= record.minimum,
+        was_scheduled=scheduled,
+        degraded=short or undoing,
+        backing_off=now < record.retry_at,
+        failed_for_good=record.outcome is Outcome.OUT_OF_TIME,
+        ended_well=record.outcome is Outcome.SUCCEEDED,
+        ended_badly=record.outcome is Outcome.FAILED,
+    )
+
+
+def _is_hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> bool:
+    """Whether the reservations are of no use: they are no quorum (or none is wanted), and nothing is bound or sent.
+
+    Binding them would bind only a part of the gang; after their release the gang is planned as a whole.
+    """
+    if gang.record.scheduled_at or census.bound or not gang.bindings:
+        return False
+    held = [binding.pod for binding in gang.bindings.values() if binding.state is BindState.HELD]
+    return len(held) == len(gang.bindings) and (not complete or not need.met_by(held))
+
+
+def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy) -> float:
+    """When, in epoch seconds, the gang must be reconciled though no event concerns it."""
+    record = gang.record
+    expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
+    # While no member is bound, the group's own clock releases reservations, and not before bindings are answered.
+    due = [expires if record.scheduled_at or census.bound else NEVER]
+    if held_until < expires:
+        due.append(held_until)
+    if gang.undo is not None and not facts.degraded:
+        due.append(gang.undo.since + policy.degraded_after_s)
+    if record.capped is not None and record.capped.until:
+        due.append(record.capped.until)
+    # Members stay barred after the run in which they were refused, as when the PodGroup was replaced.
+    due += [barred.until for barred in gang.barred.values() if barred.until]
+    if record.scheduled_at:
+        if gang.short_since and not facts.degraded:
+            due.append(gang.short_since + policy.degraded_after_s)
+        return min(due)
+    if gang.partial_since and (gang.undo is None or gang.undo.retried):
+        due.append(rollback.due_at(gang, policy))
+    if record.outcome is not Outcome.OUT_OF_TIME:
+        due.append(record.retry_at or runs_out(gang, census, terms, seed=policy.seed))
+    return min(due)

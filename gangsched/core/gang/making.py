@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 
-from gangsched.core.gang.agreement import Hindrance
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.runs import known
-from gangsched.core.gang.terms import Terms
+from gangsched.core.gang.terms import Hindrance, Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, MakeGroup
 from gangsched.core.objects.pod import member_order

@@ -1,9 +1,9 @@
-"""Who claims a group: whether owners that know nothing of each other have given their pods one group name by chance.
+"""Which owners claim a group: whether unrelated owners have given their pods the same group name by chance.
 
-Owners are compared among the members of one role that are there now. One group with several owners is ordinary: each
-role may have its own, members may be owned by a member (a driver that makes its executors), some controllers mark all
-pods of theirs with one label, and the ReplicaSets of a rolling update belong to one Deployment. An owner is known by
-kind and name, not by UID: one that is deleted and made again goes on with its name.
+Owners are compared among the present members of one role. A group may well have several owners: each role may have its
+own, a member may own others (a driver its executors), some controllers mark all their pods with one label, and the
+ReplicaSets of a rolling update belong to one Deployment. An owner is identified by kind and name, not by UID: one that
+is deleted and created again keeps its claim.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ CONTROLLERS = (
     "jobset.sigs.k8s.io/jobset-name",
     "leaderworkerset.sigs.k8s.io/name",
 )
-"""Labels that a controller puts on all its pods though it owns several objects which own them."""
+"""Labels by which a controller marks all its pods, though these are owned by several objects of it."""
 TEMPLATE_HASH = "pod-template-hash"
 """The label that a Deployment puts on its ReplicaSets' pods; their names end with its value."""
 NAMED = 5
-"""At most so many owners are named."""
+"""A message names at most this many owners."""
 
 _REPLICA_SET = ("apps", "ReplicaSet")
 
 
 def guard(gang: Gang, what: OwnerGuard) -> list[Pod]:
-    """Note on the gang who claims it, and under Refuse which waiting members it therefore does without.
+    """Note which owners claim the gang, and under Refuse which waiting members therefore do not count.
 
-    Returns the live members that are left to it. In each role the owners of members that have a node or a place keep
-    the name; where there are none, that of the first member does.
+    Returns the live members that count. In each role the owners of members with a node or a reservation keep the name;
+    where there are none, the owner of the first member keeps it.
     """
     if gang.disowned and gang.record.run_start and not gang.record.ended and gang.deserted():
-        # Its owner's last member has gone: who was refused until now begins another run.
+        # Its owner's last member has gone: members that were refused until now begin another run.
         gang.roster.note_emptied()
     gang.disowned = frozenset()
     gang.claims = {}
@@ -52,7 +52,7 @@ def guard(gang: Gang, what: OwnerGuard) -> list[Pod]:
 
 
 def described(gang: Gang) -> str:
-    """A sentence about those who claim the gang and what to do; empty unless there are several."""
+    """A sentence about the owners that claim the gang and what to do; empty unless there are several."""
     if not gang.claims:
         return ""
     named = [f"{claim} ({number})" for claim, number in sorted(gang.claims.items())[:NAMED]]
@@ -73,7 +73,7 @@ def _rivals(gang: Gang, members: Sequence[Pod]) -> list[Mapping[str, Sequence[Po
 
 
 def _claim(gang: Gang, pod: Pod) -> str:
-    """On whose behalf the pod names the group, in words for a person."""
+    """The owner for which the pod names the group, in words for a person."""
     seen = set()
     while pod.owner is not None and pod.owner.uid in gang.pods and pod.owner.uid not in seen:
         seen.add(pod.owner.uid)
@@ -92,7 +92,7 @@ def _claim(gang: Gang, pod: Pod) -> str:
 
 
 def _latecomers(gang: Gang, claims: Mapping[str, Sequence[Pod]]) -> list[Pod]:
-    """The waiting members of those who may not have the name."""
+    """The waiting members of owners that may not use the name."""
     keepers = {claim for claim, pods in claims.items() if any(_placed(gang, pod) for pod in pods)}
     if not keepers:
         keepers = {min(claims, key=lambda claim: min(map(member_order, claims[claim])))}

@@ -17,10 +17,8 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, clock, rollback
-from gangsched.core.gang.agreement import Hindrance
-from gangsched.core.gang.census import Census, take_census
-from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.terms import Terms
+from gangsched.core.gang.gang import Census, Gang, take_census
+from gangsched.core.gang.terms import Hindrance, Terms
 from gangsched.core.gang.wants import Need, lowered, minima, missing_of, quorum_need, roles_of
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Declaration

@@ -1,36 +1,24 @@
-"""Brings one gang up to date with what was seen of it: the one way in which its life goes on.
+"""Reconciles one gang with what was observed: the only way in which its life goes on.
 
-What the cluster has overtaken is let go of, the terms are read from everything that declares the gang, members take the
-places that are held for them, the life cycle goes on, and what the gang has to send now is sent.
+Bindings that the cluster has overtaken are dropped, the terms are read from everything that declares the gang, members
+take the reservations of their placeholders, the life cycle goes on, and the effects that are due now are returned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, caps, lifecycle, making, ownership, placeholders, rollback
-from gangsched.core.gang.declaration import WITHOUT_OBJECT, resolve
+from gangsched.core.gang.declaration import resolve
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.terms import WITHOUT_OBJECT
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Reconciled:
-    """The gang as it stands now, what is to be sent for it, and what metrics count.
-
-    `waited_s` is for how many seconds a gang was complete whose quorum has just been bound, None if it has not.
-    """
-
-    assessment: Assessment
-    effects: list[Effect]
-    waited_s: float | None
 
 
 def reconcile(
@@ -41,8 +29,8 @@ def reconcile(
     priority_classes: Mapping[str, int],
     foreign: Foreign,
     now: float,
-) -> Reconciled:
-    """Bring the gang up to date, and say what it wants of a scheduling cycle."""
+) -> tuple[Assessment, list[Effect]]:
+    """Bring the gang up to date. Returns how it stands, with what it wants of a scheduling cycle, and effects."""
     bindings.reconcile(gang, cluster)
     terms, hindrance = resolve(
         gang,
@@ -55,19 +43,18 @@ def reconcile(
     effects: list[Effect] = [*placeholders.settle(gang, cluster, terms, hindrance)]
     caps.keep(gang, cluster, terms, now=now, policy=policy)
     assessment = lifecycle.advance(gang, cluster, terms, hindrance, now=now, policy=policy)
-    waited = assessment.newly_scheduled and gang.complete_since
     if _must_be_durable(gang, assessment):
         gang.durability.ask(now)
     effects += making.ask(gang, terms, hindrance, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     effects += bindings.resend_due(gang, now)
-    return Reconciled(assessment, effects, now - gang.complete_since if waited else None)
+    return assessment, effects
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
-    """Send no more of a quorum whose members disagree (rule 15), or that cannot become whole while none is bound.
+    """Withdraw the bindings of a quorum whose members disagree (rule 15), or that cannot be completed and is unbound.
 
-    It cannot once a member has lost its place and found no other, nor once its PodGroup is gone (rule 10).
+    It cannot be completed when a member lost its reservation and found no other, or the PodGroup is gone (rule 10).
     """
     if gang.contradicted:
         return bindings.withdraw_all(gang)
@@ -77,7 +64,7 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
 
 
 def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
-    """Places of a quorum that outlive the pass are written down before anything relies on them (design rule 4)."""
+    """Reservations that outlive the scheduling cycle are written before anything relies on them (design rule 4)."""
     if gang.durability.asked_at:
         return False
     if gang.vacant() or making.wanted(gang, assessment.hindrance):

@@ -15,7 +15,7 @@ from gangsched.core.gang import bindings, caps, clock, ownership, placeholders, 
 from gangsched.core.gang.declaration import declared_spec, said_minimum
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.terms import MOST_PLACES
+from gangsched.core.gang.hindrances import MOST_PLACES
 from gangsched.core.gang.wants import minima, missing_of
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import Group, GroupSpec

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gangsched.core.gang import bindings, clock
-from gangsched.core.gang.census import Census
-from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.wants import Need, roles_of
 from gangsched.core.gang.writes import BindState, Eviction, Undo

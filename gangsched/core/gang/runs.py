@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from gangsched.core.gang import rollback
-from gangsched.core.gang.agreement import Hindrance
-from gangsched.core.gang.census import Census
-from gangsched.core.gang.declaration import WITHOUT_OBJECT
-from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.terms import Terms
+from gangsched.core.gang.gang import Census, Gang
+from gangsched.core.gang.terms import WITHOUT_OBJECT, Hindrance, Terms
 from gangsched.core.gang.wants import lowered, minima, missing_of, quorum_need
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec

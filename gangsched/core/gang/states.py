@@ -1,13 +1,13 @@
 """The life cycle of a group: every phase and every step between two phases, as one table.
 
-A group's phase is never set by an event directly. After each batch of events the machine derives the group's `Facts`
-(what is true of its members, bindings, clock and run) and walks `TABLE` from the present phase: the first row that
-starts there and whose fact holds is taken, again and again, until none holds. So a lost or repeated event cannot leave
-a group in a wrong phase, and a restart arrives at the same phase from the same facts.
+Events never set a group's phase directly. After each batch of events the machine derives the group's `Facts` (what is
+true of its members, bindings, clock and run) and walks `TABLE` from the present phase: it takes the first row that
+starts there and whose fact holds, and repeats that until no row applies. So a lost or repeated event cannot leave a
+group in a wrong phase, and a restart arrives at the same phase from the same facts.
 
-Two rules keep the walk finite and true: a row's fact must not hold in the phase it leads to together with a row that
-leads back, and each fact is computed from the cluster alone, never from the phase. The one memory beside the cluster is
-the record (`core.objects.record`): when it was scheduled, how often it timed out, whether it failed for good.
+Two rules make the walk end at the right phase: no two rows whose facts hold together may lead in a circle, and each
+fact is computed from the cluster and the record (`core.objects.record`) alone, never from the phase. The record says
+when the group was scheduled, how often it timed out, and whether it failed for good.
 
 If you change a phase or a row: the contract's list of phases, `api`'s enum, the generated diagram in docs/ (run
 `make docs`) and the scenario tests change with it.
@@ -25,31 +25,36 @@ from gangsched.core.objects.record import Phase
 class Facts(Struct, frozen=True, kw_only=True):
     """What is true of a group now; the columns of the life cycle's table."""
 
-    complete: bool
+    complete: bool = False
     """Enough live members for the minimum and each role's, and nothing that keeps the group from being tried."""
-    held: bool
-    """Places are held for members whose bindings have not been sent, or were, beside bound members, until a cap
+    held: bool = False
+    """Nodes are reserved for members whose bindings have not been sent, or were, beside bound members, until a cap
     released them."""
-    binding: bool
+    binding: bool = False
     """A binding that the quorum needs is on its way."""
-    quorum_running: bool
+    quorum_running: bool = False
     """The minimum is running or has succeeded."""
-    was_scheduled: bool
+    was_scheduled: bool = False
     """The quorum was bound in this run."""
-    degraded: bool
-    """Below the minimum it was scheduled with, or with members bound that are to be evicted, for as long as is told."""
-    backing_off: bool
+    degraded: bool = False
+    """Below the minimum it was scheduled with, or bound members are to be evicted, for longer than is tolerated."""
+    backing_off: bool = False
     """Timed out, and the back-off has not ended."""
-    failed_for_good: bool
+    failed_for_good: bool = False
     """Timed out under timeoutPolicy Fail."""
-    ended_well: bool
+    ended_well: bool = False
     """The last run ended with as many successes as the minimum."""
-    ended_badly: bool
+    ended_badly: bool = False
     """The last run ended otherwise, having been scheduled."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the clock or the end of the run says that the group failed."""
+        return self.failed_for_good or self.ended_badly
 
 
 class Step(NamedTuple):
-    """One row: from any of `starts`, when `fact` holds (or does not, with `unless`), on to `then`."""
+    """One row: from any of `starts` to `then` when `fact` holds (with `unless`, when it does not)."""
 
     starts: tuple[Phase, ...]
     fact: str
@@ -73,9 +78,9 @@ TABLE: tuple[Step, ...] = (
     Step((*WAITING, *PLACED, _P.SUCCEEDED), "ended_badly", _P.FAILED),
     # A run under timeoutPolicy Fail ends by its clock, for good.
     Step(WAITING, "failed_for_good", _P.FAILED),
-    # The quorum is bound, whoever bound it.
+    # The quorum is bound, by gangsched or by another.
     Step(WAITING, "was_scheduled", _P.SCHEDULED),
-    # A scheduled group runs, falls below its minimum, and recovers. A quorum that cannot be completed is undone.
+    # A scheduled group runs, falls below its minimum, and recovers. A quorum that cannot be completed is rolled back.
     Step((*WAITING, _P.SCHEDULED, _P.RUNNING), "degraded", _P.DEGRADED),
     Step((_P.DEGRADED,), "degraded", _P.SCHEDULED, unless=True),
     Step((_P.SCHEDULED,), "quorum_running", _P.RUNNING),
@@ -85,7 +90,7 @@ TABLE: tuple[Step, ...] = (
     Step((_P.PENDING, _P.QUEUED, _P.TIMED_OUT), "held", _P.RESERVED),
     Step((_P.PENDING, _P.QUEUED), "backing_off", _P.TIMED_OUT),
     Step((_P.PENDING,), "complete", _P.QUEUED),
-    # And back: members left, the back-off ended, places or bindings were given up.
+    # And back: members left, the back-off ended, reservations were released or bindings withdrawn.
     Step((_P.QUEUED,), "complete", _P.PENDING, unless=True),
     Step((_P.TIMED_OUT,), "backing_off", _P.QUEUED, unless=True),
     Step((_P.BINDING,), "binding", _P.QUEUED, unless=True),
@@ -93,17 +98,13 @@ TABLE: tuple[Step, ...] = (
     # A new run begins, or a failed one is given another chance by a change of its spec.
     Step((_P.SCHEDULED, _P.RUNNING), "was_scheduled", _P.QUEUED, unless=True),
     Step((_P.SUCCEEDED,), "ended_well", _P.PENDING, unless=True),
+    Step((_P.FAILED,), "failed", _P.PENDING, unless=True),
 )
-"""Rows in order of precedence. `Failed` is left by `leave_failed`, which needs two facts at once."""
+"""Rows in order of precedence."""
 
 
 class NoRest(Exception):  # noqa: N818 - names the defect
     """The table led in a circle: two rows contradict each other (a defect of gangsched)."""
-
-
-def leave_failed(facts: Facts) -> bool:
-    """A Failed group begins anew once neither its clock nor the end of its run says that it failed."""
-    return not facts.failed_for_good and not facts.ended_badly
 
 
 def settle(phase: Phase, facts: Facts) -> Phase:
@@ -113,10 +114,7 @@ def settle(phase: Phase, facts: Facts) -> Phase:
         NoRest: the table has a circle for these facts.
     """
     for _ in range(2 * len(Phase)):
-        if phase is Phase.FAILED and leave_failed(facts):
-            following: Phase | None = Phase.PENDING
-        else:
-            following = next((step.then for step in TABLE if phase in step.starts and step.holds(facts)), None)
+        following = next((step.then for step in TABLE if phase in step.starts and step.holds(facts)), None)
         if following is None:
             return phase
         phase = following

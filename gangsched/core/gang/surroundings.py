@@ -1,76 +1,75 @@
-"""Nodes, namespaces and PriorityClasses as they are seen: what gangs are placed and ordered by, beside their pods."""
+"""Objects beside pods and PodGroups that decide about gangs: nodes, namespaces, PriorityClasses, foreign PodGroups."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import clock, recovery
+from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
+from gangsched.core.objects import events
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import (
-    Event,
-    NamespaceGone,
-    NamespaceSeen,
-    NamespacesReplaced,
-    NodeGone,
-    NodeSeen,
-    NodesReplaced,
-    PriorityClassesReplaced,
-    PriorityClassGone,
-    PriorityClassSeen,
-)
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
 
 
 class Surroundings:
-    """Keeps the cluster in step with them. `priority_classes` are the values by name."""
+    """Updates the cluster, `Members.foreign` and gangs by them. `priority_classes` are the values by name."""
 
-    def __init__(self, cluster: Cluster, members: Members, assessments: Mapping[GroupKey, Assessment]) -> None:
+    def __init__(
+        self, cluster: Cluster, members: Members, assessments: Mapping[GroupKey, Assessment], policy: Policy
+    ) -> None:
         self.priority_classes: dict[str, int] = {}
         self._cluster = cluster
         self._members = members
         self._assessments = assessments
+        self._policy = policy
 
-    def note(self, event: Event) -> None:
-        """Something of them may have changed."""
+    def note(self, event: events.Event) -> None:
+        """One of them has changed, or all were listed."""
         match event:
-            case NodeSeen(node):
+            case events.NodeSeen(node):
                 self._cluster.set_node(node)
-            case NodeGone(name):
+            case events.NodeGone(name):
                 self._node_gone(name)
-            case NodesReplaced(nodes):
+            case events.NodesReplaced(nodes):
                 for name in sorted(self._cluster.nodes.keys() - {node.name for node in nodes}):
                     self._node_gone(name)
                 for node in nodes:
                     self._cluster.set_node(node)
-            case NamespaceSeen(name, labels):
+            case events.NamespaceSeen(name, labels):
                 self._cluster.set_namespace(name, labels)
-            case NamespaceGone(name):
+            case events.NamespaceGone(name):
                 self._cluster.remove_namespace(name)
-            case NamespacesReplaced(namespaces):
+            case events.NamespacesReplaced(namespaces):
                 for name in sorted(self._cluster.namespaces.keys() - {name for name, _ in namespaces}):
                     self._cluster.remove_namespace(name)
                 for name, labels in namespaces:
                     self._cluster.set_namespace(name, labels)
-            case PriorityClassSeen(name, value):
+            case events.PriorityClassSeen(name, value):
                 self._set_priority_classes({**self.priority_classes, name: value})
-            case PriorityClassGone(name):
+            case events.PriorityClassGone(name):
                 left = {other: value for other, value in self.priority_classes.items() if other != name}
                 self._set_priority_classes(left)
-            case PriorityClassesReplaced(classes):
+            case events.PriorityClassesReplaced(classes):
                 self._set_priority_classes(dict(classes))
 
-    def facts(self) -> list[Event]:
-        """What was seen, as events for a successor."""
+    def facts(self) -> list[events.Event]:
+        """What was observed, as events for a successor."""
         cluster = self._cluster
         return [
-            NamespacesReplaced(tuple((name, tuple(labels.items())) for name, labels in cluster.namespaces.items())),
-            PriorityClassesReplaced(tuple(self.priority_classes.items())),
-            NodesReplaced(tuple(cluster.nodes.values())),
+            events.NamespacesReplaced(
+                tuple((name, tuple(labels.items())) for name, labels in cluster.namespaces.items())
+            ),
+            events.PriorityClassesReplaced(tuple(self.priority_classes.items())),
+            events.NodesReplaced(tuple(cluster.nodes.values())),
         ]
 
     def _node_gone(self, name: str) -> None:
-        """Held places on the node are worth nothing any more; their gangs are looked at anew."""
+        """Reservations on the node are of no use any more; their gangs are reconciled."""
         for uid in sorted(self._cluster.on_node.get(name, ())):
             self._members.touch(uid)
         self._cluster.remove_node(name)
@@ -82,3 +81,71 @@ class Surroundings:
         for key, assessment in self._assessments.items():
             if assessment.terms.spec.priority_class in changed:
                 self._members.dirty.note(key)
+
+    # Other systems' objects
+
+    def note_foreign(self, event: events.ForeignFact, now: float) -> None:
+        """Other systems' objects appeared, changed or went, cannot be read, or can be read again."""
+        match event:
+            case events.ForeignGroupSeen(group):
+                self._foreign_seen(group)
+            case events.ForeignGroupGone(dialect, key):
+                self._foreign_gone(dialect, key)
+            case events.ForeignGroupsHidden(dialect, why):
+                self._members.foreign.hide(dialect, why)
+                self._all_declared_by(dialect)
+            case events.ForeignGroupsReplaced(dialect, groups):
+                shown = self._all_declared_by(dialect) if self._members.foreign.show(dialect) else []
+                listed = {group.key for group in groups}
+                for key in self._members.foreign.keys(dialect):
+                    if key not in listed:
+                        self._foreign_gone(dialect, key)
+                for group in groups:
+                    self._foreign_seen(group)
+                for gang in shown:
+                    self._look_back(gang, now)
+
+    def _foreign_seen(self, group: ForeignGroup) -> None:
+        if self._policy.namespace and group.key.namespace != self._policy.namespace:
+            return
+        old = self._members.foreign.keep(group)
+        gang = None if old == group else self._declared_by(group.dialect, group.key)
+        if gang is None:
+            return
+        if old is None or old.uid != group.uid:
+            self._replaced(gang, over=old is not None)
+        elif (old.spec, old.error) != (group.spec, group.error):
+            clock.begin_anew(gang)
+
+    def _foreign_gone(self, dialect: str, key: GroupKey) -> None:
+        if self._members.foreign.drop(dialect, key):
+            gang = self._declared_by(dialect, key)
+            if gang is not None:
+                self._replaced(gang, over=True)
+
+    def _replaced(self, gang: Gang, *, over: bool) -> None:
+        """Another object declares the gang, or none; `over`: the old one's run has ended, bound members stay (rule 10).
+
+        A user's PodGroup has priority over other systems' objects; one that the operator created only repeats them.
+        """
+        if gang.group is None or gang.group.made:
+            if over:
+                forget_run(gang)
+            forget_what_was_told(gang)
+
+    def _look_back(self, gang: Gang, now: float) -> None:
+        """Infer what the restart could not, because the gang's terms have been hidden until now."""
+        if gang.reason == Reason.POD_GROUP_UNREADABLE and not (gang.record.scheduled_at or gang.begun()):
+            recovery.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
+
+    def _all_declared_by(self, dialect: str) -> list[Gang]:
+        return [gang for key in self._members.gangs if (gang := self._declared_by(dialect, key)) is not None]
+
+    def _declared_by(self, dialect: str, key: GroupKey) -> Gang | None:
+        """The gang of that name if its pods use the dialect's objects; it is then reconciled."""
+        gang = self._members.gangs.get(key)
+        says = [] if gang is None else [pod.declaration for pod in gang.pods.values()]
+        if not any(say is not None and dialect in say.objects for say in says):
+            return None
+        self._members.dirty.note(key)
+        return gang

@@ -1,35 +1,39 @@
-"""The terms under which a gang is tried, in one value, and which of them this version cannot honour."""
+"""The terms under which a gang is tried, and the priority and instance group in them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from msgspec import Struct
 
-from gangsched.core.gang.agreement import (
-    Hindrance,
-    first_with,
-    some,
-)
-from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import OWN_KEYS, Declaration, Keys
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import GroupSpec
-from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.policy import Policy, PriorityFrom, TurnRules
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Strategy
-from gangsched.core.planning.strategies import PACK, STRATEGIES
+from gangsched.core.planning.strategies import PACK
 
-MOST_PLACES = 10_000
-"""For so many members places are held: the status has room for no more."""
+WITHOUT_OBJECT = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.POD_GROUP_UNREADABLE})
+"""Hindrances by which neither an object nor the pods say the terms at present."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """Why a gang is not tried at all; the message is a sentence for a person."""
+
+    reason: Reason
+    message: str
 
 
 class Terms(Struct, frozen=True, kw_only=True):
     """The gang's declaration as it applies: `created` orders by age, `source` says how it was declared.
 
     `strategy` is the one that the spec names, Pack where it is not known. Each time-out lasts up to `jitter_s` longer;
-    `keys` say where its pods declare it. In `instance_group`, if not empty, nobody overtakes the group once it is
-    `in_turn_after_s` old. Places for members to come are held for `max_hold_s` at a time. `lowered` says, for a person,
+    `keys` say where its pods declare it. In the FIFO lane of `instance_group`, if not empty, no group may overtake it
+    once it is `in_turn_after_s` old. Placeholders are kept for `max_hold_s` at a time. `lowered` is a sentence saying
     why the priority is less than the group asks for; empty if it is not.
     """
 
@@ -48,56 +52,49 @@ class Terms(Struct, frozen=True, kw_only=True):
 
 
 NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_schedule_time_s=float("inf"), source="")
+"""The terms of a group that nothing declares: a pod without a group, or a gang whose logic failed."""
 
 
-def refused_fields(spec: GroupSpec, policy: Policy) -> Hindrance | None:
-    """Which field of the spec cannot be honoured by this version, or as it is configured."""
-    if spec.not_built:
-        return Hindrance(
-            Reason.NOT_SUPPORTED,
-            f"This version of gangsched does not support {', '.join(spec.not_built)} yet: remove it to have the group "
-            "scheduled without.",
-        )
-    known = dict.fromkeys((*STRATEGIES, *policy.strategies))
-    if spec.strategy not in known:
-        return Hindrance(
-            Reason.STRATEGY_UNKNOWN,
-            f"The placement strategy {spec.strategy} is not installed: install the plug-in that provides it, or use "
-            f"one of {', '.join(known)}.",
-        )
-    if any(role.template for role in spec.roles) and spec.minimum > MOST_PLACES:
-        return Hindrance(
-            Reason.NOT_SUPPORTED,
-            f"The group has templates and a minimum of {spec.minimum} members, and places are held for at most "
-            f"{MOST_PLACES} members: lower the minimum, or remove the templates.",
-        )
-    return None
+def instance_group(members: Sequence[Pod], says: Sequence[Declaration], rules: TurnRules) -> str:
+    """The instance group in whose FIFO lane the group waits; empty if it waits in none."""
+    in_turn = next((say for say in says if say.in_turn), None)
+    if in_turn is None and not rules.groups:
+        return ""
+    asking = [pod for pod in members if in_turn is None or pod.declaration == in_turn]
+    found = asked_for(asking[0].shape, rules.label) if asking else ""
+    return found if in_turn is not None or found in rules.groups else ""
 
 
-def unknown_role(
-    gang: Gang, spec: GroupSpec, *, members: Sequence[Pod], says: Sequence[Declaration]
-) -> Hindrance | None:
-    """Which member names a role that the group does not have."""
-    known = {role.name for role in spec.roles}
-    for say in says:
-        if say.role and say.role not in known and not say.open_roles:
-            has = f"has only {some(sorted(known))}" if known else "has no roles"
-            return Hindrance(
-                Reason.ROLE_UNKNOWN,
-                f"Pod {first_with(say, members)} names the role {say.role}, but the group {gang.key.name} {has}: "
-                f"correct {say.keys.role} or add the role to "
-                f"{'the PodGroup' if gang.group or say.objects or not known else say.keys.minimum}.",
-            )
-    return None
+def asked_for(shape: Shape, label: str) -> str:
+    """The one value of a node label that a pod requires, by required affinity or else by nodeSelector; empty if none.
+
+    This is how palantir's scheduler reads the instance group of a driver.
+    """
+    required = {
+        requirement.values
+        for term in shape.node_affinity or ()
+        for requirement in term.expressions
+        if requirement.key == label and requirement.operator == "In"
+    }
+    if len(required) == 1 and len(values := required.pop()) == 1:
+        return values[0]
+    return dict(shape.node_selector).get(label, "")
 
 
-def unsupported(members: Sequence[Pod]) -> Hindrance | None:
-    """Which member asks for something that this version cannot honour."""
-    for pod in members:
-        if pod.shape.unsupported and not pod.node:
-            return Hindrance(
-                Reason.NOT_SUPPORTED,
-                f"Pod {pod.name} uses {', '.join(pod.shape.unsupported)}, which this version of gangsched cannot "
-                "honour: remove it, or let another scheduler place the pod.",
-            )
-    return None
+def priority_of(
+    spec: GroupSpec, own_priority: int, priority_classes: Mapping[str, int], policy: Policy
+) -> tuple[int, str]:
+    """The priority that counts, and why it is less than the group asks for: a sentence, empty if it is not.
+
+    A group that asks for none has that of its members.
+    """
+    asked = spec.priority
+    if asked is None:
+        asked = priority_classes.get(spec.priority_class, own_priority)
+    if policy.priority_from is PriorityFrom.MEMBERS and asked > own_priority and own_priority <= policy.max_priority:
+        why = "the highest of its members (setting priorityFrom): give them a PriorityClass to have it count for more"
+        return own_priority, f"Its priority {asked} counts as {own_priority}, {why}."
+    if policy.max_priority < asked != own_priority:
+        why = "the most that this cluster allows (setting maxPriority): ask for no more than that"
+        return policy.max_priority, f"Its priority {asked} counts as {policy.max_priority}, {why}."
+    return min(asked, policy.max_priority), ""

@@ -1,4 +1,4 @@
-"""What people were told last of a gang, so that nothing is said twice."""
+"""What was last written about a gang (status, conditions, Events), so that nothing is written twice."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gangsched.core.objects.status import GroupStatus
 class Told:
     """Changed by its methods, and by the status writer.
 
-    `unwritten`: the last status was not accepted and is owed again at `write_again_at`. `awaited` are the pods
-    in a reservation whose writing has not been answered; nothing else is told until then. `message_at` says when a
-    message was last written, `basis` what the messages were made of; `behind`: one of them has changed only
-    in numbers and is not written yet. `hindered` is the reason of the last Event about members that are kept from a
-    scheduled group, `named_owners` are the owners that one has named. `members` are the reasons on members' conditions,
-    each with the time at which it was written. `version` is the PodGroup's that was known when `status` was decided.
+    `unwritten`: the last status was not accepted and is to be written again at `write_again_at`. `awaited` are the pods
+    in a reservation whose write has not been answered; nothing else is written until then. `message_at` is when a
+    message was last written, `basis` what the messages were computed from; `behind`: a message has changed in numbers
+    only and is not written yet. `hindered` is the reason of the last Event about members that cannot join a scheduled
+    group, `named_owners` are the owners named in such an Event. `members` are the reasons on members' conditions, each
+    with the time of the write. `version` is the resourceVersion that was known when `status` was decided.
     """
 
     status: GroupStatus | None = None
@@ -33,8 +33,8 @@ class Told:
     members: dict[str, tuple[str, float]] = field(default_factory=dict)
     strangers: set[str] = field(default_factory=set)
 
-    def owe(self, status: GroupStatus) -> None:
-        """This status is to be written, though nothing in it has been decided since."""
+    def owe(self, status: GroupStatus | None) -> None:
+        """This status is to be written, though nothing was decided since the last write."""
         self.status = status
         self.unwritten = True
 
@@ -47,25 +47,25 @@ class Told:
         self.members[uid] = (reason, now)
 
     def said_of_stranger(self, uid: str) -> None:
-        """An Event says that the pod is no member."""
+        """An Event was emitted that says that the pod is no member."""
         self.strangers.add(uid)
 
     def forget_pod(self, uid: str) -> None:
-        """What was said of the pod goes with it."""
+        """Forget what was written about the pod."""
         self.members.pop(uid, None)
         self.strangers.discard(uid)
 
     def another_run(self) -> None:
-        """What was said of the last run may have to be said again."""
+        """Events of the last run may be due again."""
         self.event = ""
 
     def recall(self, status: GroupStatus, event: str) -> None:
-        """A former leader has written this status, and told of this reason."""
+        """A former leader has written this status, and emitted an Event with this reason."""
         self.status = status
         self.event = event
 
     def wrote(self, status: GroupStatus, version: str, awaited: frozenset[str] | None) -> None:
-        """This status is on its way to the PodGroup of that version; with the places of these it must be answered."""
+        """This status is being written to the PodGroup of that version; `awaited` are the pods of its reservation."""
         self.status = status
         self.version = version
         self.unwritten = False
@@ -73,21 +73,21 @@ class Told:
             self.awaited = awaited
 
     def unheard(self, status: GroupStatus) -> None:
-        """This would be said if there were a PodGroup."""
+        """This status would be written if there were a PodGroup."""
         self.status = status
 
     def refused(self, write_again_at: float) -> None:
-        """The status was not accepted, and is owed again then."""
+        """The status was not accepted, and is to be written again at that time."""
         self.unwritten = True
         self.awaited = None
         self.write_again_at = write_again_at
 
     def take_awaited(self) -> frozenset[str]:
-        """The status with these places was accepted."""
+        """The status with a reservation was accepted. Returns the pods in it."""
         awaited, self.awaited = self.awaited or frozenset(), None
         return awaited
 
     def said(self, event: str) -> str:
-        """An Event of this reason. Returns the one before."""
+        """An Event with this reason is emitted. Returns the reason of the one before."""
         before, self.event = self.event, event
         return before

@@ -1,4 +1,4 @@
-"""Whether membership is what the pods say, and what gangs remember of pods goes with these."""
+"""Checks that membership is what the pods say, and that gangs remember nothing of pods that are gone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def contradictions(members: Members) -> Iterator[str]:
-    """Each in a sentence; none when all is well.
+    """The contradictions, each in a sentence.
 
-    What is brought up to date later, as of a gang that is dirty or too large to be looked at so soon, may be outdated.
+    Gangs that are still to be reconciled (dirty, or large and postponed) may remember outdated pods.
     """
     yield from _membership(members)
     yield from _places(members)
@@ -43,7 +43,7 @@ def _membership(members: Members) -> Iterator[str]:
 
 
 def _places(members: Members) -> Iterator[str]:
-    """Bindings and the claims that they make: one for the other."""
+    """Every binding has its claim on a node, and every such claim its binding."""
     cluster = members._cluster
     for key, gang in members.gangs.items():
         for uid, binding in gang.bindings.items():
@@ -57,23 +57,14 @@ def _places(members: Members) -> Iterator[str]:
 
 
 def _left_over(members: Members, gang: Gang) -> Iterator[str]:
-    """What a gang remembers of pods that it has no more."""
+    """What a gang remembers of pods that it does not have any more."""
     if members.finished(gang):
-        yield f"{gang.key}: nothing speaks of it any more"
-    undo = gang.undo
+        yield f"{gang.key}: nothing declares it any more"
     remembered: tuple[tuple[str, Iterable[str]], ...] = (
-        ("inherited", gang.roster.inherited),
-        ("past", gang.roster.past),
-        ("recorded", gang.roster.recorded),
-        ("chosen", gang.roster.chosen),
-        ("leaving", gang.roster.leaving),
-        ("disowned", gang.disowned),
-        ("doubted", gang.doubted),
-        ("mismatched", gang.mismatched),
-        ("barred", gang.barred),
+        *((name, getattr(gang.roster, name)) for name in ("inherited", "past", "recorded", "chosen", "leaving")),
+        *((name, getattr(gang, name)) for name in ("disowned", "doubted", "mismatched", "barred")),
         ("told", gang.told.members),
-        ("evicted", undo.evictions if undo is not None else ()),
-        ("spared", undo.spared if undo is not None else ()),
+        *((name, getattr(gang.undo, name, ())) for name in ("evictions", "spared")),
         ("told as strangers", gang.told.strangers),
     )
     for what, uids in remembered:

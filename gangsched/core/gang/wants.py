@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from gangsched.core.gang.census import Census
-from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Preference

@@ -1,4 +1,4 @@
-"""Writes that one gang has under way: bindings, evictions."""
+"""Writes of one gang that are under way: bindings and evictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class BindState(StrEnum):
     """How far a member's binding has come."""
 
     HELD = "Held"
-    """The place is reserved; nothing has been sent, or the last try failed and another is due."""
+    """The node is reserved; nothing was sent, or the last try failed and another is due."""
     SENT = "Sent"
     """A binding is with the API server."""
     BOUND = "Bound"
@@ -22,10 +22,10 @@ class BindState(StrEnum):
 
 @dataclass(slots=True)
 class Binding:
-    """A member's way to its node. `retry_at` is when a held place may be tried (again), `tries` how often it was.
+    """A member's reservation and binding. `retry_at` is when it may be sent (again), `tries` how often it was sent.
 
-    `withdrawn`: it was asked not to be sent; the answer is still to come. `vacant`: the member does not exist yet,
-    `pod` stands for it (it has no name) and the place is only ever held; see `core.gang.placeholders`.
+    `withdrawn`: its withdrawal was asked for and has not been answered. `vacant`: the member does not exist yet, `pod`
+    is a placeholder (it has no name) and is never sent; see `core.gang.placeholders`.
     """
 
     pod: Pod
@@ -38,7 +38,7 @@ class Binding:
     vacant: bool = False
 
     def sent(self) -> None:
-        """It is with the API server."""
+        """It was sent to the API server."""
         self.state = BindState.SENT
         self.tries += 1
 
@@ -48,23 +48,23 @@ class Binding:
         self.complaint = ""
 
     def failed(self, complaint: str, retry_at: float) -> None:
-        """The server has not bound the member; the place is kept for another try."""
+        """The server has not bound the member; the node stays reserved for another try."""
         self.state = BindState.HELD
         self.retry_at = retry_at
         self.complaint = complaint
 
     def withdraw(self) -> None:
-        """It was asked not to be sent."""
+        """Its withdrawal was asked for."""
         self.withdrawn = True
 
     def renew(self, pod: Pod) -> None:
-        """The member is known in this form now."""
+        """The member has changed to this form."""
         self.pod = pod
 
 
 @dataclass(slots=True)
 class Eviction:
-    """A member's way off its node. `asked`: the server has been asked and has not answered."""
+    """The eviction of a member. `asked`: it was sent and has not been answered."""
 
     asked: bool = False
     tries: int = 0
@@ -72,29 +72,28 @@ class Eviction:
     refused_with: EvictionRefused | None = None
 
     def ask(self) -> None:
-        """The server is asked."""
+        """It was sent."""
         self.asked = True
         self.tries += 1
 
     def answered(self) -> None:
-        """It has answered."""
+        """The server has answered."""
         self.asked = False
 
     def refused(self, refusal: EvictionRefused, retry_at: float) -> None:
-        """It would not, for now."""
+        """The server has refused it for now."""
         self.refused_with = refusal
         self.retry_at = retry_at
 
 
 @dataclass(slots=True)
 class Undo:
-    """Members are being evicted so that the gang starts over whole; `core.gang.rollback` explains and does it.
+    """A rollback: members are evicted so that the gang is scheduled again as a whole; see `core.gang.rollback`.
 
-    `restart` names the members that onDegraded Restart evicts, None for an undo, which evicts whoever is bound.
-    `evictions` and `spared` (why a member is left where it is) are by UID. `owners` is what is known of their Jobs,
-    `asked` when it was asked for, all of which is forgotten at `review_at` and
-    found out anew. `note` says what has happened, for a person. `retried`: places were found for the
-    rest after all, and nothing more is evicted unless they fail too.
+    `restart` names the members that onDegraded Restart evicts; None for a rollback of a quorum, which evicts all bound
+    members. `evictions` and `spared` (why a member is not evicted) are by UID. `owners` is what is known of their Jobs
+    and `asked` when that was requested; both are forgotten at `review_at` and requested again. `note` says what has
+    happened, for a person. `retried`: the rest was placed after all, and nothing more is evicted unless that fails too.
     """
 
     since: float
@@ -110,7 +109,7 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Barred:
-    """A member of a scheduled gang whose binding the server refuses: not tried before `until` (0.0: may be)."""
+    """A member of a scheduled gang whose binding the server refused: not tried before `until` (0.0: may be tried)."""
 
     until: float
     message: str

@@ -1,4 +1,4 @@
-"""How a group is declared and placed, in the words of its PodGroup or of its pods."""
+"""How a group is declared and placed, as its PodGroup or its pods say it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class GroupKey(NamedTuple):
 
 
 OWN_DIALECT = "gangsched"
-"""The dialect that nobody else speaks: a pod that uses it means gangsched."""
+"""gangsched's own dialect, which no other system uses: a pod that uses it addresses gangsched."""
 
 
 class Preference(Struct, frozen=True, gc=False, cache_hash=True):
-    """A wish for nodes by one of their labels: by `order` of its values, or by `values`, the most preferred first.
+    """A preference for nodes by a label: by `order` of its values, or by a list of `values`, the most preferred first.
 
     `order` is Ascending or Descending, and empty where there are `values`.
     """
@@ -36,14 +36,14 @@ class Preference(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Topology(Struct, frozen=True, gc=False, cache_hash=True):
-    """All members in one domain of this node label; not `required`: several domains where one has no room for all."""
+    """All members go to one domain of this node label; if not `required`, to several where none has room for all."""
 
     key: str
     required: bool = True
 
 
 class Placing(Struct, frozen=True, gc=False, cache_hash=True):
-    """How nodes are chosen among those that take a member: by a strategy's name, by wishes, within a domain."""
+    """How nodes are chosen among those that accept a member: by strategy, by preferences, within a domain."""
 
     strategy: str = "Pack"
     prefer: tuple[Preference, ...] = ()
@@ -56,9 +56,9 @@ PACKED = Placing()
 class Role(Struct, frozen=True, gc=False, cache_hash=True):
     """A named part of a group with a minimum of its own.
 
-    `template` is the shape of members that do not exist yet, for which places are held; None: there are none to hold.
-    `like_declarer`: its selectors and tolerations are those of the pod that declares it. `prefer` are wishes for nodes
-    that come before the group's.
+    `template` is the shape of members that do not exist yet, for which placeholders are reserved; None: for none.
+    `like_declarer`: the template takes selectors and tolerations from the pod that declares it. `prefer` are
+    preferences for nodes that come before the group's.
     """
 
     name: str
@@ -70,9 +70,9 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Keys(Struct, frozen=True, gc=False, cache_hash=True):
-    """Where a dialect says what, in words for a person; empty for what it cannot say.
+    """The names of a dialect's fields in messages; empty for what the dialect cannot express.
 
-    `kind` is the kind of object that says a group's terms where its pods do not.
+    `kind` is the kind of object that declares a group where its pods do not.
     """
 
     group: str = "the label gangsched.io/pod-group"
@@ -86,16 +86,16 @@ OWN_KEYS = Keys()
 
 
 class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a pod itself says of its group, by labels and annotations, and in which dialect (`source`, `keys`).
+    """What a pod says about its group by labels and annotations, and in which dialect (`source`, `keys`).
 
-    `min_member` and `max_schedule_time_s` are None where the pod does not say. With `roles` the minimum is their sum,
-    and one more for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s` longer;
-    `default_time_s` is how long it lasts where nobody says, None for the operator's default.
-    `leading` is the role whose member's success is the group's, empty if all of the minimum must succeed. `placement`
-    is where members go unless a PodGroup says so. `in_turn`: groups of one instance group wait for each other's turn.
+    `min_member` and `max_schedule_time_s` are None where the pod does not say them. With `roles` the minimum is their
+    sum, and one more for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s` longer;
+    `default_time_s` is how long it lasts where nothing else is said, None for the operator's default.
+    `leading` is the role whose member's success is the group's; empty if all of the minimum must succeed. `placement`
+    applies unless a PodGroup says otherwise. `in_turn`: groups of one instance group wait in a strict FIFO lane.
     `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
-    where two dialects on the pod differ. `objects` names the dialects whose own objects of the group's name say its
-    terms; with `open_roles` a role that the group does not list is no mistake.
+    where two dialects on the pod differ. `objects` names the dialects whose own objects of the group's name declare it;
+    with `open_roles` a role that the group does not list is no mistake.
     """
 
     group: str

@@ -1,4 +1,4 @@
-"""What is asked of palantir's autoscaler: the values of its Demand objects, and what is seen of them."""
+"""Demand objects, by which palantir's autoscaler is asked for nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PoolDemand(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class DemandObject(Struct, frozen=True, gc=False):
-    """A Demand object, owned by the pod `owner`, with which it goes."""
+    """A Demand object, owned by the pod `owner` and deleted with it."""
 
     key: DemandKey
     owner: str
@@ -46,7 +46,7 @@ class DemandObject(Struct, frozen=True, gc=False):
 
 
 class SeenDemand(Struct, frozen=True, gc=False):
-    """A Demand object of ours as it is found in the cluster."""
+    """A Demand object of ours as it is observed in the cluster."""
 
     uid: str
     demand: DemandObject

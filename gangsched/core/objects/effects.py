@@ -1,9 +1,9 @@
-"""What is to be done: the outputs of `Machine.handle`. All are imperatives; the shell carries them out.
+"""Effects, the outputs of `Machine.handle`: all are imperatives that the shell carries out.
 
 The result of a `BindPod` comes back as `PodBound` or `BindRefused`, that of a `PatchStatus` as `StatusWritten` or
 `StatusRefused`, that of an `EvictPod` as `PodEvicted` or `EvictionRefused`, that of a `LookUpOwner` as `OwnerSeen`,
-the failure of a `MakeGroup` as `GroupNotMade` (what was made is shown by the watch). The others report nothing back:
-they are repeated when a later event shows that they are still owed.
+the failure of a `MakeGroup` as `GroupNotMade` (the watch shows its success). The others report nothing back: they are
+repeated when a later event shows that they are still due.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.status import GroupStatus
 
 
-class BindPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class Effect(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+    """A write or a look-up that the shell is to carry out."""
+
+
+class BindPod(Effect, frozen=True):
     """Bind this very pod (by UID) to the node; members `above` their gang's minimum yield to those of quorums."""
 
     uid: str
@@ -26,7 +30,7 @@ class BindPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     above: bool = False
 
 
-class WithdrawBinding(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class WithdrawBinding(Effect, frozen=True):
     """Do not send this binding if it still waits; it is then answered with `BindRefused` and `Refused.WITHDRAWN`.
 
     One that has been sent is not touched and answers as it would have.
@@ -36,7 +40,7 @@ class WithdrawBinding(Struct, frozen=True, gc=False, tag=True, tag_field="effect
     node: str
 
 
-class EvictPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class EvictPod(Effect, frozen=True):
     """Evict this very pod (by UID) through the Eviction API, which heeds PodDisruptionBudgets."""
 
     uid: str
@@ -44,7 +48,7 @@ class EvictPod(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     name: str
 
 
-class LookUpOwner(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class LookUpOwner(Effect, frozen=True):
     """Find out whether members of this Job of batch/v1 may be evicted without it counting a failure."""
 
     uid: str
@@ -52,7 +56,7 @@ class LookUpOwner(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     name: str
 
 
-class PatchStatus(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class PatchStatus(Effect, frozen=True):
     """Write a PodGroup's whole status; the newest wins, at most one is in flight for a group.
 
     With `resource_version` set (a reservation) the write is conditional on it; otherwise it is not.
@@ -64,7 +68,7 @@ class PatchStatus(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     resource_version: str = ""
 
 
-class MakeGroup(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class MakeGroup(Effect, frozen=True):
     """Create a PodGroup with this spec for a group that its pods declare, owned by the pod of this name and UID."""
 
     key: GroupKey
@@ -73,7 +77,7 @@ class MakeGroup(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     owner_uid: str
 
 
-class PatchPodCondition(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class PatchPodCondition(Effect, frozen=True):
     """Set `PodScheduled=False` with this reason and message on a pod that is still this UID.
 
     `since` is when the condition became False, in epoch seconds; 0.0 where it was False already.
@@ -87,7 +91,7 @@ class PatchPodCondition(Struct, frozen=True, gc=False, tag=True, tag_field="effe
     since: float = 0.0
 
 
-class EmitEvent(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class EmitEvent(Effect, frozen=True):
     """Create one Kubernetes Event on a PodGroup, Pod or Node, which has no namespace. `type` is Normal or Warning."""
 
     kind: str
@@ -100,7 +104,7 @@ class EmitEvent(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
     note: str
 
 
-class PutDemand(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class PutDemand(Effect, frozen=True):
     """Create this Demand object, or with `uid` change the very one of its name that has it."""
 
     demand: DemandObject
@@ -112,22 +116,8 @@ class PutDemand(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
         return self.demand.key
 
 
-class DropDemand(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
+class DropDemand(Effect, frozen=True):
     """Delete this very Demand object (by UID)."""
 
     key: DemandKey
     uid: str
-
-
-Effect = (
-    BindPod
-    | WithdrawBinding
-    | EvictPod
-    | LookUpOwner
-    | PatchStatus
-    | MakeGroup
-    | PatchPodCondition
-    | EmitEvent
-    | PutDemand
-    | DropDemand
-)

@@ -1,4 +1,4 @@
-"""What has happened: the inputs of `Machine.handle`. All are past facts; any may be lost and delivered again."""
+"""Events, the inputs of `Machine.handle`: all are past facts; any may be lost and delivered again."""
 
 from __future__ import annotations
 
@@ -9,208 +9,165 @@ from gangsched.core.objects.demands import DemandKey, SeenDemand
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
-from gangsched.core.objects.results import (
-    BindRefused,
-    EvictionRefused,
-    GroupNotMade,
-    OwnerSeen,
-    PodBound,
-    PodEvicted,
-    StatusRefused,
-    StatusWritten,
-)
 from gangsched.core.objects.shape import Labels
 
 
-class PodSeen(Struct, frozen=True, gc=False, tag=True):
+class Event(Struct, frozen=True, gc=False, tag=True):
+    """Something that has happened; the API server's results of effects are in `results`."""
+
+
+class PodSeen(Event, frozen=True):
     """A pod exists in this form."""
 
     pod: Pod
 
 
-class PodGone(Struct, frozen=True, gc=False, tag=True):
+class PodGone(Event, frozen=True):
     """A pod exists no longer."""
 
     uid: str
 
 
-class PodsReplaced(Struct, frozen=True, gc=False, tag=True):
+class PodsReplaced(Event, frozen=True):
     """These are all the pods there are (after a list)."""
 
     pods: tuple[Pod, ...]
 
 
-class NodeSeen(Struct, frozen=True, gc=False, tag=True):
+class NodeSeen(Event, frozen=True):
     """A node exists in this form."""
 
     node: Node
 
 
-class NodeGone(Struct, frozen=True, gc=False, tag=True):
+class NodeGone(Event, frozen=True):
     """A node exists no longer."""
 
     name: str
 
 
-class NodesReplaced(Struct, frozen=True, gc=False, tag=True):
+class NodesReplaced(Event, frozen=True):
     """These are all the nodes there are (after a list)."""
 
     nodes: tuple[Node, ...]
 
 
-class GroupSeen(Struct, frozen=True, gc=False, tag=True):
+class GroupSeen(Event, frozen=True):
     """A PodGroup exists in this form."""
 
     group: Group
 
 
-class GroupGone(Struct, frozen=True, gc=False, tag=True):
+class GroupGone(Event, frozen=True):
     """A PodGroup exists no longer."""
 
     key: GroupKey
 
 
-class GroupsReplaced(Struct, frozen=True, gc=False, tag=True):
+class GroupsReplaced(Event, frozen=True):
     """These are all the PodGroups there are (after a list)."""
 
     groups: tuple[Group, ...]
 
 
-class ForeignFact(Struct, frozen=True, gc=False):
+class ForeignFact(Event, frozen=True):
     """Something about another system's objects."""
 
 
-class ForeignGroupSeen(ForeignFact, frozen=True, gc=False, tag=True):
+class ForeignGroupSeen(ForeignFact, frozen=True):
     """An object of another system exists and declares this."""
 
     group: ForeignGroup
 
 
-class ForeignGroupGone(ForeignFact, frozen=True, gc=False, tag=True):
+class ForeignGroupGone(ForeignFact, frozen=True):
     """An object of another system exists no longer."""
 
     dialect: str
     key: GroupKey
 
 
-class ForeignGroupsReplaced(ForeignFact, frozen=True, gc=False, tag=True):
+class ForeignGroupsReplaced(ForeignFact, frozen=True):
     """These are all the groups that objects of the dialect declare (after a list); none where it has no such kind."""
 
     dialect: str
     groups: tuple[ForeignGroup, ...]
 
 
-class ForeignGroupsHidden(ForeignFact, frozen=True, gc=False, tag=True):
+class ForeignGroupsHidden(ForeignFact, frozen=True):
     """The dialect's objects cannot be read until they are replaced; `why` says it in a sentence for a person."""
 
     dialect: str
     why: str
 
 
-class DemandFact(Struct, frozen=True, gc=False):
+class DemandFact(Event, frozen=True):
     """Something about the Demand objects that we have made for palantir's autoscaler."""
 
 
-class DemandSeen(DemandFact, frozen=True, gc=False, tag=True):
+class DemandSeen(DemandFact, frozen=True):
     """A Demand object of ours exists in this form."""
 
     demand: SeenDemand
 
 
-class DemandGone(DemandFact, frozen=True, gc=False, tag=True):
+class DemandGone(DemandFact, frozen=True):
     """A Demand object exists no longer, or is ours no longer."""
 
     key: DemandKey
 
 
-class DemandsReplaced(DemandFact, frozen=True, gc=False, tag=True):
+class DemandsReplaced(DemandFact, frozen=True):
     """These are all the Demand objects of ours (after a list)."""
 
     demands: tuple[SeenDemand, ...]
 
 
-class DemandsHidden(DemandFact, frozen=True, gc=False, tag=True):
+class DemandsHidden(DemandFact, frozen=True):
     """Demand objects are not served, or may not be read: none is written until they are replaced."""
 
 
-class NamespaceSeen(Struct, frozen=True, gc=False, tag=True):
+class NamespaceSeen(Event, frozen=True):
     """A namespace exists with these labels."""
 
     name: str
     labels: Labels
 
 
-class NamespaceGone(Struct, frozen=True, gc=False, tag=True):
+class NamespaceGone(Event, frozen=True):
     """A namespace exists no longer."""
 
     name: str
 
 
-class NamespacesReplaced(Struct, frozen=True, gc=False, tag=True):
+class NamespacesReplaced(Event, frozen=True):
     """These are all the namespaces there are (after a list), with their labels."""
 
     namespaces: tuple[tuple[str, Labels], ...]
 
 
-class PriorityClassSeen(Struct, frozen=True, gc=False, tag=True):
+class PriorityClassSeen(Event, frozen=True):
     """A PriorityClass exists with this value."""
 
     name: str
     value: int
 
 
-class PriorityClassGone(Struct, frozen=True, gc=False, tag=True):
+class PriorityClassGone(Event, frozen=True):
     """A PriorityClass exists no longer."""
 
     name: str
 
 
-class PriorityClassesReplaced(Struct, frozen=True, gc=False, tag=True):
+class PriorityClassesReplaced(Event, frozen=True):
     """These are all the PriorityClasses there are (after a list), with their values."""
 
     classes: tuple[tuple[str, int], ...]
 
 
-class Synced(Struct, frozen=True, gc=False, tag=True):
+class Synced(Event, frozen=True):
     """Every kind of object has been listed once: decisions may begin."""
 
 
-class TimePassed(Struct, frozen=True, gc=False, tag=True):
+class TimePassed(Event, frozen=True):
     """Nothing happened but time: a deadline that the machine named is due."""
-
-
-Event = (
-    PodSeen
-    | PodGone
-    | PodsReplaced
-    | NodeSeen
-    | NodeGone
-    | NodesReplaced
-    | GroupSeen
-    | GroupGone
-    | GroupsReplaced
-    | GroupNotMade
-    | ForeignGroupSeen
-    | ForeignGroupGone
-    | ForeignGroupsReplaced
-    | ForeignGroupsHidden
-    | DemandSeen
-    | DemandGone
-    | DemandsReplaced
-    | DemandsHidden
-    | NamespaceSeen
-    | NamespaceGone
-    | NamespacesReplaced
-    | PriorityClassSeen
-    | PriorityClassGone
-    | PriorityClassesReplaced
-    | Synced
-    | PodBound
-    | BindRefused
-    | PodEvicted
-    | EvictionRefused
-    | OwnerSeen
-    | StatusWritten
-    | StatusRefused
-    | TimePassed
-)

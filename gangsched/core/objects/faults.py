@@ -11,24 +11,24 @@ class Step(StrEnum):
     """In which step of a call the logic of one gang failed."""
 
     EVENT = "Event"
-    """An event of one of its members, of its PodGroup, or the answer to one of its writes was applied."""
+    """Applying an event of one of its members or of its PodGroup, or the result of one of its writes."""
     RECOVERY = "Recovery"
-    """What its PodGroup's status remembers was taken over."""
+    """Recovering from the record in its PodGroup's status."""
     UPKEEP = "Upkeep"
-    """It was brought up to date."""
+    """Reconciling it."""
     CYCLE = "Cycle"
-    """A scheduling cycle looked for its places."""
+    """Placing it in a scheduling cycle."""
     TELLING = "Telling"
-    """Its status, conditions and Events were written."""
+    """Writing its status, conditions and Events."""
     DEMAND = "Demand"
-    """It was found out what new nodes must bring for it."""
+    """Computing what new nodes must provide for it."""
     ROLLBACK = "Rollback"
-    """It was parked for another fault, its bound members were to be evicted and people to be told."""
+    """Evicting its bound members and writing its status while it was parked for another fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The logic of this gang failed, and it is parked for so many seconds."""
+    """The logic of this gang failed, and the gang is parked for `parked_s` seconds."""
 
     gang: str
     step: Step
@@ -38,6 +38,6 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """After a fault the accounts contradicted each other, and were made anew from what was observed."""
+    """After a fault the state contradicted itself, and was rebuilt from what was observed."""
 
     contradictions: Sequence[str]

@@ -31,7 +31,7 @@ class PodPhase(StrEnum):
 
 
 class Owner(Struct, frozen=True, gc=False, cache_hash=True):
-    """The controller that made a pod and would make it again; `api_group` is empty for kinds of the core API."""
+    """The controller that created a pod and would replace it; `api_group` is empty for kinds of the core API."""
 
     kind: str
     name: str
@@ -42,11 +42,11 @@ class Owner(Struct, frozen=True, gc=False, cache_hash=True):
 class Pod(Struct, frozen=True, gc=False):
     """A pod as the scheduler sees it. `node` is empty while unbound; `declaration` None means a plain pod.
 
-    One without a name stands for a member that does not exist yet.
+    A pod without a name is a placeholder for a member that does not exist yet.
 
-    `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, empty without one:
-    what need not be written again. `rejected`: it failed because the kubelet would not admit it to its node. `bound_at`
-    is when it was bound, 0.0 if that is not known.
+    `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
+    written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
+    it was bound, 0.0 if that is not known.
     """
 
     uid: str

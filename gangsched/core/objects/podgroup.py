@@ -11,7 +11,7 @@ from gangsched.core.objects.status import GroupStatus
 
 
 class TimeoutPolicy(StrEnum):
-    """What follows a time-out: back-off and another attempt, or the end."""
+    """What follows a time-out: a back-off and another attempt, or failure for good."""
 
     RETRY = "Retry"
     FAIL = "Fail"
@@ -50,7 +50,7 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
 class Group(Struct, frozen=True, gc=False):
     """A PodGroup object. `error` is a sentence for a person where its spec could not be read; `spec` is None then.
 
-    `made`: the operator has made it for a group that its pods declare; it says no more than they do.
+    `made`: the operator created it for a group that its pods declare; it says no more than they do.
     """
 
     key: GroupKey

@@ -1,4 +1,4 @@
-"""The words for why: used unchanged in PodGroup status, pod conditions, Events, metrics, the command line and docs."""
+"""Reasons, used unchanged in PodGroup status, pod conditions, Events, metrics, the command line and docs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Reason(StrEnum):
     NOT_ITS_TURN = "NotItsTurn"
     """An earlier group of the same instance group waits for room and may not be overtaken."""
     HOLD_LIMIT = "HoldLimit"
-    """Places for members to come were held for as long as the setting maxHoldTime allows, and were released."""
+    """Placeholders were kept for as long as the setting maxHoldTime allows, and were released."""
     NAMESPACE_LIMIT = "NamespaceLimit"
-    """The namespace has as many groups waiting, or as much held for members to come, as namespaceLimits allows."""
+    """The namespace has as many groups waiting, or as much reserved by placeholders, as namespaceLimits allows."""
     NEVER_FITS = "NeverFits"
     """The quorum would not fit onto the present nodes even if they were empty. On a member's condition: nor could a new
     node help, because the members that lack a place accept nodes by name alone."""
@@ -51,11 +51,11 @@ class Reason(StrEnum):
     BINDING = "Binding"
     """The quorum's bindings are on their way."""
     BINDING_REFUSED = "BindingRefused"
-    """The API server refused a member's binding; it is being retried or placed anew."""
+    """The API server refused a member's binding; it is being retried or the member placed on another node."""
     PLACES_HELD = "PlacesHeld"
-    """Places are held for members that do not exist yet; those that exist are bound."""
+    """Nodes are reserved for members that do not exist yet; those that exist are bound."""
     TEMPLATE_MISMATCH = "TemplateMismatch"
-    """A member does not fit into any place that was held for its role, and is placed elsewhere."""
+    """A member fits none of the placeholders of its role, and is placed elsewhere."""
     SCHEDULED = "Scheduled"
     """The quorum is bound."""
     SUCCEEDED = "Succeeded"

@@ -1,4 +1,4 @@
-"""What is remembered of a gang beside the cluster itself: exactly what the PodGroup's status holds."""
+"""The record of a gang: what is kept beside the cluster itself, and exactly what the PodGroup's status holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 from gangsched.core.objects.reasons import Reason
 
 Counts = tuple[tuple[str, int], ...]
-"""Numbers of members by role, the roles in order and each once."""
+"""Numbers of members by role, sorted by role, each role once."""
 
 
 class Phase(StrEnum):
@@ -20,7 +20,7 @@ class Phase(StrEnum):
     QUEUED = "Queued"
     """Complete; waits for room."""
     RESERVED = "Reserved"
-    """Places are held for the quorum and no binding is on its way."""
+    """Nodes are reserved for the quorum and no binding is on its way."""
     BINDING = "Binding"
     """The quorum's bindings are on their way."""
     SCHEDULED = "Scheduled"
@@ -58,10 +58,10 @@ class Minima(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Capped(Struct, frozen=True, gc=False, cache_hash=True):
-    """A cap keeps places for members to come from being held: which, and why, for a person; see `core.gang.caps`.
+    """A cap forbids placeholders: which, and why, for a person; see `core.gang.caps`.
 
-    Nothing is held before `until` (0.0: there is no back-off). `paused_at` is since when the clock stands, having run
-    for `ran_s` seconds; 0.0 if it was not running.
+    Nothing is reserved before `until` (0.0: there is no back-off). `paused_at` is since when the clock is paused, after
+    running for `ran_s` seconds; 0.0 if it was not running.
     """
 
     reason: Reason
@@ -72,20 +72,19 @@ class Capped(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Record(Struct, frozen=True, gc=False, kw_only=True):
-    """What is remembered of a gang and its run. Times are in epoch seconds, 0.0 where unset.
+    """The record of a gang and its run. Times are in epoch seconds, 0.0 where unset.
 
-    `run_start` is when the run's first live member was seen; 0.0 if none has begun. `scheduled_at` is when the quorum
-    was bound; with `late`, when the time of places held for members to come was over before the gang was ever whole: it
-    counts as scheduled with what was bound. `quorum` are the minima of the quorum under way, None if none is,
-    and `quorum_done` (by role) its members that have succeeded meanwhile; `satisfied` those that were last bound.
-    `timeouts` counts the run's time-outs and undone bindings; `level` is the back-off's exponent, which a change of the
-    spec resets, and `retry_at` its end. `undone` says what happened to the last quorum that was rolled back, until
-    another one is decided.
-    `succeeded` (by role) and `failed` count the run's members that have ended, and `led` is whether the member has
-    succeeded whose success is the gang's. `vacated`: the time of places held for members to come is over, and none is
-    held again before the gang is whole. `held_since` is when the first of the places was held that nobody has taken.
-    `capped`: a cap has released places or keeps them from being held; `caps` counts those released for the time that
-    they were held.
+    `run_start` is when the run's first live member was observed; 0.0 if no run has begun. `scheduled_at` is when the
+    quorum was bound; with `late`, when its placeholders expired before the gang was ever complete, and it counts as
+    scheduled with what was bound. `quorum` are the minima of the quorum under way, None if there is none, and
+    `quorum_done` (by role) its members that have already succeeded; `satisfied` are the minima last bound.
+    `timeouts` counts the run's time-outs and rollbacks; `level` is the back-off's exponent, which a change of the spec
+    resets, and `retry_at` its end. `undone` says what happened to the last quorum that was rolled back, until the next
+    one is placed.
+    `succeeded` (by role) and `failed` count the run's members that have ended; `led`: the member has succeeded whose
+    success is the gang's. `vacated`: the placeholders have expired, and there are no more before the gang is complete.
+    `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has released placeholders
+    or forbids them; `caps` counts releases because of the time that they were held.
     """
 
     phase: Phase = Phase.PENDING
@@ -128,11 +127,8 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
 NO_RECORD = Record()
 
 
-NO_RECORD = Record()
-
-
 def counted(counts: Counts, role: str, number: int = 1) -> Counts:
-    """These numbers with so many more of the role."""
+    """These numbers with `number` added to the role's."""
     by_role = dict(counts)
     by_role[role] = by_role.get(role, 0) + number
     return tuple(sorted(by_role.items()))

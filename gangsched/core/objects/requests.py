@@ -1,4 +1,4 @@
-"""What a pod asks of its node, summed over its containers as kube-scheduler sums it.
+"""A pod's resource requests, summed over its containers as kube-scheduler sums them.
 
 The rules are those of `PodRequests` in k8s.io/component-helpers/resource. Amounts are added as they are written
 (`quantity.unrounded`) and the pod's sum is rounded up to whole units.

@@ -1,15 +1,18 @@
-"""What the API server has answered to effects."""
+"""Results of effects: what the API server has answered."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from msgspec import Struct
-
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import Event
 
 
-class GroupNotMade(Struct, frozen=True, gc=False, tag=True):
+class Answer(Event, frozen=True):
+    """The API server's answer to an effect."""
+
+
+class GroupNotMade(Answer, frozen=True):
     """A PodGroup that was asked for was not created; `message` says why, for a person."""
 
     key: GroupKey
@@ -33,14 +36,14 @@ class Refused(StrEnum):
     """It was not sent, because the machine withdrew it in time."""
 
 
-class PodBound(Struct, frozen=True, gc=False, tag=True):
+class PodBound(Answer, frozen=True):
     """A binding that was asked for stands."""
 
     uid: str
     node: str
 
 
-class BindRefused(Struct, frozen=True, gc=False, tag=True):
+class BindRefused(Answer, frozen=True):
     """A binding that was asked for did not happen; `retry_after_s` is what the server asked for, 0 without."""
 
     uid: str
@@ -61,13 +64,13 @@ class Spared(StrEnum):
     """The server will not accept this eviction however often it is sent."""
 
 
-class PodEvicted(Struct, frozen=True, gc=False, tag=True):
+class PodEvicted(Answer, frozen=True):
     """An eviction that was asked for was accepted, or the pod is gone or terminating already."""
 
     uid: str
 
 
-class EvictionRefused(Struct, frozen=True, gc=False, tag=True):
+class EvictionRefused(Answer, frozen=True):
     """An eviction that was asked for did not happen; `retry_after_s` is what the server asked for, 0 without."""
 
     uid: str
@@ -76,7 +79,7 @@ class EvictionRefused(Struct, frozen=True, gc=False, tag=True):
     retry_after_s: float = 0.0
 
 
-class OwnerSeen(Struct, frozen=True, gc=False, tag=True):
+class OwnerSeen(Answer, frozen=True):
     """What is known of a Job (by UID): whether it replaces an evicted pod without counting a failure.
 
     `why` says in a sentence for a person why not; empty if it does.
@@ -87,7 +90,7 @@ class OwnerSeen(Struct, frozen=True, gc=False, tag=True):
     why: str = ""
 
 
-class StatusWritten(Struct, frozen=True, gc=False, tag=True):
+class StatusWritten(Answer, frozen=True):
     """A status patch of a PodGroup was accepted and gave it this resourceVersion.
 
     `reserved`: the patch carried a reservation, so the places in it are durable now.
@@ -98,14 +101,8 @@ class StatusWritten(Struct, frozen=True, gc=False, tag=True):
     reserved: bool = False
 
 
-class StatusRefused(Struct, frozen=True, gc=False, tag=True):
+class StatusRefused(Answer, frozen=True):
     """A status patch was not accepted; `stale` if the resourceVersion it was conditional on is no longer current."""
 
     key: GroupKey
     stale: bool
-
-
-Answer = (
-    PodBound | BindRefused | PodEvicted | EvictionRefused | OwnerSeen | StatusWritten | StatusRefused | GroupNotMade
-)
-"""What the API server says to effects."""

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def doubled(first: float, times: int, *, longest: float) -> float:
-    """The wait after so many failures, from 1: the first one's, doubled with each further one up to the longest."""
+    """The wait in seconds after `times` failures: `first`, doubled with each further failure up to `longest`."""
     return min(first * 2.0 ** min(times - 1, 32), longest)

@@ -24,15 +24,8 @@ def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> b
 
 def field_holds(field: Requirement, name: str) -> bool:
     """Whether a requirement on fields holds for the node of this name."""
-    if field.key != "metadata.name" or len(field.values) != 1:
-        return False
-    match field.operator:
-        case "In":
-            return name == field.values[0]
-        case "NotIn":
-            return name != field.values[0]
-        case _:
-            return False
+    by_name = field.key == "metadata.name" and len(field.values) == 1 and field.operator in ("In", "NotIn")
+    return by_name and holds(field, {"metadata.name": name})
 
 
 def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""What of a pod decides where it may run: its shape, which pods have in common."""
+"""The shape of a pod: everything about it that decides where it may run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PodTerm(Struct, frozen=True, gc=False, cache_hash=True):
 class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     """The scheduling signature: everything about a pod itself that decides which nodes take it.
 
-    Pods of one shape are interchangeable to the planner, so feasibility is computed once for a shape and all nodes.
+    Pods of one shape are interchangeable to the planner, so feasibility is computed once per shape for all nodes.
     `node_affinity` None means no required affinity; an empty tuple matches no node. `unsupported` names constraints
     (as a person would find them in the pod's spec) that gangsched cannot honour and therefore refuses.
     """

@@ -1,4 +1,4 @@
-"""What metrics show of the core."""
+"""Numbers that metrics show of the core."""
 
 from __future__ import annotations
 

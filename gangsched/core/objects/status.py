@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gangsched.core.objects.record import Record
+from gangsched.core.objects.record import NO_RECORD, Record
 from gangsched.core.objects.shape import Amounts
 
 
 class Place(Struct, frozen=True, gc=False, cache_hash=True):
-    """Places held on one node for one role: `pods` are names, `requests` what each of them takes."""
+    """Reservations on one node for one role: `pods` are names, `requests` what each of them takes."""
 
     node: str
     role: str
@@ -19,7 +19,7 @@ class Place(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Reservation(Struct, frozen=True, gc=False, cache_hash=True):
-    """Places held durably, as `status.reservation` says them."""
+    """Durable reservations, as `status.reservation` holds them."""
 
     expires: float
     placements: tuple[Place, ...]
@@ -37,11 +37,11 @@ class Condition(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 MOST_DEMANDS = 64
-"""A status lists at most so many demands."""
+"""A status lists at most this many demands."""
 
 
 class Demand(Struct, frozen=True, gc=False, cache_hash=True):
-    """So many members for which new nodes would have to be added, each asking for `requests`.
+    """`count` members for which new nodes would have to be added, each with these `requests`.
 
     `domain` is the value of the label spec.placement.topology that those nodes must have, empty where any will do.
     """
@@ -54,7 +54,7 @@ class Demand(Struct, frozen=True, gc=False, cache_hash=True):
 class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     """`status` of a PodGroup, as written by the engine and read back after a restart. Times are 0.0 where unset.
 
-    `record` is what a restart goes on with, None before the status was first written; the rest is for people.
+    `record` is what a restart recovers from, None before the status was first written; the rest is for people.
     """
 
     record: Record | None = None
@@ -89,16 +89,14 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
 
     @property
     def schedule_start_time(self) -> float:
-        """Since when the clock counts; while it stands, so long before that as it has run."""
-        if self.record is None:
-            return 0.0
-        capped = self.record.capped
-        paused = capped is not None and capped.paused_at
-        return capped.paused_at - capped.ran_s if capped is not None and paused else self.record.clock_start
+        """When the clock started; while it is paused, the start that gives the time it has run."""
+        record = self.record or NO_RECORD
+        capped = record.capped
+        return capped.paused_at - capped.ran_s if capped is not None and capped.paused_at else record.clock_start
 
     @property
     def schedule_paused_time(self) -> float:
-        """Since when the clock stands because of a cap."""
+        """Since when the clock is paused by a cap."""
         capped = self.record.capped if self.record is not None else None
         return capped.paused_at if capped is not None else 0.0
 

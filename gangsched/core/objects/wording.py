@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def number_of(number: int, thing: str) -> str:
-    """So many of a thing, in the singular or the plural."""
+    """The number and the thing, in the singular or the plural."""
     return f"1 {thing}" if number == 1 else f"{number} {thing}s"
 
 

@@ -1,25 +1,22 @@
-"""What people are told of a gang whose logic failed: as little as can be said without that logic."""
+"""The status of a gang whose logic failed: what can be said without running that logic."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Hashable
 
 from msgspec.structs import replace
 
-from gangsched.core.gang.agreement import Hindrance
-from gangsched.core.gang.census import Census
-from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.gang import Gang, take_census
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.states import WAITING, Facts
-from gangsched.core.gang.terms import NO_TERMS
-from gangsched.core.gang.wants import Want
-from gangsched.core.gang.writes import BindState
-from gangsched.core.objects.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
+from gangsched.core.gang.states import WAITING
+from gangsched.core.gang.terms import NO_TERMS, Hindrance
+from gangsched.core.gang.wants import minima
+from gangsched.core.objects.effects import Effect, PatchPodCondition, PatchStatus
 from gangsched.core.objects.faults import Step
-from gangsched.core.objects.pod import Pod, PodPhase, member_order
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.record import NO_RECORD, Phase
+from gangsched.core.objects.record import NO_RECORD, Minima, Phase
 from gangsched.core.objects.status import Condition, GroupStatus
+from gangsched.core.status.events import emit
 
 _DOING = {
     Step.EVENT: "hearing of it",
@@ -30,24 +27,12 @@ _DOING = {
     Step.DEMAND: "finding out what nodes it lacks",
     Step.ROLLBACK: "rolling it back",
 }
-_NO_FACTS = Facts(
-    complete=False,
-    held=False,
-    binding=False,
-    quorum_running=False,
-    was_scheduled=False,
-    degraded=False,
-    backing_off=False,
-    failed_for_good=False,
-    ended_well=False,
-    ended_badly=False,
-)
 _SCHEDULED = frozenset({Reason.SCHEDULED, Reason.MEMBERS_MISSING, Reason.SUCCEEDED, Reason.GANG_FAILED})
-"""Reasons of the condition Scheduled of a gang that was scheduled."""
+"""Reasons of the condition Scheduled on a gang that was scheduled."""
 
 
 def message_of(step: Step, error: str, *, parked_s: float, evicted: bool) -> str:
-    """What has failed, what becomes of the group, and what a person should do; it stays the same while it is parked."""
+    """What failed, what happens to the group and what to do, in words that do not change while it is parked."""
     return (
         f"gangsched failed with {error} while {_DOING[step]}, which is a defect of gangsched: "
         f"{'its bound members are evicted and ' if evicted else ''}the group is left alone for {parked_s:g}s, or until "
@@ -56,35 +41,49 @@ def message_of(step: Step, error: str, *, parked_s: float, evicted: bool) -> str
 
 
 def last_status(gang: Gang) -> GroupStatus:
-    """What the status of the gang's PodGroup says, or will say once the last write is through."""
+    """The status of the gang's PodGroup, as it is or as the last write will make it."""
     observed = gang.group.status if gang.group is not None else GroupStatus()
     return gang.told.status or observed
 
 
 def was_scheduled(status: GroupStatus) -> bool:
-    """Whether the gang counts as scheduled by its status."""
+    """Whether the gang counts as scheduled by this status."""
     return bool(status.scheduled_time) or any(each.reason == Reason.MEMBERS_MISSING for each in status.conditions)
 
 
-def bound(gang: Gang) -> list[Pod]:
-    """The members that have a node, or whose binding the server has confirmed."""
-    confirmed = {uid for uid, binding in gang.bindings.items() if binding.state is BindState.BOUND}
-    return [pod for pod in gang.live() if pod.node or pod.uid in confirmed]
+def minima_of(gang: Gang) -> Minima:
+    """What the gang's quorum needs; 0 where that is unknown."""
+    if gang.record.quorum is not None:
+        return gang.record.quorum
+    if gang.group is not None and gang.group.spec is not None:
+        return minima(gang.group.spec)
+    says = [pod.declaration for pod in gang.pods.values() if pod.declaration is not None]
+    return Minima(max((say.min_member or 0 for say in says), default=0))
+
+
+def spec_of(gang: Gang) -> Hashable:
+    """What the gang's PodGroup asks for, to be compared."""
+    return None if gang.group is None else (gang.group.uid, gang.group.spec, gang.group.error)
+
+
+def members_of(gang: Gang) -> Hashable:
+    """What the gang's logic depends on in its members, to be compared."""
+    return frozenset((pod.uid, pod.shape, pod.declaration, pod.labels) for pod in gang.live())
 
 
 def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: float) -> GroupStatus:
-    """The last status with the fault in it.
+    """The last status, with the fault in its conditions.
 
-    A group that was scheduled stays so, and is Degraded by the fault. Of any other the clock is cleared and no place is
-    held; the attempt under way is not counted. If its minimum is `known` it is Degraded while a part of it is bound.
+    A group that was scheduled stays so, and is Degraded by the fault. Any other has no running clock and no
+    reservation, and its attempt under way is not counted; if its minimum is `known` it is Degraded while partly bound.
     """
-    last, there = last_status(gang), bound(gang)
+    last, census = last_status(gang), take_census(gang)
     record = last.record or NO_RECORD
     status = replace(
         last,
-        members=len(gang.live()),
-        bound=len(there),
-        running=sum(pod.phase is PodPhase.RUNNING for pod in there),
+        members=len(census.live),
+        bound=len(census.bound),
+        running=census.running,
         reservation=None,
         demand=(),
     )
@@ -97,7 +96,7 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: fl
         return replace(status, record=replace(record, phase=phase), conditions=(*kept, degraded))
     fault = _condition(gang, "Scheduled", Reason.INTERNAL_ERROR, message, status=False, now=now)
     trying = last.schedule_start_time or last.schedule_paused_time or last.reservation
-    partly = known and bool(there)
+    partly = known and bool(census.bound)
     waiting = Phase.FAILED if last.phase == Phase.FAILED else Phase.PENDING
     return replace(
         status,
@@ -108,7 +107,7 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: fl
 
 
 def tell(gang: Gang, status: GroupStatus, message: str, *, first: bool, interval_s: float, now: float) -> list[Effect]:
-    """Write this status if it says something new, or other numbers and it is time; at the `first` time an Event too."""
+    """Write this status if it says something new, or new numbers and `interval_s` has passed; `first`: an Event too."""
     told, effects = gang.told, list[Effect]()
     if (
         gang.group is not None
@@ -119,7 +118,7 @@ def tell(gang: Gang, status: GroupStatus, message: str, *, first: bool, interval
         told.wrote(status, gang.resource_version, None)
         told.said_message(now)
     if first:
-        effects += _event(gang, message)
+        effects += emit(gang, assessment_of(gang, message, due=now), Reason.INTERNAL_ERROR, message)
     for pod in gang.live():
         said, at = told.members.get(pod.uid, (pod.told_reason, float("-inf")))
         lost = pod.told_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
@@ -143,34 +142,8 @@ def _is_owed(gang: Gang, status: GroupStatus, *, due: float, now: float) -> bool
     return gang.told.unwritten or not said or (now >= due and status != last)
 
 
-def _event(gang: Gang, message: str) -> list[Effect]:
-    oldest = min(gang.live(), key=member_order, default=None)
-    if gang.group is not None:
-        kind, name, uid = "PodGroup", gang.key.name, gang.group.uid
-    elif oldest is not None:
-        kind, name, uid = "Pod", oldest.name, oldest.uid
-    else:
-        return []
-    return [EmitEvent(kind, gang.key.namespace, name, uid, "Warning", Reason.INTERNAL_ERROR, "Scheduling", message)]
-
-
 def assessment_of(gang: Gang, message: str, *, due: float) -> Assessment:
-    """What others read of a parked gang: that it wants nothing, and why."""
-    waiting = [pod for pod in gang.live() if not pod.node and pod.uid not in gang.bindings]
-    census = Census(
-        live=gang.live(), bound=bound(gang), waiting=waiting, running=0, bound_roles=Counter(), done_roles=Counter()
-    )
+    """The assessment of a parked gang: it wants nothing, and why."""
     return Assessment(
-        census=census,
-        terms=NO_TERMS,
-        hindrance=Hindrance(Reason.INTERNAL_ERROR, message),
-        facts=_NO_FACTS,
-        want=Want(),
-        minimum=0,
-        missing=0,
-        missing_roles={},
-        surplus=(),
-        due=due,
-        timed_out=False,
-        newly_scheduled=False,
+        census=take_census(gang), terms=NO_TERMS, hindrance=Hindrance(Reason.INTERNAL_ERROR, message), due=due
     )

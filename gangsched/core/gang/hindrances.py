@@ -1,0 +1,191 @@
+"""What keeps a gang from being tried: each function yields the hindrances of one kind, the most important first.
+
+Nothing is guessed. Where those that declare the group contradict each other (PodGroups of gangsched and of other
+systems, and the pods), the message says what differs and what to do; only their owner knows which of them is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from gangsched.core.gang.foreign import Foreign
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.terms import Hindrance
+from gangsched.core.objects.declaration import Declaration, Keys, Role
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.planning.strategies import STRATEGIES
+
+VALUES_SHOWN = 5
+"""A message lists at most this many differing values: the space in an API object is limited."""
+MOST_PLACES = 10_000
+"""A group has at most this many placeholders: the status has no room for more."""
+
+
+_LATTER = "make them equal or remove the latter."
+
+
+class Said(NamedTuple):
+    """What a gang's members declare: all different declarations, and the different values in them."""
+
+    says: Sequence[Declaration]
+    keys: Keys
+    minima: Sequence[int]
+    times: Sequence[float]
+    lists: Sequence[tuple[Role, ...]]
+
+
+def unreadable(
+    gang: Gang, says: Sequence[Declaration], found: Sequence[ForeignGroup], members: Sequence[Pod]
+) -> Iterator[Hindrance]:
+    """What cannot be read in an object or on a pod, or contradicts itself on one pod."""
+    for error in (gang.group.error if gang.group is not None else "", *(group.error for group in found)):
+        if error:
+            yield Hindrance(Reason.INVALID_DECLARATION, error)
+    for say in says:
+        if say.error:
+            yield Hindrance(Reason.INVALID_DECLARATION, f"Pod {_first_with(say, members)}: {say.error}")
+    for say in says:
+        if say.contradiction:
+            yield Hindrance(Reason.CONTRADICTION, f"Pod {_first_with(say, members)}: {say.contradiction}")
+
+
+def contradictions(said: Said, specs: Mapping[str, GroupSpec]) -> Iterator[Hindrance]:
+    """What members, objects (`specs` by what people call them), or the first object and the members say differently."""
+    # Most members say the same, which is quickly found.
+    differ = len(said.says) > 1 or len(said.minima) > 1
+    for sentence in chain(_among_members(said) if differ else (), _among_objects(specs, said) if specs else ()):
+        yield Hindrance(Reason.CONTRADICTION, sentence)
+
+
+def _among_members(said: Said) -> Iterator[str]:
+    # Members of different dialects may be two groups that have one name by chance: only their owner can tell.
+    groups = {say.source: say.keys.group for say in said.says}
+    if len(groups) > 1:
+        yield (
+            f"Members name the group in different ways, by {' and by '.join(groups.values())}: if they are one group, "
+            "give all of them the same; if not, give the groups different names."
+        )
+    if len(said.lists) > 1:
+        where = next(say.keys.minimum for say in said.says if say.roles)
+        yield f"Members disagree on {where}; give all members that have it the same value."
+    for where, values in ((said.keys.minimum, said.minima), (f"{said.keys.time} (seconds)", said.times)):
+        if len(values) > 1:
+            numbers = _some([f"{value:.10g}" for value in values])
+            yield f"Members disagree on {where}: {numbers}; give all members the same value."
+
+
+def _among_objects(specs: Mapping[str, GroupSpec], said: Said) -> Iterator[str]:
+    (what, spec), *others = specs.items()
+    for other_what, other in others:
+        theirs = _values(other)
+        for field, values in _values(spec).items():
+            if values and theirs[field] and values != theirs[field]:
+                yield (
+                    f"The {what} and the {other_what} of that name differ in their {field}, {_some(values)} and "
+                    f"{_some(theirs[field])}: make them equal or delete one of them."
+                )
+    keys, roles = said.keys, said.lists[0] if said.lists else ()
+    minimum = spec.minimum if roles else spec.min_member
+    if said.minima and said.minima[0] != minimum:
+        yield f"The {what} says minMember {minimum}, the pods say {said.minima[0]} by {keys.minimum}: {_LATTER}"
+    if roles and {role.name: role.min_member for role in roles} != {role.name: role.min_member for role in spec.roles}:
+        yield f"The {what}'s roles are not those that the pods list by {keys.minimum}: {_LATTER}"
+    time_s = spec.max_schedule_time_s
+    if said.times and time_s is not None and said.times[0] != time_s:
+        yield f"The {what} says maxScheduleTime {time_s:g}s, the pods say {said.times[0]:g}s by {keys.time}: {_LATTER}"
+
+
+def _values(spec: GroupSpec) -> dict[str, list[str]]:
+    """What an object says by field, in words for a person; empty for what it leaves open."""
+    time_s = spec.max_schedule_time_s
+    return {
+        "minimum": [str(spec.minimum)],
+        "roles": sorted(f"{role.name} {role.min_member}" for role in spec.roles),
+        "longest wait": [] if time_s is None else [f"{time_s:.10g}s"],
+    }
+
+
+def undeclared(gang: Gang, said: Said, foreign: Foreign) -> Iterator[Hindrance]:
+    """Neither an object nor a pod says the terms."""
+    says, keys = said.says, said.keys
+    hidden = next((why for say in says for dialect in say.objects if (why := foreign.why_hidden(dialect))), "")
+    if hidden:
+        yield Hindrance(Reason.POD_GROUP_UNREADABLE, hidden)
+    name, namespace = gang.key.name, gang.key.namespace
+    instead = f", or give the pods {keys.minimum}" if keys.minimum else ""
+    message = f"There is no {keys.kind} {name} in namespace {namespace}: create it{instead}."
+    if says and says[0].leading:
+        message = (
+            f"No pod of the role {says[0].leading}, which says how many members {name} has, is there in namespace "
+            f"{namespace}: start it with a schedulerName that gangsched serves, or create a {keys.kind} {name}."
+        )
+    yield Hindrance(Reason.POD_GROUP_NOT_FOUND, message)
+
+
+def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: Mapping[str, int]) -> Iterator[Hindrance]:
+    """Fields of the spec that cannot be honoured by this version, or in this cluster."""
+    if spec.priority is None and spec.priority_class and spec.priority_class not in priority_classes:
+        yield Hindrance(
+            Reason.PRIORITY_CLASS_NOT_FOUND,
+            f"spec.priorityClassName names the PriorityClass {spec.priority_class}, which does not exist: create it or "
+            "name another.",
+        )
+    if spec.not_built:
+        yield Hindrance(
+            Reason.NOT_SUPPORTED,
+            f"This version of gangsched does not support {', '.join(spec.not_built)} yet: remove it to have the group "
+            "scheduled without.",
+        )
+    known = dict.fromkeys((*STRATEGIES, *policy.strategies))
+    if spec.strategy not in known:
+        yield Hindrance(
+            Reason.STRATEGY_UNKNOWN,
+            f"The placement strategy {spec.strategy} is not installed: install the plug-in that provides it, or use "
+            f"one of {', '.join(known)}.",
+        )
+    if any(role.template for role in spec.roles) and spec.minimum > MOST_PLACES:
+        yield Hindrance(
+            Reason.NOT_SUPPORTED,
+            f"The group has templates and a minimum of {spec.minimum} members, and places are held for at most "
+            f"{MOST_PLACES} members: lower the minimum, or remove the templates.",
+        )
+
+
+def unknown_roles(
+    gang: Gang, spec: GroupSpec, *, members: Sequence[Pod], says: Sequence[Declaration]
+) -> Iterator[Hindrance]:
+    """Members that name a role that the group does not have."""
+    known = {role.name for role in spec.roles}
+    for say in says:
+        if say.role and say.role not in known and not say.open_roles:
+            has = f"has only {_some(sorted(known))}" if known else "has no roles"
+            yield Hindrance(
+                Reason.ROLE_UNKNOWN,
+                f"Pod {_first_with(say, members)} names the role {say.role}, but the group {gang.key.name} {has}: "
+                f"correct {say.keys.role} or add the role to "
+                f"{'the PodGroup' if gang.group or say.objects or not known else say.keys.minimum}.",
+            )
+
+
+def unsupported(members: Sequence[Pod]) -> Iterator[Hindrance]:
+    """Members that ask for something that this version cannot honour."""
+    for pod in members:
+        if pod.shape.unsupported and not pod.node:
+            yield Hindrance(
+                Reason.NOT_SUPPORTED,
+                f"Pod {pod.name} uses {', '.join(pod.shape.unsupported)}, which this version of gangsched cannot "
+                "honour: remove it, or let another scheduler place the pod.",
+            )
+
+
+def _first_with(say: Declaration, members: Sequence[Pod]) -> str:
+    return next(pod.name for pod in members if pod.declaration == say)
+
+
+def _some(values: Sequence[str]) -> str:
+    return ", ".join(values[:VALUES_SHOWN]) + (", …" if len(values) > VALUES_SHOWN else "")
