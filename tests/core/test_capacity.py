@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gangsched.core.cluster.capacity import LIMIT, PODS, Capacity, clip
+from gangsched.core.cluster.capacity import LIMIT, Capacity, clip
 from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.shape import PODS
 from tests.builders import GPU, amounts
 
 

@@ -275,8 +275,8 @@ def test_amounts_are_by_column_and_none_where_a_resource_is_unheard_of(cluster_o
     cluster = cluster_of(node("n1", gpu=1))
     columns = cluster.capacity.columns
     snapshot = Snapshot(cluster)
-    assert snapshot.amounts(member("1", gpu=2)) == {columns["cpu"]: 1000, columns[GPU]: 2, columns["pods"]: 1}
-    assert snapshot.amounts(member(requests={"x.io/unheard-of": 1})) == {}
+    assert snapshot.resources.amounts(member("1", gpu=2)) == {columns["cpu"]: 1000, columns[GPU]: 2, columns["pods"]: 1}
+    assert snapshot.resources.amounts(member(requests={"x.io/unheard-of": 1})) == {}
 
 
 def test_room_is_bounded_so_that_sums_over_nodes_cannot_overflow(cluster_of):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import Sight, SightT
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from gangsched.core.cluster.capacity import PODS
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.selectors import well_formed
-from gangsched.core.objects.shape import Amounts, NodeTerm, Shape
+from gangsched.core.objects.shape import PODS, Amounts, NodeTerm, Shape
 from gangsched.core.objects.status import MOST_DEMANDS, Demand
 from gangsched.core.planning.classes import MemberClass
 

@@ -13,7 +13,7 @@ from typing import overload
 
 from msgspec.structs import replace as renewed
 
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.shape import Shape
@@ -21,12 +21,12 @@ from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.hunts import Hunts, to_look_at
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.planning.search import Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
+from gangsched.core.planning.topology import Hunts, to_look_at
 
 _NO_WISHES: Mapping[str, tuple[Preference, ...]] = {}
 

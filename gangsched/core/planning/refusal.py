@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import NodeConstraint
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Amounts
