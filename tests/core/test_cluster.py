@@ -153,7 +153,7 @@ def test_values_that_come_and_go_are_forgotten(cluster, changing):
         cluster.set_node(node("n1", **fields))
         assert accepting(cluster, asked) == set()
     by_label = [cluster.nodes_by_row.by_label("zone")]
-    of_taints = [each._taints for each in cluster.constraints if isinstance(each, TaintToleration)]  # noqa: SLF001
+    of_taints = [each.column for each in cluster.constraints if isinstance(each, TaintToleration)]
     columns = by_label if changing == "labels" else of_taints
     assert all(len(column._values) < 100 for column in columns)  # noqa: SLF001 - memory shows nowhere else
 

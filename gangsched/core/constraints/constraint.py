@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
+from gangsched.core.constraints.column import Column, Value
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
@@ -197,3 +198,27 @@ class NodeConstraint(Constraint, Plan):
         mask = self.mask(member, rows)
         if mask is not None:
             yield self.words[0].reason, "", ~mask
+
+
+class PropertyConstraint(NodeConstraint, Generic[Value]):
+    """A constraint that looks at one property of nodes, kept in `column`."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.column: Column[Value] = Column()
+
+    def of_node(self, node: Node) -> Value:
+        """The node's property."""
+        raise NotImplementedError
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Set the property of the row."""
+        self.column.set(row, self.of_node(node))
+
+    def remove_node(self, row: int) -> None:
+        """The row has no property any more."""
+        self.column.set(row, None)
+
+    def told(self) -> object:
+        """The properties by row."""
+        return self.column.by_row()

@@ -1,7 +1,7 @@
-"""What new nodes must bring so that a refused quorum fits: the members for which the present nodes have no place.
+"""What new nodes must offer so that a refused quorum fits: capacity for the members that fit on no present node.
 
-Each of them may get a node of its own. A new node has a name that nobody knows yet, so none helps members that accept
-nodes by name alone.
+Each of them may get a node of its own. The name of a new node is not known in advance, so no new node helps members
+that accept nodes by name only.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[Demand, ...]:
-    """What these members need, the most numerous first; nothing if a new node cannot help one of them.
+    """What these members need, the most numerous first; empty if a new node cannot help one of them.
 
-    Of more different requests than may be listed, the last entry stands for the rest, with the most that any of them
-    asks for.
+    If there are more different requests than may be listed, the last entry stands for the rest, with the largest
+    amount of each resource among them.
     """
     if any(only_by_name(member.shape) for member in missing):
         return ()
@@ -41,7 +41,7 @@ def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[D
 
 
 def demand_on_one_node(whole: Mapping[MemberClass, int]) -> tuple[Demand, ...]:
-    """What the whole quorum needs if all of it must be on one node: a single one that takes it."""
+    """What the whole quorum needs if it must be on one node: a single node that takes all of it."""
     if any(only_by_name(member.shape) for member in whole):
         return ()
     total: Counter[str] = Counter({PODS: sum(whole.values())})
@@ -53,7 +53,7 @@ def demand_on_one_node(whole: Mapping[MemberClass, int]) -> tuple[Demand, ...]:
 
 
 def only_by_name(shape: Shape) -> bool:
-    """Whether the shape accepts nodes of certain names alone, or none at all."""
+    """Whether the shape accepts only nodes of certain names, or none at all."""
     if any(key == HOSTNAME for key, _ in shape.node_selector):
         return True
     return shape.node_affinity is not None and all(map(_only_by_name, shape.node_affinity))

@@ -23,7 +23,7 @@ Distribute = Callable[[Room, int], list[tuple[int, int]]]
 
 
 def choose(members: Sequence[Pod], slots: Slots, passed: set[str]) -> list[Pod] | None:
-    """The first members, in order, that fill all slots; None if too few are left."""
+    """The first members, in order and without those in `passed`, that fill all slots; None if there are too few."""
     owed = dict(slots.roles)
     free = slots.free
     chosen = []

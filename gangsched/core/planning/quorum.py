@@ -1,10 +1,10 @@
 """Which members make up a gang's quorum, and where each of them goes.
 
-Members of one class (equal shape, closed out by the same existing pods) are counted, not walked: how many of them a
+Members of one class (equal shape, excluded by the same existing pods) are counted, not iterated: how many of them a
 node takes is arithmetic on the capacity matrix, which is exact for a gang of one class. Several classes are a packing
 problem: they are tried scarcest first, then largest first, and small cases that still fail are searched exhaustively
-within a budget, so that what can fit does fit. Which members are tried follows their order; when that leads nowhere
-the smallest are tried, then, in small cases, every choice. Nothing but that order depends on the order of members.
+within a budget. Members are chosen in their order; if these do not fit the smallest are tried, then, in small cases,
+every choice. Nothing else depends on the order of members.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 
 TRIES = 8
-"""So many choices of members are tried in one order."""
+"""The number of choices of members that are tried in one order."""
 DIAGNOSED = search.STEPS // 4
-"""Steps for finding out how many of a quorum that was refused do fit."""
+"""Steps for finding out how many members of a refused quorum fit."""
 _Way = tuple[Strategy, tuple[Preference, ...] | None]
 _PACKED: _Way = (PACK, None)
 
 
 class Quorum:
-    """One gang's quorum on one snapshot. `room` says how many of each class would fit alone; `classes` is by UID.
+    """One gang's quorum on one snapshot. `room` is how many of each class would fit alone; `classes` is by UID.
 
-    `steps` have ended where something was left unsearched.
+    `steps` have ended if the search was not exhaustive.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Quorum:
         self._members = members
         self._ways: list[_Way] = [(strategy, prefer)]
         if strategy is not PACK or prefer or any(member.prefer for member in self.room):
-            # Neither a strategy nor a wish decides whether a gang fits: one that fits only when packed is packed.
+            # A strategy or preference never decides whether a gang fits: one that fits only packed is packed.
             self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))
         self._size = {member: search.size(snapshot, member) for member in self.room}
@@ -111,7 +111,7 @@ class Quorum:
     # Ways to find places
 
     def _hopeless(self) -> bool:
-        """Whether the classes cannot have room enough even if each had the nodes to itself, or all had them at once."""
+        """Whether there is too little room even if each class had the nodes to itself, or all shared them as one."""
         roles: Counter[str] = Counter()
         usable: Counter[MemberClass] = Counter()
         for (member, role), count in self._kinds.items():
@@ -124,7 +124,7 @@ class Quorum:
         return len(usable) > 1 and asks_too_much_in_all(self._snapshot, usable, self.slots.number)
 
     def _in_order(self, members: Sequence[Pod], ways: Sequence[_Way]) -> Places | None:
-        """The first members that fill the slots and fit; who does not is passed over for later ones."""
+        """Places for the first members that fill the slots and fit; those that do not fit are skipped."""
         passed: set[str] = set()
         for _ in range(TRIES):
             chosen = choose(members, self.slots, passed)
@@ -152,7 +152,7 @@ class Quorum:
         return self._assign(self._first_of(found[0]), found[1])
 
     def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[list[Share], Counts]:
-        """Place all of them, or none: the shares, or which class was short by how many in the first order tried."""
+        """Place all of them or none. Returns the shares, or by how many which class was short in the first order."""
         counts = self._count(chosen)
         short: Counts = {member: count - self.room[member] for member, count in counts.items()}
         short = {member: missing for member, missing in short.items() if missing > 0}
@@ -202,7 +202,7 @@ class Quorum:
             steps.break_off()
             return None
         attempt = Search(self._snapshot, classes, steps)
-        # Even the first selection costs work, and one call on the stack for each kind.
+        # Even the first selection costs work, and a stack frame for each kind.
         for selection in () if steps.ended else selections(list(kinds.items()), self.slots, number):
             if steps.ended:
                 return None
@@ -223,7 +223,7 @@ class Quorum:
         return sorted(self._members, key=lambda pod: self._size[self._classes[pod.uid]])
 
     def _dispensable(self, chosen: Sequence[Pod], short: Counts, passed: set[str]) -> set[str]:
-        """The last members of the classes that are short, as many as are missing, whose roles can do without them."""
+        """The last members of the classes that are short, as many as lack room, whose roles do not need them."""
         missing = dict(short)
         there = Counter(self._kind(pod)[1] for pod in self._members if pod.uid not in passed)
         dispensable = set()
