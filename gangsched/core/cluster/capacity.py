@@ -152,10 +152,9 @@ class Capacity:
             if self._taken[row] != expected[name]:
                 wrong.append(f"{name}: taken {self._taken[row]}, expected {expected[name]}")
             for resource, column in self.columns.items():
-                if self.free[row, column] != clip(self.free_of(row, resource)):
-                    wrong.append(f"{name}: the matrix holds {self.free[row, column]} {resource}")
-                if self.allocatable[row, column] != clip(self.given(row, resource)):
-                    wrong.append(f"{name}: the matrix holds {self.allocatable[row, column]} {resource} in all")
+                held = self.free[row, column], self.allocatable[row, column]
+                if held != (clip(self.free_of(row, resource)), clip(self.given(row, resource))):
+                    wrong.append(f"{name}: the matrix holds {held[0]} of {held[1]} {resource}")
         return wrong
 
     def misplaced(self, given: Mapping[str, Amounts]) -> list[str]:

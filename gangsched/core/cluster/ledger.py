@@ -219,30 +219,27 @@ class Ledger:
 
         `constraints` know the same nodes as those of the ledger, and no pods.
         """
-        on: dict[str, dict[str, Claim]] = {}
-        holdings = Holdings()
+        fresh = Ledger(self._capacity, constraints, self._relief)
         taken = []
-        nominated = {owner: claim for owner, claim in self.claims.items() if not claim.counts}
-        for owner in self.claims.keys() - nominated.keys():
-            claim = self.claims[owner]
-            on.setdefault(claim.node, {})[owner] = claim
+        for claim in self.claims.values():
+            fresh._enter(claim)
             if claim.kind is HELD:
-                holdings.add(claim.pod)
+                fresh.holdings.add(claim.pod)
             row = self._capacity.rows.get(claim.node)
-            if row is not None:
+            if row is not None and claim.counts:
                 taken.append((claim.node, claim.pod.shape.requests))
                 for constraint in constraints:
                     constraint.add(claim.pod, row)
         wrong = self._capacity.mismatches(taken)
         for what, kept, found in (
-            ("lists of claims by node", self.on_node, on),
-            ("nominated claims", self.nominated, nominated),
-            ("amounts that namespaces hold", self.holdings, holdings),
+            ("lists of claims by node", self.on_node, fresh.on_node),
+            ("nominated claims", self.nominated, fresh.nominated),
+            ("amounts that namespaces hold", self.holdings, fresh.holdings),
         ):
             if kept != found:
                 wrong.append(f"the {what} are not those of the claims")
-        for known, anew in zip(self._constraints, constraints, strict=True):
-            if known.told() != anew.told():
+        for known, other in zip(self._constraints, constraints, strict=True):
+            if known.told() != other.told():
                 wrong.append(f"what {type(known).__name__} knows is not what nodes and claims say")
         return wrong
 

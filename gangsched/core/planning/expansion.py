@@ -7,7 +7,8 @@ that accept nodes by name only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import chain
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.quantity import MAX_AMOUNT
@@ -34,8 +35,11 @@ def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[D
     entries = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     if len(entries) > MOST_DEMANDS:
         rest = entries[MOST_DEMANDS - 1 :]
-        largest = _largest(requests for requests, _ in rest)
-        entries = [*entries[: MOST_DEMANDS - 1], (largest, sum(count for _, count in rest))]
+        largest: dict[str, int] = {}
+        for resource, amount in chain.from_iterable(requests for requests, _ in rest):
+            largest[resource] = max(amount, largest.get(resource, 0))
+        last = (tuple(sorted(largest.items())), sum(count for _, count in rest))
+        entries = [*entries[: MOST_DEMANDS - 1], last]
     value = domain[1] if domain is not None else None
     return tuple(Demand(count=count, requests=requests, domain=value or "") for requests, count in entries)
 
@@ -63,11 +67,3 @@ def _only_by_name(term: NodeTerm) -> bool:
     named = any(field.operator != "NotIn" for field in term.fields)
     named = named or any(each.key == HOSTNAME and each.operator == "In" for each in term.expressions)
     return named or not (term.fields or term.expressions) or not all(map(well_formed, term.expressions))
-
-
-def _largest(each: Iterable[Amounts]) -> Amounts:
-    most: dict[str, int] = {}
-    for requests in each:
-        for resource, amount in requests:
-            most[resource] = max(amount, most.get(resource, 0))
-    return tuple(sorted(most.items()))

@@ -152,4 +152,8 @@ class _Each:
 
     def _home(self) -> tuple[str, int] | None:
         """See `topology.leading`; None without `placement.topology`."""
-        return topology.leading(self._snapshot, self._ask.topology) if self._ask.topology is not None else None
+        return (
+            topology.leading(self._snapshot, self._ask.topology, self._snapshot.own)
+            if self._ask.topology is not None
+            else None
+        )

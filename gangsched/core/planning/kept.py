@@ -27,10 +27,6 @@ class Kept(Generic[Key, Array]):
         self._budget = budget
         self._known: dict[Key, tuple[Array, int]] = {}
 
-    def __len__(self) -> int:
-        """For how many keys an array is kept."""
-        return len(self._known)
-
     def get(self, key: Key, of: Callable[[Key, IntArray], Array]) -> Array:
         """The key's array, read-only; `of` computes the values of some rows."""
         before = self._known.get(key)

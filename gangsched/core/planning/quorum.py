@@ -132,7 +132,7 @@ class Quorum:
                 break
             shares, short = self._fill(chosen, ways)
             if not short:
-                return self._assign(chosen, shares)
+                return hand_out(self._snapshot, chosen, self._classes, shares)
             dispensable = self._dispensable(chosen, short, passed)
             if not dispensable:
                 break
@@ -143,13 +143,13 @@ class Quorum:
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
         if placed.total() == self.slots.number:
-            return self._assign(self._first_of(placed), shares)
+            return hand_out(self._snapshot, self._first_of(placed), self._classes, shares)
         self._snapshot.undo(mark)
         found = self._search(self.slots.number, self.steps)
         if found is None:
             return None
         self._take(found[1])
-        return self._assign(self._first_of(found[0]), found[1])
+        return hand_out(self._snapshot, self._first_of(found[0]), self._classes, found[1])
 
     def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[list[Share], Counts]:
         """Place all of them or none. Returns the shares, or by how many which class was short in the first order."""
@@ -267,6 +267,3 @@ class Quorum:
     def _take(self, shares: Iterable[Share]) -> None:
         for member, row, number in shares:
             self._snapshot.take(row, member, number)
-
-    def _assign(self, chosen: Sequence[Pod], shares: Iterable[Share]) -> Places:
-        return hand_out(self._snapshot, chosen, self._classes, shares)

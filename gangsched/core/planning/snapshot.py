@@ -94,11 +94,16 @@ class Snapshot:
     def begin(self, own: Mapping[str, int]) -> None:
         """Switch to another gang, of which so many members are on these nodes already."""
         self._log.append(self.own)
-        self.own = np.zeros(self.size, dtype=np.int64)
+        self.own = self.by_row(own)
+
+    def by_row(self, own: Mapping[str, int]) -> IntArray:
+        """The same numbers of members by row instead of node; those on unknown nodes are left out."""
+        by_row: IntArray = np.zeros(self.size, dtype=np.int64)
         rows = self.cluster.capacity.rows
         for node, count in own.items():
             if node in rows:
-                self.own[rows[node]] = count
+                by_row[rows[node]] = count
+        return by_row
 
     def heed_nominated(self, priority: int) -> None:
         """Leave room for pods that another scheduler has nominated, if their priority is at least this.

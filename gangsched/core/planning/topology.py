@@ -33,22 +33,13 @@ _LOOK = 100
 
 def home(snapshot: Snapshot, topology: Topology, own: Mapping[str, int]) -> str | None:
     """The domain with most of the gang's members, the first by name among equals; None if they are in none."""
-    found = snapshot.cluster.labels.domains(topology.key)
-    rows = snapshot.cluster.capacity.rows
-    there: Counter[int] = Counter()
-    for node, count in own.items():
-        if node in rows and count > 0:
-            there[int(found.of_row[rows[node]])] += count
-    there.pop(-1, None)
-    if not there:
-        return None
-    most = max(there.values())
-    return found.values[min(position for position, count in there.items() if count == most)]
+    found = leading(snapshot, topology, snapshot.by_row(own)) if own else None
+    return found[0] if found is not None else None
 
 
-def leading(snapshot: Snapshot, topology: Topology) -> tuple[str, int] | None:
-    """Like `home`, for `Snapshot.own`; and how many members it is ahead of the next domain."""
-    there = _sums(snapshot, topology, snapshot.own)
+def leading(snapshot: Snapshot, topology: Topology, own: IntArray) -> tuple[str, int] | None:
+    """Like `home`, for members counted by row; and by how many it is ahead of the next domain."""
+    there = _sums(snapshot, topology, own)
     if not there.any():
         return None
     first = int(np.argmax(there))
