@@ -27,10 +27,10 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.further import place_each
-from gangsched.core.planning.hunts import Hunts
 from gangsched.core.planning.placement import Ask, Placement, Unfinished, classify, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.topology import Hunts
 from gangsched.core.queueing.queue import Candidate, Queue, Round
 
 

@@ -35,8 +35,8 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.stats import Stats
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.hunts import Hunts
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.topology import Hunts
 from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gangsched.core.cluster.capacity import LIMIT, PODS, Capacity, clip
+from gangsched.core.cluster.capacity import LIMIT, Capacity, clip
 from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.shape import PODS
 from tests.builders import GPU, amounts
 
 
@@ -124,4 +125,4 @@ def test_mismatches_names_the_node_and_what_is_held_wrongly():
     (wrong,) = capacity.mismatches([])
     assert wrong.startswith("n1: taken {'cpu': 1000, 'pods': 1}, expected {}")
     capacity.free[1, capacity.columns["cpu"]] = 5
-    assert "n2: the matrix holds 5 cpu" in capacity.mismatches([("n1", amounts({"cpu": 1}))])
+    assert "n2: the matrix holds 5 of 8000 cpu" in capacity.mismatches([("n1", amounts({"cpu": 1}))])

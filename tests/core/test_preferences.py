@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.cluster.preferences import ranks
+from gangsched.core.cluster.labels import ranks
 from gangsched.core.objects.declaration import Preference
 
 

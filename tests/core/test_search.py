@@ -157,7 +157,7 @@ def test_size_is_the_largest_share_of_the_largest_node(cluster_of):
 def test_selections_are_the_ways_to_fill_the_slots(kinds, roles, free, number, chosen):
     found = [
         tuple(one.get(kind, 0) for kind in kinds) if one else ()
-        for one in selections(kinds, Slots(roles, free), number)
+        for one in selections(list(kinds.items()), Slots(roles, free), number)
     ]
     assert found == chosen
 

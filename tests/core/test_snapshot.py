@@ -275,8 +275,8 @@ def test_amounts_are_by_column_and_none_where_a_resource_is_unheard_of(cluster_o
     cluster = cluster_of(node("n1", gpu=1))
     columns = cluster.capacity.columns
     snapshot = Snapshot(cluster)
-    assert snapshot.amounts(member("1", gpu=2)) == {columns["cpu"]: 1000, columns[GPU]: 2, columns["pods"]: 1}
-    assert snapshot.amounts(member(requests={"x.io/unheard-of": 1})) == {}
+    assert snapshot.resources.amounts(member("1", gpu=2)) == {columns["cpu"]: 1000, columns[GPU]: 2, columns["pods"]: 1}
+    assert snapshot.resources.amounts(member(requests={"x.io/unheard-of": 1})) == {}
 
 
 def test_room_is_bounded_so_that_sums_over_nodes_cannot_overflow(cluster_of):
@@ -309,7 +309,7 @@ def test_of_thousands_of_classes_only_the_last_are_kept_and_all_are_right():
     for number in range(1, 2 * MOST_KEPT):
         assert snapshot.caps(member(number)).tolist() == [1000 // number]
     assert snapshot.caps(member(1)).tolist() == [1000]
-    assert len(snapshot._caps) == MOST_KEPT  # noqa: SLF001 - memory shows nowhere else
+    assert len(snapshot._caps._known) == MOST_KEPT  # noqa: SLF001 - memory shows nowhere else
 
 
 def test_the_nodes_without_pods_are_made_once_for_all_refusals_and_stay_empty():

@@ -9,7 +9,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.strategy import Room, Scarce
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.planning.strategies import STRATEGIES, BestFit, MinimalFragmentation, MostUsed, Pack, Spread
+from gangsched.core.planning.strategies import BEST_FIT, MOST_USED, PACK, STRATEGIES, MinimalFragmentation, Spread
 from tests.builders import GPU, node, pod
 
 
@@ -41,7 +41,7 @@ def room(caps, *, fullness=None, own=None, rank=None, rows=None, preference=None
     ],
 )
 def test_pack_fills_the_fullest_node_first(given_, count, shares):
-    assert dict(Pack().distribute(given_, count)) == shares
+    assert dict(PACK.distribute(given_, count)) == shares
 
 
 @pytest.mark.parametrize(
@@ -74,17 +74,17 @@ def test_spread_gives_each_node_one_in_turn(given_, count, shares):
 )
 def test_best_fit_leaves_least_and_most_used_goes_where_most_is_in_use(left, used, caps, best, most):
     given_ = room(caps, left=left, used=used)
-    assert BestFit().distribute(given_, 1) == [(best, 1)]
-    assert MostUsed().distribute(given_, 1) == [(most, 1)]
+    assert BEST_FIT.distribute(given_, 1) == [(best, 1)]
+    assert MOST_USED.distribute(given_, 1) == [(most, 1)]
 
 
 def test_both_go_on_with_the_next_node_once_the_first_is_full():
     given_ = room([4, 1, 9], left=[4, 1, 9], used=[4, 3, 0])
-    assert BestFit().distribute(given_, 7) == [(1, 1), (0, 4), (2, 2)]
-    assert MostUsed().distribute(given_, 7) == [(0, 4), (1, 1), (2, 2)]
+    assert BEST_FIT.distribute(given_, 7) == [(1, 1), (0, 4), (2, 2)]
+    assert MOST_USED.distribute(given_, 7) == [(0, 4), (1, 1), (2, 2)]
 
 
-@pytest.mark.parametrize("strategy", [Pack(), BestFit(), MostUsed(), MinimalFragmentation()])
+@pytest.mark.parametrize("strategy", [PACK, BEST_FIT, MOST_USED, MinimalFragmentation()])
 def test_among_equal_nodes_the_fullest_is_filled_first_then_by_name(strategy):
     assert strategy.distribute(room([2, 2, 2], fullness=[0.1, 0.5, 0.5], rank=[0, 2, 1]), 2) == [(2, 2)]
 
@@ -92,9 +92,9 @@ def test_among_equal_nodes_the_fullest_is_filled_first_then_by_name(strategy):
 @pytest.mark.parametrize(
     ("strategy", "shares"),
     [
-        (Pack(), [(2, 4), (1, 1)]),
-        (BestFit(), [(2, 4), (1, 1)]),
-        (MostUsed(), [(2, 4), (1, 1)]),
+        (PACK, [(2, 4), (1, 1)]),
+        (BEST_FIT, [(2, 4), (1, 1)]),
+        (MOST_USED, [(2, 4), (1, 1)]),
         (MinimalFragmentation(), [(2, 4), (1, 1)]),
         (Spread(), [(2, 2), (1, 2), (0, 1)]),
     ],
@@ -163,7 +163,7 @@ def beside_a_driver(strategy, driver, executor, count, nodes):
         if sum(caps) < count:
             continue
         rows = [row for row, cap in enumerate(caps) if cap]
-        order = [1.0 - row / 100 for row in rows] if isinstance(strategy, Pack) else None
+        order = [1.0 - row / 100 for row in rows] if strategy is PACK else None
         found = (
             strategy.distribute(room([caps[row] for row in rows], rows=rows, fullness=order, rank=rows), count)
             if count
@@ -173,7 +173,7 @@ def beside_a_driver(strategy, driver, executor, count, nodes):
     return None
 
 
-PACK, SPREAD, MINIMAL = Pack(), Spread(), MinimalFragmentation()
+SPREAD, MINIMAL = Spread(), MinimalFragmentation()
 
 
 PACKERS = pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_pack_fills_as_if_all_nodes_had_been_sorted(given_, data):
         if left:
             expected.append((row, min(left, caps[row])))
             left -= expected[-1][1]
-    assert Pack().distribute(room(caps, fullness=list(fullness), rank=rank), count) == expected
+    assert PACK.distribute(room(caps, fullness=list(fullness), rank=rank), count) == expected
 
 
 @given(candidates, st.data())
@@ -328,7 +328,7 @@ def test_spread_never_gives_a_node_one_that_a_less_loaded_one_had_room_for(given
 def test_pack_leaves_room_only_on_the_last_node_that_it_uses(given_, data):
     caps, fullness, _ = zip(*given_, strict=True)
     count = data.draw(st.integers(1, sum(caps)))
-    shares = Pack().distribute(room(caps, fullness=list(fullness)), count)
+    shares = PACK.distribute(room(caps, fullness=list(fullness)), count)
     assert all(number == caps[row] for row, number in shares[:-1])
     used = {row for row, _ in shares}
     assert all(fullness[row] >= fullness[other] for row in used for other in range(len(caps)) if other not in used)

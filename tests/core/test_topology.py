@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.domains import domains
+from gangsched.core.cluster.labels import domains
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.planning.classes import MemberClass
@@ -301,7 +301,7 @@ def test_a_gang_fits_exactly_where_some_domain_alone_would_take_it(problem, stra
         alone.append(isinstance(place(Snapshot(other), Ask(members=members, need=need)), Placement))
     assert isinstance(found, Placement) is any(alone)
     if isinstance(found, Placement):
-        assert len({cluster.labels.of(name)["zone"] for _, name in found.assignments}) == 1
+        assert len({dict(cluster.nodes[name].labels)["zone"] for _, name in found.assignments}) == 1
     else:
         preferred = place(Snapshot(cluster), Ask(members=members, need=need, topology=PREFERRED, strategy=strategy))
         plain = place(Snapshot(cluster), Ask(members=members, need=need))

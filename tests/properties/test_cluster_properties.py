@@ -210,12 +210,11 @@ class ClusterMachine(RuleBasedStateMachine):
         assert rooms == self.rooms(anew)
         assert self.cluster.on_node == anew.on_node
         heirs = {uid: self.pods[uid] for uid in HEIRS if uid in self.pods}
-        assert self.cluster.nominated == {
+        assert {uid: claim.pod for uid, claim in self.cluster.ledger.nominated.items()} == {
             uid: heir for uid, heir in heirs.items() if heir.nominated_node and not heir.terminal
         }
         for name in self.nodes:
             assert self.free(self.cluster, name) == self.free(anew, name)
-            assert self.cluster.labels.of(name) == dict(self.nodes[name].labels)
 
     def check_against_the_oracle(self, rooms: Rooms) -> None:
         world = World(nodes=self.nodes, namespaces=self.namespaces)

@@ -468,7 +468,7 @@ def test_accounts_that_a_fault_leaves_wrong_are_made_anew_from_what_was_observed
     harness.withhold = lambda effect: effect.name.startswith("c")
     harness.add(node("n1", cpu=9), group("c", min_member=3), *pods("c", 3), group("b", min_member=3), *pods("b", 3))
     harness.wait(2)
-    injector.into(Ledger, "_take", when=lambda _ledger, claim: claim.owner == "uid-default/a-1")
+    injector.into(Ledger, "_take", when=lambda _ledger, claim: claim.pod.uid == "uid-default/a-1")
     harness.add(group("a", min_member=2), *pods("a", 2), group("d", min_member=1, created=-1.0), *pods("d", 1))
     harness.step()
     assert not any(isinstance(effect, BindPod) for effect in harness.history[-1][2])

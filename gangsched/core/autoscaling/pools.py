@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gangsched.core.cluster.domains import names_of
+from gangsched.core.cluster.labels import names_of
 from gangsched.core.gang.terms import asked_for
 from gangsched.core.objects.demands import DemandUnit, PoolDemand
 from gangsched.core.objects.pod import Pod

@@ -1,5 +1,5 @@
-"""What is there, and what of it is spoken for: nodes, pods, claims, free amounts, topology domains, nodes that refuse.
+"""What exists and what of it is in use: nodes, pods, claims, free amounts, topology domains, nodes that refuse pods.
 
-Law: exact integers, and one ledger of claims, which alone changes what is derived of them; `validate` makes every index
-anew and finds what differs.
+Law: exact integers, and one ledger of claims, which alone changes what is derived from them; `validate` rebuilds every
+index and reports differences.
 """

@@ -1,11 +1,11 @@
 """Nodes that refuse pods, through the API server or their kubelet, and for how long other nodes are preferred to them.
 
-A gang prefers other nodes to one that has refused a member of it. All do once the refusal counts against the node: the
-same pod was accepted elsewhere, or pods of two namespaces, each refused nowhere else, are refused there. What is the
-pod's or its namespace's own fault does not count, so that no tenant can turn others away: such pods are refused
-everywhere, and others of their gang are accepted where they are not. A node is left alone for a time that doubles each
-time it is found refusing again, and ends with a success there. It is a preference: what fits nowhere else is tried on
-such a node (`placement.place`). Nothing of this is written anywhere; after a restart it is learned anew.
+A gang avoids a node that has refused a member of it. All gangs do once the refusal counts against the node: the same
+pod was accepted elsewhere, or pods of two namespaces, each refused nowhere else, are refused there. A refusal that is
+the fault of the pod or its namespace does not count, so that no tenant can turn others away: such pods are refused on
+every node, and nodes that refuse them accept others of their gang. A node is avoided for a time that doubles with each
+further refusal, and ends with a success there. Avoidance is a preference: gangs that fit nowhere else are tried on such
+a node (`placement.place`). It is not persisted; after a restart it is learned again.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from gangsched.core.objects.retry import doubled
 
 FIRST_S = 60.0
 LONGEST_S = 1920.0
-"""A node is left alone for FIRST_S, doubled each time it refuses again after that, up to LONGEST_S. For LONGEST_S more
-it is remembered how often it was."""
+"""A node is avoided for FIRST_S, doubled each time it refuses again after that, up to LONGEST_S. How often that was is
+remembered for another LONGEST_S."""
 EVIDENCE_S = 60.0
-"""A refusal may come to count for so long."""
+"""For so long a refusal may still come to count against the node."""
 TRIES_ON_A_NODE = 2
-"""After so many refusals for good of a quorum's member on one node it is placed anew."""
+"""After so many permanent refusals of a quorum's member on one node it is placed again."""
 MOST_BLAMED = 5
-"""A pod that more nodes have refused before one took it says nothing of them: what was wrong with it is over."""
+"""If more nodes have refused a pod before one accepted it, the cause was the pod's and has ended: none is blamed."""
 MOST_GANGS = 10_000
 MOST_NODES_OF_A_GANG = 100
 MOST_PODS = 10_000
 MOST_PODS_ON_A_NODE = 1_000
-"""So many gangs, nodes of each, and refused pods in all and of a node are remembered; the oldest go first."""
+"""So many gangs, nodes of each, and refused pods in total and of a node are remembered; the oldest are dropped."""
 EVENTS_A_MINUTE = 10
-"""So many Events on nodes are written: where more nodes refuse, it is no single node's fault."""
+"""The limit of Events on nodes: if more nodes refuse, it is no single node's fault."""
 _MINUTE_S = 60.0
 
 
 class Tries(NamedTuple):
-    """How often a pod was refused on the node in question, and on how many nodes it was."""
+    """How often a pod was refused on the node in question, and on how many nodes in total."""
 
     here: int
     nodes: int
@@ -48,7 +48,7 @@ class Tries(NamedTuple):
 
 @dataclass(slots=True)
 class _Note:
-    """A node is left alone until then, for the so-manieth time in a row."""
+    """A node is avoided until this time; `times` counts how often in a row it was."""
 
     until: float
     times: int
@@ -56,7 +56,7 @@ class _Note:
 
 @dataclass(slots=True)
 class _Case:
-    """A pod's refusals on one node: how often, when last, what was said, and whether it was the kubelet."""
+    """A pod's refusals on one node: how often, when last, with which message, and whether by the kubelet."""
 
     namespace: str
     at: float
@@ -66,7 +66,7 @@ class _Case:
 
 
 class Avoidance:
-    """The cluster's one memory of such nodes. `counted` is how many refusals have counted so far."""
+    """All such nodes. `counted` is how many refusals have counted against nodes so far."""
 
     def __init__(self) -> None:
         self.counted = 0
@@ -81,7 +81,7 @@ class Avoidance:
         self._told_at: list[float] = []
 
     def note_time(self, now: float) -> None:
-        """It is this time, in epoch seconds: what is over is over, and in the end forgotten."""
+        """Set the present time, in epoch seconds: what has expired has no effect, and is dropped later."""
         self._now = now
         if now < self._prune_at:
             return
@@ -94,19 +94,19 @@ class Avoidance:
         self._by_gang = {key: left for key, left in notes if left}
 
     def by_all(self) -> frozenset[str]:
-        """The nodes that every gang leaves alone now."""
+        """The nodes that all gangs avoid now."""
         return self._active(self._by_all)
 
     def by_gang(self, key: GroupKey) -> frozenset[str]:
-        """The nodes that have refused a member of the gang, and that it leaves alone now."""
+        """The nodes that have refused a member of the gang, and that it avoids now."""
         return self._active(self._by_gang[key]) if key in self._by_gang else frozenset()
 
     def next_end(self) -> float:
-        """When the next node is left alone by all no longer, in epoch seconds; infinity if none is."""
+        """When the next node stops being avoided by all gangs, in epoch seconds; infinity if there is none."""
         return min((note.until for note in self._by_all.values() if note.until > self._now), default=float("inf"))
 
     def refused(self, key: GroupKey, uid: str, node: str, said: str, *, by_kubelet: bool = False) -> Tries:
-        """The node has refused a pod of the gang for good, for a reason that may be the node's."""
+        """The node has permanently refused a pod of the gang, for a reason that may be the node's fault."""
         self._grow(self._by_gang.setdefault(key, {}), node)
         _drop_oldest(self._by_gang[key], MOST_NODES_OF_A_GANG)
         _drop_oldest(self._by_gang, MOST_GANGS)
@@ -131,7 +131,7 @@ class Avoidance:
         return tries
 
     def accepted(self, uid: str, node: str) -> None:
-        """The API server has bound the pod to the node. Other nodes that have refused it just before are to blame."""
+        """The API server has bound the pod to the node: other nodes that have recently refused it are to blame."""
         self._succeeded(node, by_kubelet=False)
         cases = self._cases.get(uid, {})
         blamed = [(each, case) for each, case in cases.items() if not case.by_kubelet and self._is_fresh(case)]
@@ -147,12 +147,12 @@ class Avoidance:
             self._succeeded(node, by_kubelet=True)
 
     def take_events(self) -> list[EmitEvent]:
-        """What is to be told on nodes since the last call."""
+        """The Events on nodes since the last call."""
         events, self._events = self._events, []
         return events
 
     def validate(self) -> list[str]:
-        """Contradictions, and what is remembered beyond its bound, in a sentence each."""
+        """One sentence for each contradiction and each exceeded bound."""
         wrong = []
         by_pod = {(uid, node): case for uid, cases in self._cases.items() for node, case in cases.items()}
         on_node = {(uid, node): case for node, cases in self._on.items() for uid, case in cases.items()}
@@ -183,7 +183,7 @@ class Avoidance:
             self._tell(node, cases)
 
     def _grow(self, notes: dict[str, _Note], node: str) -> bool:
-        """Have the node left alone if it is not. Returns whether it was not."""
+        """Have the node avoided if it is not yet. Returns whether this is new."""
         note = notes.pop(node, None)
         if note is not None and note.until > self._now:
             notes[node] = note

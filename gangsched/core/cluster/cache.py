@@ -1,8 +1,8 @@
-"""The cluster as it is known now: nodes, pods and what they take; the only mutable aggregate that planning reads.
+"""The cluster's present state: nodes, pods and what they take; the only mutable aggregate that planning reads.
 
-A pod counts against a node from the moment a binding is decided (`assume`) or seen, until it is seen to have ended or
-gone, or the decision is withdrawn (`forget`): each is a claim in the one `ledger`. What changes here and could help
-somebody who waits is noted in `relief`, which the queue reads after each batch of events.
+A pod counts against a node from the moment a binding is decided (`assume`) or observed, until the pod has ended or was
+deleted, or the decision is withdrawn (`forget`): each is a claim in the `ledger`. Changes that could help waiting gangs
+are noted in `relief`, which the queue reads after each batch of events.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gangsched.core.cluster.capacity import Capacity
-from gangsched.core.cluster.holdings import Holdings
+from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.labels import NodeLabels
-from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Ledger
-from gangsched.core.cluster.relief import Relief
-from gangsched.core.cluster.validation import contradictions
+from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Kind, Ledger
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Member, NodeConstraint, World
 from gangsched.core.constraints.nodes import Nodes
@@ -27,10 +24,11 @@ from gangsched.core.objects.shape import Labels
 
 
 class Cluster:
-    """Nodes and pods by name and UID, with exact accounting. All pods count, whoever scheduled them.
+    """Nodes by name and pods by UID, with exact accounting. All pods count, whichever scheduler placed them.
 
-    `constraints` are told of each node here, and by the ledger of each pod that counts on one. `worsened` are nodes
-    that have changed, or on which a pod was counted that we did not put there, since they were last read.
+    `on_node` lists the claims that count by node, `holdings` what namespaces hold. `constraints` learn of nodes here,
+    and from the ledger of each pod that counts on one. `worsened` are nodes that have changed, or on which a pod was
+    counted that we did not place there, since they were last taken.
     """
 
     def __init__(self) -> None:
@@ -40,11 +38,13 @@ class Cluster:
         self.relief = Relief()
         self.worsened: set[str] = set()
         self.capacity = Capacity()
-        self.labels = NodeLabels(self.capacity)
         self.nodes_by_row = Nodes()
+        self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         world = World(self.nodes_by_row, self.capacity, self.namespaces)
         self.constraints = [each(world) for each in registry.CONSTRAINTS]
         self.ledger = Ledger(self.capacity, self.constraints, self.relief)
+        self.on_node: Mapping[str, Claims] = self.ledger.on_node
+        self.holdings = self.ledger.holdings
 
     # Nodes
 
@@ -60,8 +60,9 @@ class Cluster:
         self.nodes[node.name] = node
         row = self.capacity.set_node(node.name, node.allocatable)
         if old is None or relabelled:
-            self.relief.note(domains=self.labels.set(node.name, node.labels))
-        self.nodes_by_row.set(row, node.name, self.labels.of(node.name))
+            changed = None if old is None else {key for key, _ in {*old.labels} ^ {*node.labels}}
+            self.relief.note(domains=self.labels.forget(changed))
+        self.nodes_by_row.set(row, node.name, dict(node.labels))
         for constraint in self.constraints:
             constraint.set_node(row, node)
         if old is None or relabelled:
@@ -72,7 +73,7 @@ class Cluster:
         return True
 
     def remove_node(self, name: str) -> bool:
-        """Forget a node. Pods that still name it are kept and count again if it comes back."""
+        """Remove a node. Pods that still name it are kept and count again if it comes back."""
         if name not in self.nodes:
             return False
         self.ledger.node_leaves(name)
@@ -81,7 +82,7 @@ class Cluster:
         for constraint in self.constraints:
             constraint.remove_node(row)
         del self.nodes[name]
-        self.relief.note(domains=self.labels.remove(name))
+        self.relief.note(domains=self.labels.forget())
         self.relief.no_node(row)
         self.worsened.add(name)
         return True
@@ -89,18 +90,18 @@ class Cluster:
     # Pods and their claims
 
     def node_of(self, uid: str) -> str:
-        """The node on which the pod counts now, by its own word or by our decision; empty if on none."""
+        """The node on which the pod counts, by its own spec or by our decision; empty if on none."""
         pod = self.pods.get(uid)
         if pod is not None and pod.node:
             return pod.node
-        claim = self.ledger.of(uid)
+        claim = self.ledger.claims.get(uid)
         return claim.node if claim is not None and claim.counts else ""
 
     def set_pod(self, pod: Pod) -> Pod | None:
-        """Add or replace a pod. What the pod says of its node replaces what was assumed. Returns the former value."""
+        """Add or replace a pod. A node that the pod shows replaces an assumed one. Returns the former value."""
         old = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
-        claim = self.ledger.of(pod.uid)
+        claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):
             self.ledger.release(pod.uid)
         elif pod.node:
@@ -111,62 +112,45 @@ class Cluster:
         return old
 
     def nominate(self, pod: Pod) -> None:
-        """Know that somebody else keeps a node for this pod, or does so no longer."""
+        """Note the node that another scheduler has nominated for this pod, or that it no longer has one."""
         if pod.nominated_node and not (pod.node or pod.terminal):
             self.ledger.put(Claim(NOMINATED, pod.nominated_node, pod))
         elif pod.uid in self.ledger.nominated:
             self.ledger.release(pod.uid)
 
     def remove_pod(self, uid: str) -> Pod | None:
-        """Forget a pod and free what it took. Returns its last value."""
+        """Remove a pod and free what it took. Returns its last value."""
         self.ledger.release(uid)
         return self.pods.pop(uid, None)
 
     def assume(self, uid: str, node: str) -> None:
-        """Count an unbound pod, or a member to come, on the node from now on."""
+        """Count an unbound pod, or a placeholder, on the node from now on."""
         pod = self.pods[uid]
         if not (pod.node or pod.terminal):
             self.ledger.put(Claim(ASSUMED if pod.name else HELD, node, pod))
 
     def forget(self, uid: str) -> None:
-        """Withdraw an assumption; a pod that is bound by its own word stays counted."""
-        claim = self.ledger.of(uid)
+        """Withdraw an assumption; a pod that shows its node stays counted."""
+        claim = self.ledger.claims.get(uid)
         if claim is not None and claim.kind in (ASSUMED, HELD):
             self.ledger.release(uid)
 
     def set_namespace(self, name: str, labels: Labels) -> None:
-        """Know a namespace's labels, which pods' terms may select by."""
+        """Set a namespace's labels, by which terms of pods may select."""
         new = dict(labels)
         if self.namespaces.get(name) != new:
             self.namespaces[name] = new
             self.ledger.labels_changed()
 
     def remove_namespace(self, name: str) -> None:
-        """Forget a namespace's labels."""
+        """Remove a namespace."""
         if self.namespaces.pop(name, None):
             self.ledger.labels_changed()
-
-    # What is claimed
-
-    @property
-    def on_node(self) -> Mapping[str, Claims]:
-        """Who counts on each node, by UID."""
-        return self.ledger.on_node
-
-    @property
-    def nominated(self) -> Mapping[str, Pod]:
-        """Pods for which somebody else keeps a node (`status.nominatedNodeName`)."""
-        return {uid: claim.pod for uid, claim in self.ledger.nominated.items()}
-
-    @property
-    def holdings(self) -> Holdings:
-        """What namespaces hold for members to come."""
-        return self.ledger.holdings
 
     # Questions
 
     def accepting(self, member: Member) -> Mask:
-        """The rows whose nodes take the class for what they are, whatever stands there."""
+        """The rows whose nodes accept the class, regardless of the pods there."""
         rows = np.arange(len(self.capacity.names))
         accepting = self.nodes_by_row.there(rows)
         for constraint in self.constraints:
@@ -175,18 +159,53 @@ class Cluster:
         return accepting
 
     def worsen(self, node: str) -> None:
-        """Somebody has room on the node that others rely on."""
+        """Note that capacity on the node, which other decisions rely on, was taken."""
         self.worsened.add(node)
 
     def take_worsened(self) -> set[str]:
-        """The nodes that may have less room, or other demands, than when places on them were decided."""
+        """The nodes that may have less room, or other requirements, than when pods were placed there."""
         worsened, self.worsened = self.worsened, set()
         return worsened
 
     def take_relief(self) -> Relief:
-        """What has become better since the last call."""
+        """What has improved since the last call."""
         return self.relief.take()
 
     def validate(self) -> list[str]:
-        """Contradictions between the claims, what is derived of them and the pods; empty when all is well."""
-        return contradictions(self)
+        """One sentence for each contradiction between pods, claims, nodes and what is derived from them."""
+        claims = self.ledger.claims
+        wrong = [
+            f"{uid}: claims {claim.kind} {claim.node or 'no node'}, which its pod does not"
+            for uid, claim in claims.items()
+            if not _agrees(self.pods.get(uid), claim)
+        ]
+        unclaimed = {uid: pod for uid, pod in self.pods.items() if uid not in claims}
+        running = {uid: pod for uid, pod in unclaimed.items() if pod.node and not pod.terminal}
+        wrong += [f"{uid}: is on {pod.node} and has no claim" for uid, pod in running.items()]
+        wrong += [f"{uid}: a placeholder without a claim" for uid, pod in unclaimed.items() if not pod.name]
+        rows = self.capacity.rows
+        by_row = {rows[name]: node for name, node in self.nodes.items() if name in rows}
+        fresh = [each.anew() for each in self.constraints]
+        for constraint in fresh:
+            for row, node in by_row.items():
+                constraint.set_node(row, node)
+        wrong += self.ledger.validate(fresh)
+        wrong += self.nodes_by_row.contradictions(by_row)
+        wrong += self.capacity.misplaced({name: node.allocatable for name, node in self.nodes.items()})
+        wrong += self.labels.mismatches()
+        if not self.relief.rows <= by_row.keys():
+            wrong.append("a row without a node is noted as improved")
+        return wrong
+
+
+def _agrees(pod: Pod | None, claim: Claim) -> bool:
+    """Whether the pod's state allows the claim."""
+    if pod is None or pod != claim.pod or pod.terminal:
+        return False
+    match claim.kind:
+        case Kind.BOUND:
+            return pod.node == claim.node
+        case Kind.NOMINATED:
+            return not pod.node and pod.nominated_node == claim.node
+        case _:
+            return not pod.node and bool(pod.name) is (claim.kind is ASSUMED)

@@ -1,27 +1,25 @@
-"""What every node can give, what is taken and what is free, as one int64 matrix (nodes × resources).
+"""What each node can give, what is taken and what is free, as int64 matrices (nodes × resources); and what improved.
 
 A row is a node, a column a resource; the pod count is the column `pods`, of which every pod takes one. Sums are kept
 exactly as Python integers beside the matrix and clipped to ±`LIMIT` on their way into it, so that absurd quantities
-can neither overflow it nor stop the scheduler. No node can give more, so that only what is overcommitted beyond measure
-is held inexactly.
+can neither overflow it nor stop the scheduler. No node can give more, so only extreme overcommitment is inexact.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gangsched.core.objects import shape
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.quantity import MAX_AMOUNT
-from gangsched.core.objects.shape import Amounts
+from gangsched.core.objects.shape import PODS, Amounts
 
 LIMIT = MAX_AMOUNT
-PODS = shape.PODS
 FROM_THE_START = 64
-"""So many resources have a column as soon as a node offers them."""
+"""So many resources get a column as soon as a node offers them."""
 
 
 def clip(amount: int) -> int:
@@ -30,7 +28,7 @@ def clip(amount: int) -> int:
 
 
 class Capacity:
-    """Rows of nodes with exact accounting; a row that is given up is reused."""
+    """Rows of nodes with exact accounting; the row of a removed node is reused."""
 
     def __init__(self) -> None:
         self.columns: dict[str, int] = {PODS: 0}
@@ -46,7 +44,8 @@ class Capacity:
     def column(self, resource: str) -> int | None:
         """The resource's column, or None where no node has any of it.
 
-        Beyond the first few it is made when it is asked for: what nodes offer and nobody wants costs nothing.
+        Beyond the first `FROM_THE_START` a column is created when it is first asked for, so that resources which nodes
+        offer and no pod requests cost nothing.
         """
         column = self.columns.get(resource)
         if column is None and self._givers[resource]:
@@ -54,15 +53,15 @@ class Capacity:
         return column
 
     def free_of(self, row: int, resource: str) -> int:
-        """What is free of the resource on the row, exactly; negative where more is taken than can be given."""
+        """The exact free amount of the resource on the row; negative where the node is overcommitted."""
         return self._given[row].get(resource, 0) - self._taken[row].get(resource, 0)
 
     def given(self, row: int, resource: str) -> int:
-        """What the row can give of the resource in all."""
+        """The row's allocatable amount of the resource."""
         return self._given[row].get(resource, 0)
 
     def set_node(self, name: str, allocatable: Amounts) -> int:
-        """Add the node or change what it can give; what is taken there stays. Returns its row."""
+        """Add the node or change its allocatable amounts; what is taken there stays. Returns its row."""
         row = self.rows.get(name)
         if row is None:
             row = self._new_row(name)
@@ -70,7 +69,7 @@ class Capacity:
         old = self._given[row]
         self._given[row] = given
         self._givers.update(given.keys() - old.keys())
-        self._no_longer_given(old.keys() - given.keys())
+        self._givers -= Counter(old.keys() - given.keys())
         for resource in {**old, **given}:
             column = self.columns.get(resource)
             if column is not None:
@@ -80,10 +79,10 @@ class Capacity:
         return row
 
     def remove_node(self, name: str) -> int:
-        """Forget the node and all that was taken there. Returns the row that it had."""
+        """Remove the node and all that was taken there. Returns the row that it had."""
         row = self.rows.pop(name)
         self.names[row] = ""
-        self._no_longer_given(self._given[row])
+        self._givers -= Counter(self._given[row].keys())
         self._given[row] = {}
         self._taken[row] = {}
         self.free[row] = 0
@@ -102,11 +101,9 @@ class Capacity:
     def _count(self, row: int, amounts: Amounts, sign: int) -> None:
         taken = self._taken[row]
         for resource, amount in (*amounts, (PODS, 1)):
-            left = taken.get(resource, 0) + sign * amount
-            if left:
-                taken[resource] = left
-            else:
-                taken.pop(resource, None)
+            taken[resource] = left = taken.get(resource, 0) + sign * amount
+            if not left:
+                del taken[resource]
             column = self.columns.get(resource)
             if column is not None:
                 self._refresh(row, resource, column)
@@ -115,12 +112,6 @@ class Capacity:
         given = self._given[row].get(resource, 0)
         self.allocatable[row, column] = clip(given)
         self.free[row, column] = clip(given - self._taken[row].get(resource, 0))
-
-    def _no_longer_given(self, resources: Iterable[str]) -> None:
-        for resource in resources:
-            self._givers[resource] -= 1
-            if not self._givers[resource]:
-                del self._givers[resource]
 
     def _add_column(self, resource: str) -> int:
         column = self.columns[resource] = len(self.columns)
@@ -146,14 +137,11 @@ class Capacity:
         return row
 
     def _grow(self, rows: int, columns: int) -> None:
-        for field in ("free", "allocatable"):
-            old: IntArray = getattr(self, field)
-            new = np.zeros((rows, columns), dtype=np.int64)
-            new[: old.shape[0], : old.shape[1]] = old
-            setattr(self, field, new)
+        wider = ((0, rows - self.free.shape[0]), (0, columns - self.free.shape[1]))
+        self.free, self.allocatable = np.pad(self.free, wider), np.pad(self.allocatable, wider)
 
     def mismatches(self, taken: Iterable[tuple[str, Amounts]]) -> list[str]:
-        """What this accounting holds otherwise than the given (node, requests) pairs say; empty when it is right."""
+        """One sentence for each difference from what these (node, requests) pairs add up to."""
         expected: dict[str, dict[str, int]] = {name: {} for name in self.rows}
         for name, amounts in taken:
             sums = expected[name]
@@ -164,14 +152,13 @@ class Capacity:
             if self._taken[row] != expected[name]:
                 wrong.append(f"{name}: taken {self._taken[row]}, expected {expected[name]}")
             for resource, column in self.columns.items():
-                if self.free[row, column] != clip(self.free_of(row, resource)):
-                    wrong.append(f"{name}: the matrix holds {self.free[row, column]} {resource}")
-                if self.allocatable[row, column] != clip(self.given(row, resource)):
-                    wrong.append(f"{name}: the matrix holds {self.allocatable[row, column]} {resource} in all")
+                held = self.free[row, column], self.allocatable[row, column]
+                if held != (clip(self.free_of(row, resource)), clip(self.given(row, resource))):
+                    wrong.append(f"{name}: the matrix holds {held[0]} of {held[1]} {resource}")
         return wrong
 
     def misplaced(self, given: Mapping[str, Amounts]) -> list[str]:
-        """What is kept of nodes otherwise than these can give; empty when it is right."""
+        """One sentence for each difference from nodes with these allocatable amounts."""
         wrong = []
         names = {row: name for name, row in self.rows.items()}
         if self.rows.keys() != given.keys() or self.names != [names.get(row, "") for row in range(len(self.names))]:
@@ -185,3 +172,36 @@ class Capacity:
         if sorted(self._vacant) != vacant or any(held):
             wrong.append("the vacant rows are not those without a node, or hold something")
         return wrong
+
+
+@dataclass(slots=True)
+class Relief:
+    """What has improved since it was last taken: rows whose nodes have more room or refuse less.
+
+    `everywhere`: any node may have improved. `domains`: a node has moved to another topology domain, which may help
+    gangs that must stay in one.
+    """
+
+    rows: set[int] = field(default_factory=set)
+    everywhere: bool = False
+    domains: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.rows) or self.everywhere
+
+    def note(self, *, row: int | None = None, everywhere: bool = False, domains: bool = False) -> None:
+        """The node of this row has improved, any node may have, or a node may be in another domain."""
+        if row is not None:
+            self.rows.add(row)
+        self.everywhere |= everywhere
+        self.domains |= domains
+
+    def no_node(self, row: int) -> None:
+        """The row has no node any more."""
+        self.rows.discard(row)
+
+    def take(self) -> Relief:
+        """Return all of it, and start again from nothing."""
+        taken = replace(self)
+        self.rows, self.everywhere, self.domains = set(), False, False
+        return taken

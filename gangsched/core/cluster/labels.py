@@ -1,72 +1,120 @@
-"""What nodes' labels mean for planning: topology domains, wishes for nodes, and the order of names.
+"""What node labels mean for planning: topology domains, preferences (`placement.prefer`), and the order of names.
 
-What was derived from all rows' labels is kept until one of those that it looks at changes.
+A topology domain is the set of nodes that share a label's value, such as a zone, a rack or a block. A node without the
+label is in no domain. For zone and region the deprecated label is accepted on a node that has only that one.
+
+A preference is a wish, never a condition. The most important one decides; the next one only among nodes that are equal
+by it. A label's values are ordered as numbers where they are whole numbers, and these come before all others, which are
+ordered as text; with Descending the larger one is preferred, numbers still first. A node without the label, or with a
+value that is not among those named, comes last.
+
+What is derived from the labels of all rows is kept until one of the labels in question changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from gangsched.core.cluster.capacity import Capacity
-from gangsched.core.cluster.domains import Domain, Domains, domains, names_of
-from gangsched.core.cluster.preferences import ranks
+from gangsched.core.constraints.nodes import Nodes
+from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.declaration import Preference
-from gangsched.core.objects.shape import Labels
 
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
 _MOST_KNOWN = 256
-"""For so many wishes, and keys, it is kept what they make of all nodes; the oldest is forgotten."""
+"""So many preferences, and so many label keys, have their result for all nodes cached; the oldest is dropped first."""
+_LONGEST_NUMBER = 63
+"""The maximal length of a label's value."""
+_FORMER = {
+    "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
+}
+_ALIASES = _FORMER | {former: present for present, former in _FORMER.items()}
+
+Domain = tuple[str, str | None]
+"""A label key and one of its values; None is a domain without nodes."""
+
+
+class Domains(NamedTuple):
+    """A label's values in order, their positions, and for each row the position of its value, or -1."""
+
+    values: tuple[str, ...]
+    positions: Mapping[str | None, int]
+    of_row: IntArray
+
+    def inside(self, value: str | None) -> Mask:
+        """The rows of this value's domain; no row for None and for a value that no node has."""
+        inside: Mask = self.of_row == self.positions.get(value, len(self.values))
+        return inside
+
+
+def names_of(key: str) -> tuple[str, ...]:
+    """The labels that make up the domains of this key."""
+    return (key, _ALIASES[key]) if key in _ALIASES else (key,)
+
+
+def domains(nodes: Sequence[Mapping[str, str]], key: str) -> Domains:
+    """The domains of the label among nodes with these labels."""
+    names = names_of(key)
+    found = [next((labels[name] for name in names if name in labels), None) for labels in nodes]
+    values = tuple(sorted({value for value in found if value is not None}))
+    positions: dict[str | None, int] = {value: number for number, value in enumerate(values)}
+    of_row = np.array([-1 if value is None else positions[value] for value in found], dtype=np.int64)
+    return Domains(values, positions, of_row)
+
+
+def ranks(nodes: Sequence[Mapping[str, str]], wish: Preference) -> IntArray:
+    """Each node's rank by the preference, given its labels: 0 for the most preferred, equal for equally preferred."""
+    values = [labels.get(wish.key) for labels in nodes]
+    named = {value: at for at, value in reversed([*enumerate(wish.values)])}
+    rank = named or _ordered({value for value in values if value is not None}, wish)
+    last = len(rank)
+    return np.array([last if value is None else rank.get(value, last) for value in values], dtype=np.int64)
+
+
+def _ordered(values: set[str], wish: Preference) -> dict[str, int]:
+    """Each value's rank; equal numbers, such as 7 and 007, have the same."""
+    down = wish.order == "Descending"
+    numbers = {value: int(value) for value in values if _is_whole_number(value)}
+    rank = {number: at for at, number in enumerate(sorted(set(numbers.values()), reverse=down))}
+    others = enumerate(sorted(values - numbers.keys(), reverse=down), start=len(rank))
+    return {value: rank[number] for value, number in numbers.items()} | {value: at for at, value in others}
+
+
+def _is_whole_number(value: str) -> bool:
+    digits = value.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_NUMBER
 
 
 class NodeLabels:
-    """Labels by node. Rows are those of `capacity`, which has a node before anything is asked of its labels."""
+    """What is derived from the labels of `nodes`; rows and names are those of `capacity`."""
 
-    def __init__(self, capacity: Capacity) -> None:
+    def __init__(self, capacity: Capacity, nodes: Nodes) -> None:
         self._capacity = capacity
-        self._labels: dict[str, Mapping[str, str]] = {}
-        self._rank: npt.NDArray[np.int64] | None = None
-        self._preferred: dict[Preference, npt.NDArray[np.int64]] = {}
+        self._nodes = nodes
+        self._rank: IntArray | None = None
+        self._preferred: dict[Preference, IntArray] = {}
         self._domains: dict[str, Domains] = {}
 
-    def of(self, name: str) -> Mapping[str, str]:
-        """The node's labels; empty for an unknown node."""
-        return self._labels.get(name, {})
-
-    def set(self, name: str, labels: Labels) -> bool:
-        """The node has these labels now. Returns whether topology domains in use may have changed."""
-        before = self._labels.get(name)
-        self._labels[name] = dict(labels)
-        if before is None:
-            self._rank = None
-            return self._forget()
-        return self._forget({key for key, _ in before.items() ^ self._labels[name].items()})
-
-    def remove(self, name: str) -> bool:
-        """The node is gone. Returns whether topology domains in use may have changed."""
-        del self._labels[name]
-        self._rank = None
-        return self._forget()
-
-    def rank(self) -> npt.NDArray[np.int64]:
-        """Each row's place in the order of node names: the last tie-break of every strategy."""
+    def rank(self) -> IntArray:
+        """Each row's rank in the order of node names: the last tie-break of every strategy."""
         if self._rank is None:
             self._rank = np.argsort(np.argsort(np.array(self._capacity.names, dtype=object), kind="stable"))
         return self._rank
 
-    def preference(self, wish: Preference) -> npt.NDArray[np.int64]:
-        """Each row's place by this wish, 0 for the most preferred; see `core.cluster.preferences`."""
+    def preference(self, wish: Preference) -> IntArray:
+        """Each row's rank by this preference, 0 for the most preferred; see `ranks`."""
         return self._of_labels(self._preferred, wish, ranks)
 
     def domains(self, key: str) -> Domains:
-        """The topology domains of this node label, and in which of them each row is."""
+        """The topology domains of this node label."""
         return self._of_labels(self._domains, key, domains)
 
-    def inside(self, domain: Domain) -> npt.NDArray[np.bool_]:
+    def inside(self, domain: Domain) -> Mask:
         """The rows of this domain."""
         key, value = domain
         return self.domains(key).inside(value)
@@ -78,16 +126,14 @@ class NodeLabels:
         if known is None:
             if len(kept) >= _MOST_KNOWN:
                 del kept[next(iter(kept))]
-            known = kept[key] = find([self.of(name) for name in self._capacity.names], key)
+            rows = range(len(self._capacity.names))
+            known = kept[key] = find([self._nodes.labels(row) for row in rows], key)
         return known
 
-    def mismatches(self, expected: Mapping[str, Labels]) -> list[str]:
-        """What is kept here otherwise than the nodes' labels say, in a sentence each."""
+    def mismatches(self) -> list[str]:
+        """One sentence for each difference between what is kept here and what the nodes' labels say."""
         wrong = []
-        if self._labels != {name: dict(labels) for name, labels in expected.items()}:
-            wrong.append("the labels are not those of the nodes")
-        anew = NodeLabels(self._capacity)
-        anew._labels = self._labels
+        anew = NodeLabels(self._capacity, self._nodes)
         if self._rank is not None and not np.array_equal(self._rank, anew.rank()):
             wrong.append("the order of names is not that of the nodes")
         if any(not np.array_equal(kept, anew.preference(wish)) for wish, kept in self._preferred.items()):
@@ -98,8 +144,13 @@ class NodeLabels:
                 wrong.append(f"the domains of {key} are not what the labels say")
         return wrong
 
-    def _forget(self, changed: Container[str] | None = None) -> bool:
-        """Find anew, when wanted, what was derived from labels of these keys; everything if a node has come or gone."""
+    def forget(self, changed: Container[str] | None = None) -> bool:
+        """Drop what was derived from labels of these keys; None if a node was added or removed.
+
+        Returns whether topology domains in use may have changed.
+        """
+        if changed is None:
+            self._rank = None
         for wish in [wish for wish in self._preferred if changed is None or wish.key in changed]:
             del self._preferred[wish]
         outdated = [key for key in self._domains if changed is None or any(name in changed for name in names_of(key))]

@@ -1,32 +1,32 @@
-"""The one ledger of claims: who takes what on which node, and why it counts.
+"""The ledger of claims: which pod takes capacity on which node, and why it counts.
 
-All that is spoken for is a claim here, whatever it is for; who plans reads what is derived of the claims. An owner has
-one claim at a time. `put` makes it, moves it or changes its kind, `release` ends it. Both tell whoever counts: the
-capacity, the constraints, the lists by node and what namespaces hold. Nobody else does.
+All capacity in use is a claim here, whatever it is for; planning reads what is derived from the claims. An owner (a pod
+UID) has one claim at a time. `put` creates it, moves it or changes its kind, `release` ends it. Only these two update
+what is derived from claims: the capacity, the constraints, the lists by node and the holdings of namespaces.
 
 | kind | who claims | ends |
 |---|---|---|
-| Bound | a pod that shows its node, whoever bound it | it is seen to have ended or gone |
+| Bound | a pod that shows its node, whichever scheduler bound it | it has ended or was deleted |
 | Assumed | a pod of ours for which a binding was decided | the pod shows its node, or the decision is withdrawn |
-| Held | a member to come, for which a pod without a name stands | a member takes the place, or it is given up |
+| Held | a placeholder: a pod without a name, for a future member | a member takes the reservation, or it is given up |
 | Nominated | another scheduler's pod (`status.nominatedNodeName`) | it is bound, has ended, or names another node |
 
-A nominated pod is not on its node: its claim counts only for those who heed it (`core.planning.nominated`). A claim on
-a node that is not known stays, and counts as soon as the node is.
+A nominated pod is not on its node: its claim counts only in plans that heed it (`Snapshot.heed_nominated`). A claim on
+an unknown node is kept, and counts as soon as the node is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
-from gangsched.core.cluster.capacity import Capacity
-from gangsched.core.cluster.holdings import Holdings
-from gangsched.core.cluster.relief import Relief
+from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import PODS
 
 
 class Kind(StrEnum):
@@ -39,24 +39,19 @@ class Kind(StrEnum):
 
 
 BOUND, ASSUMED, HELD, NOMINATED = Kind
-# Named once, because they are looked at for each event of a pod.
+# Module constants, because they are compared for each event of a pod.
 
 
 class Claim(Struct, frozen=True, gc=False):
-    """The pod takes on the node what its shape requests, and whatever else constraints see of it."""
+    """The pod takes on the node what its shape requests, and whatever else constraints see in it."""
 
     kind: Kind
     node: str
     pod: Pod
 
     @property
-    def owner(self) -> str:
-        """Who claims, by UID."""
-        return self.pod.uid
-
-    @property
     def counts(self) -> bool:
-        """Whether it takes its share of the node from everybody."""
+        """Whether it takes capacity from all other pods."""
         return self.kind is not NOMINATED
 
 
@@ -64,12 +59,65 @@ Claims = Mapping[str, Claim]
 """Claims by owner."""
 
 _NONE: Claims = {}
+_NOTHING: Mapping[str, int] = Counter()
+
+
+def asked_by(placeholders: Iterable[Pod]) -> Counter[str]:
+    """The sum of what these placeholders request, by resource; `pods` is their number."""
+    asked: Counter[str] = Counter()
+    for pod in placeholders:
+        asked[PODS] += 1
+        for resource, amount in pod.shape.requests:
+            asked[resource] += amount
+    return asked
+
+
+class Holdings:
+    """What each namespace holds for members that do not exist yet: the amounts that caps limit."""
+
+    def __init__(self) -> None:
+        self._nodes_changed = False
+        self._eased: set[str] = set()
+        self._held: dict[str, Counter[str]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same amounts are held."""
+        return isinstance(other, Holdings) and self._held == other._held
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def of(self, namespace: str) -> Mapping[str, int]:
+        """What the namespace holds, by resource; `pods` is the number of reservations."""
+        return self._held.get(namespace, _NOTHING)
+
+    def add(self, placeholder: Pod) -> None:
+        """Count another reservation."""
+        self._held.setdefault(placeholder.namespace, Counter()).update(asked_by([placeholder]))
+
+    def remove(self, placeholder: Pod) -> None:
+        """Stop counting a reservation: a member has taken it, or it was given up."""
+        held = self._held[placeholder.namespace]
+        held.subtract(asked_by([placeholder]))
+        self._eased.add(placeholder.namespace)
+        if not held[PODS]:
+            del self._held[placeholder.namespace]
+
+    def note_nodes_changed(self) -> None:
+        """Note that the limits of namespaces, which are shares of the cluster, may have changed."""
+        self._nodes_changed = True
+
+    def take_eased(self, namespaces: Iterable[str]) -> list[str]:
+        """Which of these namespaces hold less, or may have a higher limit, than at the last call."""
+        eased = [name for name in namespaces if self._nodes_changed or name in self._eased]
+        self._eased, self._nodes_changed = set(), False
+        return eased
 
 
 class Ledger:
-    """The claims, and what is derived of them: `holdings` here, and what `capacity` and `constraints` count.
+    """All `claims` by owner, and what is derived from them.
 
-    What a released claim makes better is noted in `relief`.
+    `on_node` lists those that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
+    `capacity` and `constraints` count claims on known nodes. The end of a claim is noted in `relief`.
     """
 
     def __init__(self, capacity: Capacity, constraints: Sequence[Constraint], relief: Relief) -> None:
@@ -77,15 +125,15 @@ class Ledger:
         self._capacity = capacity
         self._constraints = constraints
         self._relief = relief
-        self._claims: dict[str, Claim] = {}
-        self._on: dict[str, dict[str, Claim]] = {}
-        self._nominated: dict[str, Claim] = {}
+        self.claims: dict[str, Claim] = {}
+        self.on_node: dict[str, dict[str, Claim]] = {}
+        self.nominated: dict[str, Claim] = {}
 
     # Claims
 
     def put(self, claim: Claim) -> bool:
-        """Enter the claim in place of its owner's former one. Returns whether it takes anything that this did not."""
-        before = self._claims.get(claim.pod.uid)
+        """Replace the owner's claim, if any. Returns whether the new one takes anything that the former did not."""
+        before = self.claims.get(claim.pod.uid)
         if before is not None and _takes_alike(before, claim):
             self._enter(claim)
             return False
@@ -99,70 +147,50 @@ class Ledger:
 
     def release(self, owner: str) -> None:
         """End the owner's claim, if it has one."""
-        claim = self._claims.pop(owner, None)
+        claim = self.claims.pop(owner, None)
         if claim is None:
             return
         if claim.kind is NOMINATED:
-            del self._nominated[owner]
+            del self.nominated[owner]
         else:
-            there = self._on[claim.node]
+            there = self.on_node[claim.node]
             del there[owner]
             if not there:
-                del self._on[claim.node]
+                del self.on_node[claim.node]
         if claim.kind is HELD:
             self.holdings.remove(claim.pod)
         self._give_back(claim)
 
-    def of(self, owner: str) -> Claim | None:
-        """The owner's claim."""
-        return self._claims.get(owner)
-
-    @property
-    def claims(self) -> Claims:
-        """All claims."""
-        return self._claims
-
-    @property
-    def on_node(self) -> Mapping[str, Claims]:
-        """Those that count, by node."""
-        return self._on
-
-    @property
-    def nominated(self) -> Claims:
-        """Those that others have nominated."""
-        return self._nominated
-
     # Nodes and namespaces
 
     def node_comes(self, name: str) -> None:
-        """The node, its labels among it, is known from now on: what is claimed on it counts."""
-        for claim in self._on.get(name, _NONE).values():
+        """The node is known from now on, with its labels: claims on it count."""
+        for claim in self.on_node.get(name, _NONE).values():
             self._take(claim)
 
     def node_leaves(self, name: str) -> None:
-        """The node is about to be unknown, or to have other labels: until it comes, claims on it take nothing."""
-        for claim in (*self._on.get(name, _NONE).values(), *self._nominated_to(name)):
+        """The node is about to be removed or relabelled: claims on it take nothing until `node_comes`."""
+        nominated = [claim for claim in self.nominated.values() if claim.node == name]
+        for claim in (*self.on_node.get(name, _NONE).values(), *nominated):
             self._give_back(claim)
 
     def labels_changed(self) -> None:
-        """Of a namespace, or of a node: what pods close to others may change anywhere, unless none does."""
+        """A namespace or a node has other labels: which nodes pods close to others may change everywhere."""
         for constraint in self._constraints:
             constraint.labels_changed()
             self._relief.note(everywhere=constraint.opens_elsewhere(Happening.LABELS_CHANGED))
-        for claim in self._nominated.values():
+        for claim in self.nominated.values():
             self._relief.note(everywhere=self._opens_elsewhere(claim.pod))
 
-    # Who counts
+    # What is derived
 
     def _enter(self, claim: Claim) -> None:
         owner = claim.pod.uid
-        self._claims[owner] = claim
+        self.claims[owner] = claim
         if claim.kind is NOMINATED:
-            self._nominated[owner] = claim
-        elif claim.node in self._on:
-            self._on[claim.node][owner] = claim
+            self.nominated[owner] = claim
         else:
-            self._on[claim.node] = {owner: claim}
+            self.on_node.setdefault(claim.node, {})[owner] = claim
 
     def _take(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)
@@ -183,47 +211,41 @@ class Ledger:
         self._relief.note(row=row, everywhere=self._opens_elsewhere(claim.pod))
 
     def _opens_elsewhere(self, pod: Pod) -> bool:
-        """The end of a pod opens its node; it may open others, too."""
+        """Whether the end of the pod may open nodes other than its own."""
         return any(constraint.opens_elsewhere(Happening.POD_LEFT, pod) for constraint in self._constraints)
 
-    def _nominated_to(self, node: str) -> list[Claim]:
-        return [claim for claim in self._nominated.values() if claim.node == node]
-
     def validate(self, constraints: Sequence[Constraint]) -> list[str]:
-        """Whatever differs from what it would be if it were made of the claims anew, in a sentence each.
+        """Compare what is kept with the same derived again from the claims; one sentence for each difference.
 
-        `constraints` know the same nodes as those of the ledger, and of no pod.
+        `constraints` know the same nodes as those of the ledger, and no pods.
         """
-        on: dict[str, dict[str, Claim]] = {}
-        holdings = Holdings()
+        fresh = Ledger(self._capacity, constraints, self._relief)
         taken = []
-        nominated = {owner: claim for owner, claim in self._claims.items() if not claim.counts}
-        for owner in self._claims.keys() - nominated.keys():
-            claim = self._claims[owner]
-            on.setdefault(claim.node, {})[owner] = claim
+        for claim in self.claims.values():
+            fresh._enter(claim)
             if claim.kind is HELD:
-                holdings.add(claim.pod)
+                fresh.holdings.add(claim.pod)
             row = self._capacity.rows.get(claim.node)
-            if row is not None:
+            if row is not None and claim.counts:
                 taken.append((claim.node, claim.pod.shape.requests))
                 for constraint in constraints:
                     constraint.add(claim.pod, row)
         wrong = self._capacity.mismatches(taken)
         for what, kept, found in (
-            ("lists of claims by node", self._on, on),
-            ("nominated claims", self._nominated, nominated),
-            ("amounts that namespaces hold", self.holdings, holdings),
+            ("lists of claims by node", self.on_node, fresh.on_node),
+            ("nominated claims", self.nominated, fresh.nominated),
+            ("amounts that namespaces hold", self.holdings, fresh.holdings),
         ):
             if kept != found:
                 wrong.append(f"the {what} are not those of the claims")
-        for known, anew in zip(self._constraints, constraints, strict=True):
-            if known.told() != anew.told():
+        for known, other in zip(self._constraints, constraints, strict=True):
+            if known.told() != other.told():
                 wrong.append(f"what {type(known).__name__} knows is not what nodes and claims say")
         return wrong
 
 
 def _takes_alike(before: Claim, after: Claim) -> bool:
-    """Whether the claim goes on, of a pod that is now seen in another form, or that shows the node assumed for it."""
+    """Whether the claim only continues: its pod was updated, or now shows the node that was assumed for it."""
     old, new = before.pod, after.pod
     return (
         before.node == after.node

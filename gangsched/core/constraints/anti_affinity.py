@@ -1,4 +1,4 @@
-"""Required anti-affinity of pods placed or nominated: it forbids topology domains to one that says nothing itself.
+"""Required anti-affinity of placed or nominated pods: the topology domains that it forbids to newcomers.
 
 Each term of such a pod is judged on its own, against the newcomer's labels, namespace and namespace's labels
 (`InterPodAffinity` of kube-scheduler). A pod on a node without the term's topology key forbids nothing.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from gangsched.core.constraints.column import uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.selectors import matches
 from gangsched.core.objects.shape import Labels, PodTerm
@@ -17,18 +18,18 @@ Domain = tuple[str, str]
 """A topology key and a node label's value of it: all nodes with that label."""
 
 _Anchor = tuple[str, str | None]
-"""A label that a newcomer must have for a term to mean it: key and value; no value: any; no key: none is needed."""
+"""A label that a newcomer must have for a term to match it: key and value, None for any; key "": none is needed."""
 
 _NONE: frozenset[Domain] = frozenset()
 MOST_KEPT = 4096
-"""For so many newcomers that terms can tell apart it is kept what is forbidden to them; then all is found anew."""
+"""Results are cached for so many newcomers that terms can tell apart; then the cache is cleared."""
 
 
 class AntiAffinityIndex:
-    """The terms of pods and the domains in which these stand, or are to stand.
+    """The terms of pods, and the domains of their nodes.
 
-    Terms are counted by domain, so that `remove` undoes `add` exactly, and judged once however many pods share them.
-    What they forbid is kept for all newcomers whose labels they cannot tell apart. Falsy while there is none.
+    Terms are counted by domain, so that `remove` reverts `add` exactly, and judged once however many pods share them.
+    What they forbid is cached for all newcomers whose labels they cannot tell apart. Falsy while there is no term.
     """
 
     __slots__ = ("_domains", "_forbidden", "_found_by", "_keys")
@@ -48,7 +49,7 @@ class AntiAffinityIndex:
     __hash__ = None  # type: ignore[assignment]
 
     def add(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
-        """A pod with this term stands on a node with these labels."""
+        """Count a pod with this term on a node with these labels."""
         value = node_labels.get(term.topology_key)
         if value is not None:
             self._forbidden.clear()
@@ -56,7 +57,7 @@ class AntiAffinityIndex:
             values[value] = values.get(value, 0) + 1
 
     def remove(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
-        """A pod with this term has left a node that had these labels when it was added.
+        """Stop counting a pod with this term on a node that had these labels when it was added.
 
         Raises:
             KeyError: the term was never added with this domain.
@@ -65,26 +66,23 @@ class AntiAffinityIndex:
         if value is not None:
             self._forbidden.clear()
             values = self._domains[term]
-            values[value] -= 1
-            if not values[value]:
-                del values[value]
+            uncount(values, value)
             if not values:
-                del self._domains[term]
                 self._drop(term)
 
     def copy(self) -> AntiAffinityIndex:
-        """The same terms in the same domains, to be changed for itself."""
+        """An independent copy."""
         copy = AntiAffinityIndex()
         for term, values in self._domains.items():
             copy._enter(term).update(values)
         return copy
 
     def namespaces_changed(self) -> None:
-        """Find anew what is forbidden: a namespace has other labels."""
+        """Clear the cache: a namespace has other labels."""
         self._forbidden.clear()
 
     def forbidden(self, pod: Pod, namespace_labels: Mapping[str, str]) -> frozenset[Domain]:
-        """The domains that this newcomer must keep out of; its namespace has these labels."""
+        """The domains that are forbidden to this newcomer; its namespace has these labels."""
         if not self._domains:
             return _NONE
         alike = (pod.namespace, tuple(pair for pair in pod.labels if pair[0] in self._keys))
@@ -109,15 +107,12 @@ class AntiAffinityIndex:
         self._keys.update(_keys(term))
         for anchor in _anchors(term):
             self._found_by.setdefault(anchor, {})[term] = None
-        values: dict[str, int] = {}
-        self._domains[term] = values
-        return values
+        return self._domains.setdefault(term, {})
 
     def _drop(self, term: PodTerm) -> None:
+        del self._domains[term]
         for key in _keys(term):
-            self._keys[key] -= 1
-            if not self._keys[key]:
-                del self._keys[key]
+            uncount(self._keys, key)
         for anchor in _anchors(term):
             terms = self._found_by[anchor]
             del terms[term]
@@ -128,7 +123,7 @@ class AntiAffinityIndex:
 def term_matches(
     term: PodTerm, *, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
 ) -> bool:
-    """Whether the term means a pod with these labels in this namespace (whose labels are empty if it is unknown)."""
+    """Whether the term matches a pod with these labels in this namespace (its labels are empty if it is unknown)."""
     if term.selector is None:
         return False
     in_scope = namespace in term.namespaces or (
@@ -142,7 +137,7 @@ def _keys(term: PodTerm) -> frozenset[str]:
 
 
 def _anchors(term: PodTerm) -> frozenset[_Anchor]:
-    """Where the term is looked for, so that only those that may mean a newcomer are judged."""
+    """The index entries of the term, so that only terms that may match a newcomer are judged."""
     if term.selector is None:
         return frozenset()
     for requirement in term.selector:

@@ -1,4 +1,4 @@
-"""One value for each row, as a number: a question is put to each different value once, and answered for all rows."""
+"""One value per row, stored as a number: a question is evaluated once per distinct value and answered for all rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,24 @@ from gangsched.core.objects.arrays import IntArray, Mask
 
 Value = TypeVar("Value", bound=Hashable)
 FEW = 8
-"""Values of so many rows are looked at one by one."""
+"""Up to so many rows are evaluated one by one."""
 _KEPT = 1024
-"""The answers to so many questions are kept; the oldest is forgotten."""
+"""The answers to so many questions are cached; the oldest is dropped first."""
+
+
+def uncount(counts: dict[Value, int], value: Value) -> None:
+    """Count the value once less, and drop it at zero.
+
+    Raises:
+        KeyError: it is not counted.
+    """
+    counts[value] -= 1
+    if not counts[value]:
+        del counts[value]
 
 
 class Column(Generic[Value]):
-    """The values of rows, of which each may have one; so many `rows` are known from the start."""
+    """At most one value for each row; `rows` is the initial size."""
 
     def __init__(self, rows: int = 16) -> None:
         self._numbers: dict[Value, int] = {}
@@ -26,7 +37,7 @@ class Column(Generic[Value]):
         self._answers: dict[Hashable, Mask] = {}
 
     def set(self, row: int, value: Value | None) -> None:
-        """The row has this value now; None: it has none."""
+        """Set the row's value; None removes it."""
         if row >= len(self._of_row):
             self._of_row = np.pad(self._of_row, (0, row + 1), constant_values=-1)
         self._of_row[row] = -1 if value is None else self._number(value)
@@ -55,7 +66,7 @@ class Column(Generic[Value]):
         return answers[numbers]
 
     def where(self, holds: Callable[[Value], bool], rows: IntArray, *, question: Hashable) -> Mask:
-        """Which of the rows have a value that this holds of. Answers are kept under the name of the `question`."""
+        """Which of the rows have a value for which this holds. Answers are cached by `question`."""
         known = self._answers.get(question)
         if known is None or len(known) <= len(self._values):
             sure = [] if known is None else known[:-1].tolist()

@@ -1,8 +1,8 @@
-"""What a constraint is: one filter plug-in of kube-scheduler, in one file of this folder and one line of `registry`.
+"""The interface of constraints: each is one filter plug-in of kube-scheduler, one file here and a line of `registry`.
 
-A `Constraint` knows what the cluster has told it of nodes and of pods that count there. A `Plan` is the same on one
-snapshot, where members are placed and taken back; so member k of a gang is judged with members 1 … k-1 in their places.
-Everything is asked of many rows (nodes) at once and answered by arrays.
+A `Constraint` holds what the cluster has told it of nodes and of pods that count there. A `Plan` is its state on one
+snapshot, where members are placed and taken back; so member k of a gang is judged with members 1 … k-1 placed.
+Every question concerns many rows (nodes) at once, and arrays answer it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
+from gangsched.core.constraints.column import Column, Value
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
@@ -20,7 +21,7 @@ from gangsched.core.objects.shape import Shape
 
 
 class Stock(Protocol):
-    """What nodes have of each resource (rows × columns), pods by number among them; `names` of nodes by row."""
+    """What nodes have of each resource (rows × columns), including the number of pods; `names` of nodes by row."""
 
     names: list[str]
     columns: dict[str, int]
@@ -33,7 +34,7 @@ class Stock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What all constraints may read of the cluster."""
+    """What constraints may read of the cluster."""
 
     nodes: Nodes
     stock: Stock
@@ -41,7 +42,7 @@ class World:
 
 
 class Sight(Hashable, Protocol):
-    """What one constraint sees of a pod beside its shape: pods of which all see the same are interchangeable."""
+    """What one constraint sees of a pod beside its shape. Pods are interchangeable if all constraints see the same."""
 
     def in_order(self) -> Sequence[object]:
         """The same in an order that does not depend on hashing."""
@@ -51,18 +52,18 @@ SightT = TypeVar("SightT", bound=Sight)
 
 
 class Member(Protocol):
-    """Members that no node can tell apart, as far as a constraint looks at them."""
+    """A class of members that no node can tell apart, as a constraint sees it."""
 
     @property
     def shape(self) -> Shape:
-        """What they say themselves."""
+        """What the members say themselves."""
 
     def sight(self, kind: type[SightT]) -> SightT | None:
-        """What the constraint of these sights sees of them beside their shape."""
+        """What the constraint with this kind of sight sees of them beside their shape."""
 
 
 class Happening(Enum):
-    """What may open nodes on which nothing has happened."""
+    """An event that may open nodes other than its own."""
 
     POD_LEFT = "a pod has left another node"
     LABELS_CHANGED = "a namespace, or another node, has other labels"
@@ -70,10 +71,10 @@ class Happening(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What people are told where nodes refuse for this reason.
+    """What users are told where nodes refuse for this reason.
 
-    `told` says what such nodes are, with the `{resource}` in question if there is one; `remedy` what would open
-    `{nodes}` so refused, empty where that is said otherwise.
+    `told` describes such nodes, with the `{resource}` in question if there is one. `remedy` is what would open the
+    refusing `{nodes}`; empty where another message says that.
     """
 
     reason: str
@@ -82,7 +83,7 @@ class Words:
 
 
 class Constraint:
-    """One filter plug-in. What a subclass leaves out does not matter to it."""
+    """One filter plug-in. A subclass overrides what matters to it."""
 
     words: ClassVar[tuple[Words, ...]]
     """The reasons for which it refuses."""
@@ -91,36 +92,36 @@ class Constraint:
         self._world = world
 
     def anew(self) -> Self:
-        """The same constraint, told of nothing yet."""
+        """A constraint of the same type that knows no nodes and pods."""
         return type(self)(self._world)
 
     def set_node(self, row: int, node: Node) -> None:
-        """The row's node has this form now.
+        """Set the row's node.
 
-        If its labels are others, its pods were removed before and are added again.
+        If its labels have changed, its pods were removed before and are added again afterwards.
         """
 
     def remove_node(self, row: int) -> None:
         """The row has no node any more."""
 
     def add(self, pod: Pod, row: int) -> None:
-        """The pod counts on the row from now on."""
+        """Count the pod on the row."""
 
     def remove(self, pod: Pod, row: int) -> None:
-        """The pod, which was added, counts no more."""
+        """Stop counting the pod, which was added before."""
 
     def labels_changed(self) -> None:
-        """A namespace has other labels."""
+        """A namespace, or a node, has other labels."""
 
     def opens_elsewhere(self, happening: Happening, pod: Pod | None = None) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether this (the end of this `pod`, for one) may open nodes that it does not happen on.
+        """Whether the event (for POD_LEFT, of this `pod`) may open nodes other than its own.
 
-        What happens on a node may always open that node.
+        An event on a node may always open that node.
         """
         return False
 
     def told(self) -> object:
-        """What it knows of nodes and pods: equal where these are."""
+        """What it knows of nodes and pods; equal for equal nodes and pods."""
 
     def plan(self, *, emptied: bool) -> Plan:
         """The state of a new snapshot; of an `emptied` one no pod is on any node."""
@@ -128,7 +129,7 @@ class Constraint:
 
 
 class Plan:
-    """One constraint on one snapshot. `take` and `give_back` undo each other exactly."""
+    """One constraint on one snapshot. `take` and `give_back` revert each other exactly."""
 
     @property
     def selective(self) -> bool:
@@ -136,7 +137,7 @@ class Plan:
         return False
 
     def sees(self, pod: Pod) -> Sight | None:  # noqa: ARG002 - for subclasses
-        """What decides about the pod, or what it will mean for others, beside its shape."""
+        """What matters beside the pod's shape: to its placement, or to other pods once it is placed."""
         return None
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:  # noqa: ARG002 - for subclasses
@@ -148,14 +149,14 @@ class Plan:
         return None
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """So many members are placed on these rows, each of which is named once.
+        """Place so many members on these rows, each of which is named once.
 
-        Returns the rows for which `mask` may say something else now, and those beside `rows` for which `room` may.
+        Returns the rows for which the result of `mask` may change, and those other than `rows` for which `room` may.
         """
         return None
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """So many members, placed here or counted by the cluster, are there no more. Returns the same as `take`."""
+        """Take back so many members, placed here or counted by the cluster. Returns the same as `take`."""
         return None
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
@@ -166,14 +167,14 @@ class Plan:
         """What is taken on these rows: equal while it is the same."""
         return None
 
-    # For the exhaustive search, which goes through rows by themselves
+    # For the exhaustive search, which visits single rows
 
     def couples(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether a member placed on one row changes what other rows say to the class: such are placed one by one."""
+        """Whether a member placed on one row changes which other rows take the class: then they are placed singly."""
         return False
 
     def amounts(self, member: Member) -> Mapping[int, int]:  # noqa: ARG002 - for subclasses
-        """What one member takes of what rows have a stock of, by its number."""
+        """What one member takes of each stock of the rows, by the stock's number."""
         return {}
 
     def left(self, number: int, rows: IntArray) -> IntArray:
@@ -186,10 +187,10 @@ class Plan:
 
 
 class NodeConstraint(Constraint, Plan):
-    """A constraint that depends on the shape and on what the node is, not on what stands there: it is its own plan."""
+    """A constraint that depends on the pod's shape and on the node, not on the pods there: it is its own plan."""
 
     def plan(self, *, emptied: bool) -> Plan:  # noqa: ARG002 - what the node is does not depend on it
-        """Nothing is placed that it would have to know."""
+        """The constraint itself, because what is placed does not matter to it."""
         return self
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
@@ -197,3 +198,27 @@ class NodeConstraint(Constraint, Plan):
         mask = self.mask(member, rows)
         if mask is not None:
             yield self.words[0].reason, "", ~mask
+
+
+class PropertyConstraint(NodeConstraint, Generic[Value]):
+    """A constraint that looks at one property of nodes, kept in `column`."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.column: Column[Value] = Column()
+
+    def of_node(self, node: Node) -> Value:
+        """The node's property."""
+        raise NotImplementedError
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Set the property of the row."""
+        self.column.set(row, self.of_node(node))
+
+    def remove_node(self, row: int) -> None:
+        """The row has no property any more."""
+        self.column.set(row, None)
+
+    def told(self) -> object:
+        """The properties by row."""
+        return self.column.by_row()

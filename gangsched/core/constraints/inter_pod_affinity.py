@@ -1,4 +1,4 @@
-"""InterPodAffinity: required anti-affinity of pods that are placed keeps those that it means out of topology domains.
+"""InterPodAffinity: required anti-affinity of placed pods keeps matching pods out of topology domains.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity. Members that have required terms themselves
 are refused by name (`Shape.unsupported`).
@@ -52,21 +52,21 @@ class InterPodAffinity(Constraint):
         self._seen: dict[tuple[frozenset[Domain], tuple[PodTerm, ...]], Seen] = {}
 
     def add(self, pod: Pod, row: int) -> None:
-        """Its terms stand in the domains of the row."""
+        """Its terms apply to the domains of the row."""
         for term in pod.anti_affinity:
             self._index.add(term, self._world.nodes.labels(row))
 
     def remove(self, pod: Pod, row: int) -> None:
-        """Its terms stand there no more."""
+        """Its terms no longer apply there."""
         for term in pod.anti_affinity:
             self._index.remove(term, self._world.nodes.labels(row))
 
     def labels_changed(self) -> None:
-        """Terms may mean others now."""
+        """Terms may match other pods now."""
         self._index.namespaces_changed()
 
     def opens_elsewhere(self, happening: Happening, pod: Pod | None = None) -> bool:
-        """A pod with such a term closes more than its node, and whom it means depends on labels."""
+        """A pod with such a term closes more than its node, and which pods it matches depends on labels."""
         if happening is Happening.POD_LEFT:
             return pod is not None and bool(pod.anti_affinity)
         return bool(self._index)
@@ -80,7 +80,7 @@ class InterPodAffinity(Constraint):
         return _Plan(self._world, AntiAffinityIndex() if emptied else self._index, self._sight)
 
     def _sight(self, forbidden: frozenset[Domain], terms: tuple[PodTerm, ...]) -> Seen:
-        """One object for all pods alike: the sets may be large, and classes are compared by them."""
+        """One object for all equal pods: the sets may be large, and classes are compared by them."""
         known = self._seen.get((forbidden, terms))
         if known is None:
             by_key: dict[str, set[str]] = {}
@@ -94,7 +94,7 @@ class InterPodAffinity(Constraint):
 
 
 class _Plan(Plan):
-    """The cluster's own terms, until one is taken or given back here."""
+    """The cluster's index, and from the first change on a copy of it."""
 
     def __init__(
         self, world: World, index: AntiAffinityIndex, sight: Callable[[frozenset[Domain], tuple[PodTerm, ...]], Seen]
@@ -125,12 +125,12 @@ class _Plan(Plan):
         return ~closed
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Their terms stand in the domains of these rows; classes that are made from now on see them."""
+        """Their terms apply to the domains of these rows; classes that are created from now on see them."""
         for term, labels in self._terms(member, rows, counts):
             self._index.add(term, labels)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Their terms stand there no more."""
+        """Their terms no longer apply there."""
         for term, labels in self._terms(member, rows, counts):
             self._index.remove(term, labels)
 

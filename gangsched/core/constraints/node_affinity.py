@@ -1,8 +1,8 @@
 """NodeAffinity: a node must match the pod's nodeSelector and one term of its required node affinity.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeaffinity and k8s.io/component-helpers
-scheduling/corev1/nodeaffinity. A condition costs a look at the different values of the label that it names, so that a
-pod with hundreds of them costs milliseconds on thousands of nodes.
+scheduling/corev1/nodeaffinity. A condition is evaluated once for each distinct value of its label, so a pod with
+hundreds of them costs milliseconds on thousands of nodes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gangsched.core.objects.shape import Labels, NodeTerm, Requirement
 _Asked = tuple[Labels, tuple[NodeTerm, ...] | None]
 _ANY: _Asked = ((), None)
 _KEPT = 1024
-"""For so many selectors it is kept which nodes match; the oldest is forgotten."""
+"""So many selectors have their matching nodes cached; the oldest is dropped first."""
 
 
 class NodeAffinity(NodeConstraint):
@@ -39,7 +39,7 @@ class NodeAffinity(NodeConstraint):
         self._known: dict[_Asked, tuple[Mask, int]] = {}
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The nodes that match; nodes that have not changed since they were asked about are not judged again."""
+        """The nodes that match; nodes that have not changed since the last call are not evaluated again."""
         asked = (member.shape.node_selector, member.shape.node_affinity)
         if asked == _ANY:
             return None

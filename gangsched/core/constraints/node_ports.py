@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 import numpy as np
 
+from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -21,7 +22,7 @@ _EVERY_IP = HostPort(port=0).ip
 class PortsInUse:
     """The host ports that pods take on one node.
 
-    Ports are counted, so that `remove` undoes `add` exactly even where pods that another scheduler bound take one port
+    Ports are counted, so that `remove` reverts `add` exactly even where pods that another scheduler bound take one port
     twice. Falsy while no port is taken.
     """
 
@@ -39,27 +40,25 @@ class PortsInUse:
     __hash__ = None  # type: ignore[assignment]
 
     def add(self, ports: Iterable[HostPort]) -> None:
-        """A pod that takes these ports stands on the node."""
+        """Count a pod that takes these ports."""
         for port in ports:
             ips = self._taken.setdefault((port.protocol, port.port), {})
             ips[port.ip] = ips.get(port.ip, 0) + 1
 
     def remove(self, ports: Iterable[HostPort]) -> None:
-        """A pod that took these ports has left.
+        """Stop counting a pod that took these ports.
 
         Raises:
             KeyError: one of the ports was never added.
         """
         for port in ports:
             ips = self._taken[port.protocol, port.port]
-            ips[port.ip] -= 1
-            if not ips[port.ip]:
-                del ips[port.ip]
+            uncount(ips, port.ip)
             if not ips:
                 del self._taken[port.protocol, port.port]
 
     def copy(self) -> PortsInUse:
-        """The same ports, to be changed for itself."""
+        """An independent copy."""
         copy = PortsInUse()
         copy._taken = {port: dict(ips) for port, ips in self._taken.items()}
         return copy
@@ -101,34 +100,30 @@ class NodePorts(Constraint):
 
     def add(self, pod: Pod, row: int) -> None:
         """Its ports are taken there."""
-        if not pod.shape.host_ports:
-            return
-        self._by_row.setdefault(row, PortsInUse()).add(pod.shape.host_ports)
+        if pod.shape.host_ports:
+            self._by_row.setdefault(row, PortsInUse()).add(pod.shape.host_ports)
         for port in pod.shape.host_ports:
             rows = self._by_port.setdefault((port.protocol, port.port), {})
             rows[row] = rows.get(row, 0) + 1
 
     def remove(self, pod: Pod, row: int) -> None:
-        """Its ports are taken there no more."""
-        if not pod.shape.host_ports:
-            return
-        self._by_row[row].remove(pod.shape.host_ports)
-        if not self._by_row[row]:
-            del self._by_row[row]
+        """Its ports are free there."""
         for port in pod.shape.host_ports:
             rows = self._by_port[port.protocol, port.port]
-            rows[row] -= 1
-            if not rows[row]:
-                del rows[row]
+            uncount(rows, row)
             if not rows:
                 del self._by_port[port.protocol, port.port]
+        if pod.shape.host_ports:
+            self._by_row[row].remove(pod.shape.host_ports)
+            if not self._by_row[row]:
+                del self._by_row[row]
 
     def told(self) -> object:
         """Ports by row, and rows by port."""
         return self._by_row, self._by_port
 
     def on(self, row: int) -> PortsInUse:
-        """What pods take on the row, to be read only."""
+        """What pods take on the row; read-only."""
         return self._by_row.get(row, _NONE)
 
     def rows_taking(self, ports: Iterable[HostPort]) -> list[int]:
@@ -142,7 +137,7 @@ class NodePorts(Constraint):
 
 
 class _Plan(Plan):
-    """`changed` holds rows on which something was taken or given back: the cluster goes on, these do not."""
+    """`_changed` holds the rows on which ports were taken or given back: they no longer follow the cluster."""
 
     def __init__(self, before: NodePorts, size: int) -> None:
         self._before = before
@@ -163,7 +158,7 @@ class _Plan(Plan):
             self._own(row).add(ports * count)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Their ports are free for whoever takes the place."""
+        """Their ports are free there."""
         ports = member.shape.host_ports
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if ports else ():
             self._own(row).remove(ports * count)
@@ -184,10 +179,9 @@ class _Plan(Plan):
         return taken.conflicts(other.shape.host_ports)
 
     def _own(self, row: int) -> PortsInUse:
-        own = self._changed.get(row)
-        if own is None:
-            own = self._changed[row] = self._before.on(row).copy()
-        return own
+        if row not in self._changed:
+            self._changed[row] = self._before.on(row).copy()
+        return self._changed[row]
 
     def _closed(self, ports: tuple[HostPort, ...]) -> Mask:
         """The rows on which one of the ports is taken."""

@@ -1,7 +1,7 @@
-"""NodeResourcesFit: a node takes what fits into what is allocatable and not requested, pods by number among it.
+"""NodeResourcesFit: a node takes pods whose requests, and number, fit into what is allocatable and not requested.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go. What the cluster's pods request is
-counted by the cluster itself, exactly (`cluster/capacity.py`).
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go. The cluster itself sums the requests of
+its pods exactly (`cluster/capacity.py`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Vector:
 
 
 class ResourcesPlan(Plan):
-    """What is `free` by row and column; to be read only."""
+    """What is `free` by row and column; read-only."""
 
     def __init__(self, stock: Stock, *, emptied: bool) -> None:
         self._stock = stock
@@ -112,7 +112,7 @@ class ResourcesPlan(Plan):
         """The resource's column in `free`; None where no node has any of it."""
         column = self._stock.column(resource)
         if column is not None and column >= self.free.shape[1]:
-            # Nobody has asked for it before, so nothing of it was taken here.
+            # The column is asked for the first time, so nothing of it was taken here.
             new = self._source()[: self.size, self.free.shape[1] : column + 1]
             self.free = np.concatenate([self.free, new], axis=1)
         return column

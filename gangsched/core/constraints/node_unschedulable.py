@@ -5,8 +5,7 @@ Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeunschedulable. Whe
 
 from __future__ import annotations
 
-from gangsched.core.constraints.column import Column
-from gangsched.core.constraints.constraint import Member, NodeConstraint, Words, World
+from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words
 from gangsched.core.constraints.taint_toleration import tolerated
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node, Taint
@@ -15,29 +14,17 @@ from gangsched.core.objects.reasons import NodeReason
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-class NodeUnschedulable(NodeConstraint):
+class NodeUnschedulable(PropertyConstraint[bool]):
     """The filter of this name."""
 
     words = (Words(NodeReason.UNSCHEDULABLE, "cordoned", "uncordoning nodes: {nodes} cordoned"),)
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._cordoned: Column[bool] = Column()
-
-    def set_node(self, row: int, node: Node) -> None:
-        """Note whether the node is cordoned."""
-        self._cordoned.set(row, node.unschedulable)
-
-    def remove_node(self, row: int) -> None:
-        """Forget it."""
-        self._cordoned.set(row, None)
-
-    def told(self) -> object:
-        """Who is cordoned."""
-        return self._cordoned.by_row()
+    def of_node(self, node: Node) -> bool:
+        """Whether the node is cordoned."""
+        return node.unschedulable
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """All but cordoned nodes."""
         if tolerated(member.shape.tolerations, _CORDON):
             return None
-        return ~self._cordoned.among((True,), rows)
+        return ~self.column.among((True,), rows)

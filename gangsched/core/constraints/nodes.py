@@ -1,4 +1,4 @@
-"""The nodes by row, as constraints see them: their labels, their names, and when each was changed last."""
+"""The nodes by row, as constraints see them: names, labels, and when each was changed last."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 
 _MOST_KEYS = 256
-"""Values of so many labels are kept in columns; the oldest is forgotten."""
+"""So many labels have a column; the oldest is dropped first."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
 class Nodes:
-    """Kept by the cluster. `generation` grows with each change."""
+    """Names and labels by row, which the cluster keeps up to date. `generation` grows with each change."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -26,7 +26,7 @@ class Nodes:
         self._by_key: dict[str, Column[str]] = {}
 
     def set(self, row: int, name: str, labels: Mapping[str, str]) -> None:
-        """The row's node has this form now."""
+        """Set the row's node."""
         if self._labels.get(row) != labels:
             for key, column in self._by_key.items():
                 column.set(row, labels.get(key))
@@ -43,7 +43,7 @@ class Nodes:
         self._touch(row)
 
     def contradictions(self, nodes: Mapping[int, Node]) -> list[str]:
-        """Where what is kept differs from these nodes, by row."""
+        """A sentence if what is kept differs from these nodes by row."""
         labels = {row: dict(node.labels) for row, node in nodes.items()}
         by_label = {key: {row: pairs[key] for row, pairs in labels.items() if key in pairs} for key in self._by_key}
         right = self.names.by_row() == {row: node.name for row, node in nodes.items()} and self._labels == labels
@@ -75,7 +75,7 @@ class Nodes:
         return len(self._changed)
 
     def changed_since(self, generation: int) -> IntArray:
-        """The rows that have changed since there was this generation; all of them if that never was."""
+        """The rows that have changed since this generation; all of them for -1."""
         return np.flatnonzero(self._changed > generation)
 
     def last_change(self, rows: IntArray) -> int:

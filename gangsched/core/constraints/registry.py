@@ -21,12 +21,11 @@ CONSTRAINTS: list[type[Constraint]] = [
 
 
 def words_of(reason: str) -> Words | None:
-    """What people are told of this reason; None if it is no constraint's."""
+    """What users are told of this reason; None if it is no constraint's."""
     return next((words for each in CONSTRAINTS for words in each.words if words.reason == reason), None)
 
 
 def is_of_node(reason: str) -> bool:
-    """Whether nodes that refuse for this reason do so for what they are, whatever stands there."""
-    return any(
-        words.reason == reason for each in CONSTRAINTS if issubclass(each, NodeConstraint) for words in each.words
-    )
+    """Whether nodes that refuse for this reason do so regardless of the pods there."""
+    of_node = [each for each in CONSTRAINTS if issubclass(each, NodeConstraint)]
+    return any(words.reason == reason for each in of_node for words in each.words)

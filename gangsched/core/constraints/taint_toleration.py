@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gangsched.core.constraints.column import Column
-from gangsched.core.constraints.constraint import Member, NodeConstraint, Words, World
+from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.reasons import NodeReason
@@ -17,7 +16,7 @@ from gangsched.core.objects.shape import Toleration
 _KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
 
 
-class TaintToleration(NodeConstraint):
+class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
     """The filter of this name."""
 
     words = (
@@ -28,26 +27,14 @@ class TaintToleration(NodeConstraint):
         ),
     )
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._taints: Column[tuple[Taint, ...]] = Column()
-
-    def set_node(self, row: int, node: Node) -> None:
-        """Note the taints that keep pods out."""
-        self._taints.set(row, tuple(taint for taint in node.taints if taint.effect in _KEEPING_OUT))
-
-    def remove_node(self, row: int) -> None:
-        """Forget them."""
-        self._taints.set(row, None)
-
-    def told(self) -> object:
-        """The taints."""
-        return self._taints.by_row()
+    def of_node(self, node: Node) -> tuple[Taint, ...]:
+        """The taints that keep pods out."""
+        return tuple(taint for taint in node.taints if taint.effect in _KEEPING_OUT)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The nodes all of whose taints are tolerated."""
         tolerations = member.shape.tolerations
-        return self._taints.where(
+        return self.column.where(
             lambda taints: all(tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
         )
 
@@ -69,10 +56,7 @@ def tolerated(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
 
 @lru_cache(maxsize=256)
 def _covered(tolerations: tuple[Toleration, ...]) -> frozenset[tuple[str, str, str | None]]:
-    """What they cover, so that a taint is looked up however many there are.
-
-    Key and effect (empty: every one) and value (None: every one).
-    """
+    """What they cover, for constant-time lookup: key and effect (empty: every one), and value (None: every one)."""
     return frozenset(
         (toleration.key, toleration.effect, None if toleration.operator == "Exists" else toleration.value)
         for toleration in tolerations

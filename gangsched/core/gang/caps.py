@@ -17,8 +17,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.capacity import LIMIT, PODS
-from gangsched.core.cluster.holdings import asked_by
+from gangsched.core.cluster.capacity import LIMIT
+from gangsched.core.cluster.ledger import asked_by
 from gangsched.core.gang import clock, placeholders
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.terms import Terms
@@ -31,6 +31,7 @@ from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Capped
 from gangsched.core.objects.retry import doubled
+from gangsched.core.objects.shape import PODS
 from gangsched.core.objects.status import Reservation
 from gangsched.core.objects.wording import number_of
 

@@ -1,4 +1,4 @@
-"""Members that no node can tell apart form a class."""
+"""Classes of members: those that no node can tell apart."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import Sight, SightT
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.shape import Shape
 
 MOST = 1 << 31
-"""No row is said to take more members than this, so that sums over all rows stay far from overflow."""
+"""The maximal number of members that a row is said to take, so that sums over all rows cannot overflow."""
 Seen = tuple[Sight, ...]
-"""What constraints see of a pod beside its shape, for each that sees anything."""
+"""What constraints see of a pod beside its shape; constraints that see nothing are left out."""
 
 
 class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
-    """Members that no node can tell apart: one shape, and the same to every constraint.
+    """Members of one shape that all constraints see alike.
 
-    `avoided` names nodes that the gang leaves alone for now; `domain` is the only one that it goes to, if any. `prefer`
-    are wishes of these members alone.
+    `avoided` names nodes that the gang avoids for now; `domain`, if any, is the only one that it may go to. `prefer`
+    are preferences of these members alone.
     """
 
     shape: Shape
@@ -33,7 +33,7 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     prefer: tuple[Preference, ...] = ()
 
     def sight(self, kind: type[SightT]) -> SightT | None:
-        """What the constraint of these sights sees of them beside their shape."""
+        """What the constraint with this kind of sight sees of them beside their shape."""
         return next((sight for sight in self.seen if isinstance(sight, kind)), None)
 
     def in_order(self) -> tuple[str, Sequence[object]]:
@@ -43,9 +43,9 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Members of one class that took their share of so many rows, so many of each; they left it where that is negative.
+    """A change: how many members of one class were placed on each row, or taken back from it where negative.
 
-    `of_gang`: they are the gang's in hand.
+    `of_gang`: they belong to the present gang.
     """
 
     member: MemberClass

@@ -1,19 +1,19 @@
-"""What new nodes must bring so that a refused quorum fits: the members for which the present nodes have no place.
+"""What new nodes must offer so that a refused quorum fits: capacity for the members that fit on no present node.
 
-Each of them may get a node of its own. A new node has a name that nobody knows yet, so none helps members that accept
-nodes by name alone.
+Each of them may get a node of its own. The name of a new node is not known in advance, so no new node helps members
+that accept nodes by name only.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import chain
 
-from gangsched.core.cluster.capacity import PODS
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.selectors import well_formed
-from gangsched.core.objects.shape import Amounts, NodeTerm, Shape
+from gangsched.core.objects.shape import PODS, Amounts, NodeTerm, Shape
 from gangsched.core.objects.status import MOST_DEMANDS, Demand
 from gangsched.core.planning.classes import MemberClass
 
@@ -22,10 +22,10 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[Demand, ...]:
-    """What these members need, the most numerous first; nothing if a new node cannot help one of them.
+    """What these members need, the most numerous first; empty if a new node cannot help one of them.
 
-    Of more different requests than may be listed, the last entry stands for the rest, with the most that any of them
-    asks for.
+    If there are more different requests than may be listed, the last entry stands for the rest, with the largest
+    amount of each resource among them.
     """
     if any(only_by_name(member.shape) for member in missing):
         return ()
@@ -35,14 +35,17 @@ def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[D
     entries = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     if len(entries) > MOST_DEMANDS:
         rest = entries[MOST_DEMANDS - 1 :]
-        largest = _largest(requests for requests, _ in rest)
-        entries = [*entries[: MOST_DEMANDS - 1], (largest, sum(count for _, count in rest))]
+        largest: dict[str, int] = {}
+        for resource, amount in chain.from_iterable(requests for requests, _ in rest):
+            largest[resource] = max(amount, largest.get(resource, 0))
+        last = (tuple(sorted(largest.items())), sum(count for _, count in rest))
+        entries = [*entries[: MOST_DEMANDS - 1], last]
     value = domain[1] if domain is not None else None
     return tuple(Demand(count=count, requests=requests, domain=value or "") for requests, count in entries)
 
 
 def demand_on_one_node(whole: Mapping[MemberClass, int]) -> tuple[Demand, ...]:
-    """What the whole quorum needs if all of it must be on one node: a single one that takes it."""
+    """What the whole quorum needs if it must be on one node: a single node that takes all of it."""
     if any(only_by_name(member.shape) for member in whole):
         return ()
     total: Counter[str] = Counter({PODS: sum(whole.values())})
@@ -54,7 +57,7 @@ def demand_on_one_node(whole: Mapping[MemberClass, int]) -> tuple[Demand, ...]:
 
 
 def only_by_name(shape: Shape) -> bool:
-    """Whether the shape accepts nodes of certain names alone, or none at all."""
+    """Whether the shape accepts only nodes of certain names, or none at all."""
     if any(key == HOSTNAME for key, _ in shape.node_selector):
         return True
     return shape.node_affinity is not None and all(map(_only_by_name, shape.node_affinity))
@@ -64,11 +67,3 @@ def _only_by_name(term: NodeTerm) -> bool:
     named = any(field.operator != "NotIn" for field in term.fields)
     named = named or any(each.key == HOSTNAME and each.operator == "In" for each in term.expressions)
     return named or not (term.fields or term.expressions) or not all(map(well_formed, term.expressions))
-
-
-def _largest(each: Iterable[Amounts]) -> Amounts:
-    most: dict[str, int] = {}
-    for requests in each:
-        for resource, amount in requests:
-            most[resource] = max(amount, most.get(resource, 0))
-    return tuple(sorted(most.items()))

@@ -1,26 +1,64 @@
-"""How many members of one class each node gets."""
+"""Which members a quorum is tried with, how many members of one class each node gets, and which member gets which."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from gangsched.core.objects.declaration import Preference
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.strategy import Room, Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.search import Share
+from gangsched.core.planning.search import Share, Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK, one_by_one
 
 Counts = Mapping[MemberClass, int]
 Places = list[tuple[Pod, str]]
 Distribute = Callable[[Room, int], list[tuple[int, int]]]
-"""How a strategy is asked (`objects.strategy`)."""
+"""`Strategy.distribute` (`objects.strategy`), or `one_by_one` with its strategy."""
+
+
+def choose(members: Sequence[Pod], slots: Slots, passed: set[str]) -> list[Pod] | None:
+    """The first members, in order and without those in `passed`, that fill all slots; None if there are too few."""
+    owed = dict(slots.roles)
+    free = slots.free
+    chosen = []
+    for pod in members:
+        if pod.uid in passed:
+            continue
+        role = role_of(pod)
+        if owed.get(role, 0) > 0:
+            owed[role] -= 1
+        elif free > 0:
+            free -= 1
+        else:
+            continue
+        chosen.append(pod)
+        if len(chosen) == slots.number:
+            return chosen
+    return None
+
+
+def asks_too_much_in_all(snapshot: Snapshot, usable: Counts, number: int) -> bool:
+    """Whether of some resource even the `number` members that request least of it request more than is free."""
+    open_ = np.zeros(snapshot.size, dtype=np.bool_)
+    for member in usable:
+        open_ |= snapshot.accepts(member)
+    amounts = {member: snapshot.resources.amounts(member) for member in usable}
+    for column in set().union(*amounts.values()):
+        left, asked = number, 0
+        for member in sorted(usable, key=lambda member: amounts[member].get(column, 0)):
+            several = min(left, usable[member])
+            left -= several
+            asked += several * amounts[member].get(column, 0)
+        # Summed as Python integers, which do not overflow.
+        if asked > sum(np.maximum(snapshot.free[open_, column], 0).tolist()):
+            return True
+    return False
 
 
 def fill_class(
@@ -31,15 +69,15 @@ def fill_class(
     strategy: Strategy = PACK,
     prefer: tuple[Preference, ...] | None = None,
 ) -> list[Share]:
-    """Place as many as possible of `count` members of one class, by the strategy and the wishes for nodes.
+    """Place as many as possible of `count` members of one class, by the strategy and preferences for nodes.
 
-    Their own wishes come before `prefer`; with None neither counts.
+    The class's own preferences come before `prefer`; with None neither counts.
     """
     wishes = () if prefer is None else (*member.prefer, *prefer)
     if not snapshot.couples(member):
-        return _fill(snapshot, member, count, wishes=wishes, distribute=strategy.distribute)
+        return _fill(snapshot, member, count, wishes, strategy.distribute)
     shares: list[Share] = []
-    while len(shares) < count and (one := _fill(snapshot, member, 1, wishes=wishes, distribute=strategy.distribute)):
+    while len(shares) < count and (one := _fill(snapshot, member, 1, wishes, strategy.distribute)):
         shares += one
     return shares
 
@@ -47,32 +85,21 @@ def fill_class(
 def fill_singly(
     snapshot: Snapshot, member: MemberClass, count: int, *, strategy: Strategy, prefer: tuple[Preference, ...]
 ) -> list[Share]:
-    """Place members of one class, at most so many, as if each was asked for alone.
+    """Place at most `count` members of one class as if each were placed in a call of its own.
 
-    Fewer are placed than find room where a strategy must be asked again for the next one.
+    Fewer are placed than fit where the strategy must be asked again for the next one.
     """
     most = 1 if snapshot.couples(member) else count
-    return _fill(snapshot, member, most, wishes=(*member.prefer, *prefer), distribute=partial(one_by_one, strategy))
+    return _fill(snapshot, member, most, (*member.prefer, *prefer), partial(one_by_one, strategy))
 
 
 def _fill(
-    snapshot: Snapshot, member: MemberClass, count: int, *, wishes: tuple[Preference, ...], distribute: Distribute
+    snapshot: Snapshot, member: MemberClass, count: int, wishes: tuple[Preference, ...], distribute: Distribute
 ) -> list[Share]:
-    room = _room(snapshot, member, wishes)
-    total = min(count, int(room.caps.sum()))
-    if not total:
-        return []
-    shares = distribute(room, total)
-    snapshot.take_all(member, shares)
-    return [(member, row, number) for row, number in shares]
-
-
-def _room(snapshot: Snapshot, member: MemberClass, wishes: tuple[Preference, ...]) -> Room:
-    """What a strategy sees of the nodes that have room for the class."""
     caps = snapshot.caps(member)
     rows = np.flatnonzero(caps)
     snapshot.budget.charge(units.CLASS + 2 * len(rows))
-    return Room(
+    room = Room(
         rows=rows,
         caps=caps[rows],
         fullness=snapshot.fullness(member.shape)[rows],
@@ -81,15 +108,20 @@ def _room(snapshot: Snapshot, member: MemberClass, wishes: tuple[Preference, ...
         preferences=tuple(snapshot.cluster.labels.preference(wish)[rows] for wish in wishes),
         scarce=partial(snapshot.scarce, member, rows),
     )
+    total = min(count, int(room.caps.sum()))
+    if not total:
+        return []
+    shares = distribute(room, total)
+    snapshot.take_all(member, shares)
+    return [(member, row, number) for row, number in shares]
 
 
-class Partial(NamedTuple):
-    """How many of a quorum have places, the class of the first member left out, and the classes of those who lack one.
-
-    The latter are as many as complete the quorum; they are those that a new node can help, and the smallest of them, as
-    far as there is a choice.
-    """
-
-    fits: int
-    failing: MemberClass
-    missing: Mapping[MemberClass, int]
+def hand_out(
+    snapshot: Snapshot, pods: Iterable[Pod], classes: Mapping[str, MemberClass], shares: Iterable[Share]
+) -> Places:
+    """Give each member a node out of the shares of its class (`classes` is by UID), in the order of both."""
+    nodes: dict[MemberClass, list[str]] = {}
+    for member, row, count in shares:
+        nodes.setdefault(member, []).extend([snapshot.name(row)] * count)
+    left = {member: iter(names) for member, names in nodes.items()}
+    return [(pod, next(left[classes[pod.uid]])) for pod in pods]

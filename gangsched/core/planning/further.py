@@ -1,7 +1,7 @@
-"""Places for members above the minimum: each for itself, in their order, but counted by class like a quorum's.
+"""Places for members above the minimum: each on its own, in their order, but counted by class like a quorum.
 
-Members of one class that follow each other are placed together wherever that gives each the place that it would have
-been given alone; where all of them find room, so are all members of a class. Who finds no room keeps none from a place.
+Consecutive members of one class are placed together wherever each then gets the node that it would have got alone;
+where all members find room, all of a class are. A member that finds no room does not stop the others.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.filling import fill_singly
-from gangsched.core.planning.hunts import Hunts
+from gangsched.core.planning.filling import fill_singly, hand_out
 from gangsched.core.planning.placement import Ask, Unfinished, classify, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.search import Share
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.topology import Hunts
 
 
 @dataclass(slots=True)
 class Found:
-    """Places, which the snapshot has taken, why others found none (by UID), and whom the budget left for later."""
+    """Places, which the snapshot has taken; refusals by UID; and the members `left` when the budget ended."""
 
     places: list[tuple[Pod, str]] = field(default_factory=list)
     refused: dict[str, Refusal] = field(default_factory=dict)
@@ -36,9 +36,9 @@ class Found:
 
 
 def place_each(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Found:
-    """Find a place for each of the members for itself; `need` and minima of the ask do not matter.
+    """Find a place for each of the members on its own; `need` and the minima of the ask do not matter.
 
-    It stops when the snapshot's budget is used up, but not before it has placed or refused somebody.
+    It stops when the snapshot's budget is used up, but not before it has placed or refused a member.
     """
     return _Each(snapshot, ask, hunts).run()
 
@@ -86,17 +86,12 @@ class _Each:
             if left:
                 self._snapshot.undo(mark)
                 return False
-        places: dict[MemberClass, list[str]] = {}
-        for member, row, number in shares:
-            places.setdefault(member, []).extend([self._snapshot.name(row)] * number)
-        for names in places.values():
-            names.reverse()
-        self._found.places = [(pod, places[classes[pod.uid]].pop()) for pod in members]
+        self._found.places = hand_out(self._snapshot, members, classes, shares)
         self._snapshot.budget.charge(units.MEMBER * len(members))
         return True
 
     def _run(self, member: MemberClass, pods: Sequence[Pod]) -> int:
-        """Place or refuse members of one class; for how many of the first that was done."""
+        """Place or refuse members of one class, in order. Returns for how many that was done."""
         done = 0
         while done < len(pods) and member not in self._closed:
             if done and not self._snapshot.budget:
@@ -111,13 +106,13 @@ class _Each:
                 self._take(pods[done : done + 1], [node for _, node in found.assignments])
                 done += 1
                 continue
-            names = [
-                name
-                for _, row, number in self._some(member, len(pods) - done)
-                for name in [self._snapshot.name(row)] * number
-            ]
+            shares = self._some(member, len(pods) - done)
+            names = [self._snapshot.name(row) for _, row, number in shares for _ in range(number)]
             if not names:
-                self._refuse(member, pods[done])
+                refused = place(self._snapshot, self._alone(pods[done]), self._hunts)
+                if not isinstance(refused, Refusal):
+                    raise TypeError(f"{pods[done].name} has a place though its class has none")
+                self._closed[member] = refused
                 break
             self._take(pods[done : done + len(names)], names)
             done += len(names)
@@ -129,19 +124,13 @@ class _Each:
         self._found.places += zip(pods, names, strict=True)
         self._snapshot.budget.charge(units.MEMBER * len(pods))
 
-    def _refuse(self, member: MemberClass, pod: Pod) -> None:
-        refused = place(self._snapshot, self._alone(pod), self._hunts)
-        if not isinstance(refused, Refusal):
-            raise TypeError(f"{pod.name} has a place though its class has none")
-        self._closed[member] = refused
-
     def _alone(self, pod: Pod) -> Ask:
         rows = np.flatnonzero(self._snapshot.own).tolist()
         own = {self._snapshot.name(row): int(self._snapshot.own[row]) for row in rows}
         return replace(self._ask, members=(pod,), need=1, role_needs={}, own=own)
 
     def _some(self, member: MemberClass, count: int) -> list[Share]:
-        """Places for the next members of the class, as many as are certain at once; none if there is no room."""
+        """Places for the next members of the class, as many as can be decided at once; none if there is no room."""
         wanted = self._ask.topology
         home = self._home()
         for avoided in dict.fromkeys((member.avoided, self._ask.refused, frozenset[str]())):
@@ -152,7 +141,7 @@ class _Each:
                 value, lead = home
                 shares = self._fill(renewed(one, domain=(wanted.key, value)), count)
                 if not shares and not wanted.required:
-                    # So many may go elsewhere before most of them are in another domain, and the next ones follow.
+                    # So many may go elsewhere before another domain has most of them and attracts the next ones.
                     shares = self._fill(one, min(count, max(1, lead)))
             if shares:
                 return shares
@@ -162,5 +151,9 @@ class _Each:
         return fill_singly(self._snapshot, member, count, strategy=self._ask.strategy, prefer=self._ask.prefer)
 
     def _home(self) -> tuple[str, int] | None:
-        """The domain in which most members are, and by how many more than in any other; None if there is none."""
-        return topology.leading(self._snapshot, self._ask.topology) if self._ask.topology is not None else None
+        """See `topology.leading`; None without `placement.topology`."""
+        return (
+            topology.leading(self._snapshot, self._ask.topology, self._snapshot.own)
+            if self._ask.topology is not None
+            else None
+        )

@@ -1,6 +1,6 @@
-"""Where every member of a gang goes, decided at once: `place(snapshot, ask)` gives a Placement or a Refusal.
+"""Decides where all members of a gang go at once: `place(snapshot, ask)` returns a Placement or a Refusal.
 
-How places are found is in `quorum`; here a gang's request is put to it, and what it cannot place is explained.
+`quorum` finds the nodes; this module chooses domains and avoided nodes for it, and explains what does not fit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import overload
 
 from msgspec.structs import replace as renewed
 
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.shape import Shape
@@ -21,24 +21,24 @@ from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.hunts import Hunts, to_look_at
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.planning.search import Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
+from gangsched.core.planning.topology import Hunts, to_look_at
 
 _NO_WISHES: Mapping[str, tuple[Preference, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What a gang asks for: of `members`, in the order in which they are to be tried, `need` must be placed.
+    """A gang's request: `need` of `members`, which are tried in this order, must be placed.
 
     `role_needs` are minima among them by role; at least so many members must name the role, and at least `need` exist.
-    `own` counts members that are bound already, by node; `avoided` are nodes to be taken only if it fits nowhere else,
-    and of these `refused`, where the gang itself was refused, only if it fits on no other of them.
-    `topology` asks for one domain of a label for all of them. `wishes` are those of roles, which come before `prefer`.
+    `own` counts members that are bound already, by node. `avoided` nodes are used only if the gang fits nowhere else,
+    and among them `refused`, where the gang itself was refused, only if it fits on no other of them. `topology`
+    requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
     """
 
     members: Sequence[Pod]
@@ -55,7 +55,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A node for each member of the quorum; the snapshot has it taken."""
+    """A node for each member of the quorum, taken on the snapshot."""
 
     assignments: tuple[tuple[Pod, str], ...]
 
@@ -66,7 +66,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Topology domains are left to be looked at, by asking again with the same `Hunts`."""
+    """Some topology domains were not tried yet: call `place` again with the same `Hunts`."""
 
 
 _UNFINISHED = Unfinished()
@@ -77,10 +77,10 @@ def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal: ...
 @overload
 def place(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Placement | Refusal | Unfinished: ...
 def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement | Refusal | Unfinished:
-    """Find places for the quorum on the snapshot, which keeps them taken; a refusal leaves it as it was.
+    """Place the quorum on the snapshot, which keeps it taken; a refusal leaves the snapshot unchanged.
 
-    Members that fit nowhere are passed over while the minimum and each role's can still be reached (contract rule 8).
-    It is finished at once without `hunts`, which remember the domains that were looked at.
+    Members that fit nowhere are skipped while the minimum and each role's can still be reached (contract rule 8).
+    Without `hunts`, which remember the domains that were tried, all domains are tried in this call.
     """
     if ask.avoided:
         elsewhere = _found(snapshot, ask, hunts)
@@ -113,7 +113,7 @@ def _found(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unf
 def _best_domain(
     snapshot: Snapshot, ask: Ask, key: str, values: Sequence[str], hunts: Hunts | None
 ) -> str | Unfinished | None:
-    """Which of these domains takes the quorum best; None if none does."""
+    """The domain that takes the quorum with the highest utilisation; None if none takes it."""
     scores: list[tuple[float, str]] = []
     began = snapshot.budget.spent
     failed = hunts.of((key, _asked(snapshot, ask))) if hunts is not None else {}
@@ -135,7 +135,7 @@ def _best_domain(
 
 
 def _asked(snapshot: Snapshot, ask: Ask) -> Hashable:
-    """What decides, beside the nodes, whether the quorum finds room."""
+    """All that decides whether the quorum fits, except the nodes."""
     roles = frozenset((role, need) for role, need in ask.role_needs.items() if need > 0)
     classes = classify(snapshot, ask.members, ask.avoided)
     kinds = Counter((classes[pod.uid], role_of(pod)) for pod in ask.members)
@@ -143,7 +143,7 @@ def _asked(snapshot: Snapshot, ask: Ask) -> Hashable:
 
 
 def _domains(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
-    """The domains that may take the quorum, in the order in which they are tried."""
+    """The domains that may take the quorum, in the order of trial."""
     home = topology.home(snapshot, wanted, ask.own)
     if home is not None:
         return [home]
@@ -167,7 +167,7 @@ def _found_in(snapshot: Snapshot, ask: Ask, domain: Domain | None) -> Placement 
 
 
 def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
-    """Why the quorum does not fit, looked at in the domain with most room if it must be in one."""
+    """Why the quorum does not fit; if it must be in one domain, in that with most room."""
     domain: Domain | None = None
     home: str | None = None
     if ask.topology is not None and ask.topology.required:
@@ -184,10 +184,10 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
     if domain is None or domain[0] != expansion.HOSTNAME:
         demand = expansion.demand(missing, domain)
     else:
-        # A new node is a domain of its own: it helps if nobody is elsewhere yet, and then it must take all.
+        # A new node is a domain of its own: it helps if no member is placed yet, and then it must take all.
         demand = expansion.demand_on_one_node(smallest) if home is None else ()
     refusal = Refusal(
-        # The priority decides, too: each is left another room by nominated pods.
+        # The priority is part of it: it decides for which nominated pods room is left.
         asked=(_asked(snapshot, ask), ask.topology, home, snapshot.priority),
         wanted=quorum.slots.number,
         fits=fits,
@@ -243,7 +243,7 @@ def classify(
     domain: Domain | None = None,
     wishes: Mapping[str, tuple[Preference, ...]] = _NO_WISHES,
 ) -> dict[str, MemberClass]:
-    """Each member's class, by UID; equal classes are one object. An emptied snapshot knows no pods and no refusals."""
+    """Each member's class, by UID; equal classes are one object. On an emptied snapshot `avoided` does not matter."""
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
     selective = snapshot.selective

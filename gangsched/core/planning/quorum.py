@@ -1,10 +1,10 @@
 """Which members make up a gang's quorum, and where each of them goes.
 
-Members of one class (equal shape, closed out by the same existing pods) are counted, not walked: how many of them a
+Members of one class (equal shape, excluded by the same existing pods) are counted, not iterated: how many of them a
 node takes is arithmetic on the capacity matrix, which is exact for a gang of one class. Several classes are a packing
 problem: they are tried scarcest first, then largest first, and small cases that still fail are searched exhaustively
-within a budget, so that what can fit does fit. Which members are tried follows their order; when that leads nowhere
-the smallest are tried, then, in small cases, every choice. Nothing but that order depends on the order of members.
+within a budget. Members are chosen in their order; if these do not fit the smallest are tried, then, in small cases,
+every choice. Nothing else depends on the order of members.
 """
 
 from __future__ import annotations
@@ -13,29 +13,28 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from gangsched.core.objects.declaration import Preference
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import search
-from gangsched.core.planning.choice import asks_too_much_in_all, choose
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.expansion import only_by_name
-from gangsched.core.planning.filling import Counts, Partial, Places, fill_class
+from gangsched.core.planning.filling import Counts, Places, asks_too_much_in_all, choose, fill_class, hand_out
 from gangsched.core.planning.search import Kind, Search, Selection, Share, Slots, Steps, selections
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 
 TRIES = 8
-"""So many choices of members are tried in one order."""
+"""The number of choices of members that are tried in one order."""
 DIAGNOSED = search.STEPS // 4
-"""Steps for finding out how many of a quorum that was refused do fit."""
+"""Steps for finding out how many members of a refused quorum fit."""
 _Way = tuple[Strategy, tuple[Preference, ...] | None]
 _PACKED: _Way = (PACK, None)
 
 
 class Quorum:
-    """One gang's quorum on one snapshot. `room` says how many of each class would fit alone; `classes` is by UID.
+    """One gang's quorum on one snapshot. `room` is how many of each class would fit alone; `classes` is by UID.
 
-    `steps` have ended where something was left unsearched.
+    `steps` have ended if the search was not exhaustive.
     """
 
     def __init__(
@@ -56,13 +55,14 @@ class Quorum:
         self._members = members
         self._ways: list[_Way] = [(strategy, prefer)]
         if strategy is not PACK or prefer or any(member.prefer for member in self.room):
-            # Neither a strategy nor a wish decides whether a gang fits: one that fits only when packed is packed.
+            # A strategy or preference never decides whether a gang fits: one that fits only packed is packed.
             self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))
         self._size = {member: search.size(snapshot, member) for member in self.room}
         self._largest = list(self.room)
         if len(self._largest) > 1:
             self._largest.sort(key=lambda member: (-self._size[member], member.in_order()))
+        self._rank = {member: at for at, member in enumerate(reversed(self._largest))}
 
     def find(self) -> Places | None:
         """A place for each member of the quorum, taken on the snapshot; None, and nothing taken, if none is found.
@@ -79,7 +79,7 @@ class Quorum:
                 found = self._in_order(self._by_size(), self._ways[at:])
             if found is not None:
                 return found
-        return self._packed() or self._searched()
+        return self._packed_or_searched()
 
     def smallest(self) -> Counter[MemberClass]:
         """The quorum's classes if it is made of the smallest members."""
@@ -87,8 +87,12 @@ class Quorum:
         chosen = choose(by_size, self.slots, set()) or by_size[: self.slots.number]
         return self._count(chosen)
 
-    def take_most(self) -> Partial:
-        """Take places for as much of the quorum as fits."""
+    def take_most(self) -> tuple[int, MemberClass, Counts]:
+        """Take places for as much of the quorum as fits.
+
+        Returns how many members have places, the class of the first member that has none, and the classes of those
+        that would complete the quorum: where there is a choice, the smallest that a new node can help.
+        """
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
         steps = Steps(DIAGNOSED, budget=self._snapshot.budget)
@@ -99,12 +103,15 @@ class Quorum:
             if found is None:
                 break
             placed, shares = Counter(found[0]), found[1]
-        return Partial(placed.total(), self._left_out(placed), self._missing(placed))
+        slots = self.slots
+        for (_, role), count in placed.items():
+            slots = slots.without(role, count)
+        return placed.total(), self._left_out(placed, slots), self._missing(placed, slots)
 
     # Ways to find places
 
     def _hopeless(self) -> bool:
-        """Whether the classes cannot have room enough even if each had the nodes to itself, or all had them at once."""
+        """Whether there is too little room even if each class had the nodes to itself, or all shared them as one."""
         roles: Counter[str] = Counter()
         usable: Counter[MemberClass] = Counter()
         for (member, role), count in self._kinds.items():
@@ -117,7 +124,7 @@ class Quorum:
         return len(usable) > 1 and asks_too_much_in_all(self._snapshot, usable, self.slots.number)
 
     def _in_order(self, members: Sequence[Pod], ways: Sequence[_Way]) -> Places | None:
-        """The first members that fill the slots and fit; who does not is passed over for later ones."""
+        """Places for the first members that fill the slots and fit; those that do not fit are skipped."""
         passed: set[str] = set()
         for _ in range(TRIES):
             chosen = choose(members, self.slots, passed)
@@ -125,31 +132,27 @@ class Quorum:
                 break
             shares, short = self._fill(chosen, ways)
             if not short:
-                return self._assign(chosen, shares)
+                return hand_out(self._snapshot, chosen, self._classes, shares)
             dispensable = self._dispensable(chosen, short, passed)
             if not dispensable:
                 break
             passed |= dispensable
         return None
 
-    def _packed(self) -> Places | None:
+    def _packed_or_searched(self) -> Places | None:
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
         if placed.total() == self.slots.number:
-            return self._assign(self._first_of(placed), shares)
+            return hand_out(self._snapshot, self._first_of(placed), self._classes, shares)
         self._snapshot.undo(mark)
-        return None
-
-    def _searched(self) -> Places | None:
         found = self._search(self.slots.number, self.steps)
         if found is None:
             return None
-        selection, shares = found
-        self._take(shares)
-        return self._assign(self._first_of(selection), shares)
+        self._take(found[1])
+        return hand_out(self._snapshot, self._first_of(found[0]), self._classes, found[1])
 
     def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[list[Share], Counts]:
-        """Place all of them, or none: the shares, or which class was short by how many in the first order tried."""
+        """Place all of them or none. Returns the shares, or by how many which class was short in the first order."""
         counts = self._count(chosen)
         short: Counts = {member: count - self.room[member] for member, count in counts.items()}
         short = {member: missing for member, missing in short.items() if missing > 0}
@@ -179,20 +182,17 @@ class Quorum:
 
     def _greedy(self) -> tuple[Counter[Kind], list[Share]]:
         """As many as fit, the smallest first, packed and taken."""
-        owed = dict(self.slots.roles)
-        free = self.slots.free
+        slots = self.slots
         placed: Counter[Kind] = Counter()
         shares: list[Share] = []
-        rank = {member: at for at, member in enumerate(reversed(self._largest))}
-        for kind, count in sorted(self._kinds.items(), key=lambda item: (rank[item[0][0]], item[0][1])):
-            own = owed.get(kind[1], 0)
-            if not own + free:
+        for kind, count in sorted(self._kinds.items(), key=lambda item: (self._rank[item[0][0]], item[0][1])):
+            member, role = kind
+            if not slots.open_to(role):
                 continue
-            taken = fill_class(self._snapshot, kind[0], min(count, own + free))
+            taken = fill_class(self._snapshot, member, min(count, slots.open_to(role)))
             shares += taken
             placed[kind] = number = sum(count for _, _, count in taken)
-            owed[kind[1]] = max(0, own - number)
-            free -= max(0, number - own)
+            slots = slots.without(role, number)
         return placed, shares
 
     def _search(self, number: int, steps: Steps) -> tuple[Selection, list[Share]] | None:
@@ -202,8 +202,8 @@ class Quorum:
             steps.break_off()
             return None
         attempt = Search(self._snapshot, classes, steps)
-        # Even the first selection costs work, and one call on the stack for each kind.
-        for selection in () if steps.ended else selections(kinds, self.slots, number):
+        # Even the first selection costs work, and a stack frame for each kind.
+        for selection in () if steps.ended else selections(list(kinds.items()), self.slots, number):
             if steps.ended:
                 return None
             shares = attempt.find(selection)
@@ -214,7 +214,7 @@ class Quorum:
     # Choosing members
 
     def _kind(self, pod: Pod) -> Kind:
-        return self._classes[pod.uid], pod.declaration.role if pod.declaration else ""
+        return self._classes[pod.uid], role_of(pod)
 
     def _count(self, members: Iterable[Pod]) -> Counter[MemberClass]:
         return Counter(self._classes[pod.uid] for pod in members)
@@ -223,7 +223,7 @@ class Quorum:
         return sorted(self._members, key=lambda pod: self._size[self._classes[pod.uid]])
 
     def _dispensable(self, chosen: Sequence[Pod], short: Counts, passed: set[str]) -> set[str]:
-        """The last members of the classes that are short, as many as are missing, whose roles can do without them."""
+        """The last members of the classes that are short, as many as lack room, whose roles do not need them."""
         missing = dict(short)
         there = Counter(self._kind(pod)[1] for pod in self._members if pod.uid not in passed)
         dispensable = set()
@@ -245,47 +245,25 @@ class Quorum:
                 chosen.append(pod)
         return chosen
 
-    def _left_out(self, placed: Selection) -> MemberClass:
-        """The class of the first member that could fill a slot and has no place."""
-        filled: Counter[str] = Counter()
-        for (_, role), count in placed.items():
-            filled[role] += count
-        needs = self.slots.roles
-        free = self.slots.free - sum(max(0, count - needs.get(role, 0)) for role, count in filled.items())
+    def _left_out(self, placed: Selection, slots: Slots) -> MemberClass:
+        """The class of the first member that has no place and could fill one of the open slots."""
         for kind, count in self._kinds.items():
-            if placed.get(kind, 0) < count and (free or filled[kind[1]] < needs.get(kind[1], 0)):
+            if placed.get(kind, 0) < count and slots.open_to(kind[1]):
                 return kind[0]
         return next(iter(self.room))
 
-    def _missing(self, placed: Counter[Kind]) -> Counter[MemberClass]:
-        """Who fills the slots that these leave open."""
-        owed = dict(self.slots.roles)
-        free = self.slots.free
-        for (_, role), count in placed.items():
-            own = owed.get(role, 0)
-            owed[role] = max(0, own - count)
-            free -= max(0, count - own)
+    def _missing(self, placed: Counter[Kind], slots: Slots) -> Counter[MemberClass]:
+        """The classes of members without a place that would fill the open slots."""
         missing: Counter[MemberClass] = Counter()
-        rank = {member: at for at, member in enumerate(reversed(self._largest))}
         left = (self._kinds - placed).items()
-        for (member, role), count in sorted(left, key=lambda item: (only_by_name(item[0][0].shape), rank[item[0][0]])):
-            own = owed.get(role, 0)
-            number = min(count, own + free)
+        order = sorted(left, key=lambda item: (only_by_name(item[0][0].shape), self._rank[item[0][0]]))
+        for (member, role), count in order:
+            number = min(count, slots.open_to(role))
             if number:
                 missing[member] += number
-            owed[role] = max(0, own - number)
-            free -= max(0, number - own)
+                slots = slots.without(role, number)
         return missing
 
     def _take(self, shares: Iterable[Share]) -> None:
         for member, row, number in shares:
             self._snapshot.take(row, member, number)
-
-    def _assign(self, chosen: Sequence[Pod], shares: Iterable[Share]) -> Places:
-        """Hand out the places, class by class, in the order of the members."""
-        places: dict[MemberClass, list[str]] = {}
-        for member, row, count in shares:
-            places.setdefault(member, []).extend([self._snapshot.name(row)] * count)
-        for names in places.values():
-            names.reverse()
-        return [(pod, places[self._classes[pod.uid]].pop()) for pod in chosen]

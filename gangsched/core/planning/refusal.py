@@ -1,4 +1,4 @@
-"""Why a gang does not fit: counted per reason and per resource, for a person, a metric or an autoscaler."""
+"""Why a gang does not fit: counted by reason and resource, for users, metrics and autoscalers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import NodeConstraint
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Amounts
@@ -19,9 +19,9 @@ from gangsched.core.planning.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One reason why nodes do not take one more member: how many nodes give it, and for which resource.
+    """One reason why nodes do not take one more member: how many nodes refuse for it, and for which resource.
 
-    Reasons are those of `NodeReason`, and what constraints that are added say (`Constraint.words`).
+    Reasons are those of `NodeReason` and of added constraints (`Constraint.words`).
     """
 
     reason: str
@@ -33,13 +33,13 @@ class Obstacle:
 class Refusal:
     """The quorum of `wanted` members does not fit; `fits` of them do at most.
 
-    `obstacles` say what each node answers to one more member of the class `failing` once those that fit are placed;
-    `short` says, per resource, how much more the quorum asks than is free in all on the nodes that accept it (nothing
-    there means that enough is free in all); `fragmented`: all of those nodes have pieces left that are too small.
-    `never`: not even if the nodes were empty. `domain` is the one in which all this was found, where the members must
-    all be in one: that of those which are placed already, else the one with most room; its value is None where no node
-    has the label. `missing` are the classes of those that complete the quorum and find no place; `demand` is what new
-    nodes must bring so that they do, nothing if no new node can help. Who `asked` for the same is refused for the same.
+    `obstacles` count why nodes refuse one more member of the class `failing` once those that fit are placed. `short`
+    is, per resource, how much more the quorum requests than is free in total on the nodes that accept it (empty: enough
+    is free in total). `fragmented`: each of those nodes has too little left for one member. `never`: it would not fit
+    even if the nodes were empty. `domain`, where all members must be in one, is the domain that was examined: that of
+    the members already placed, else the one with most room; its value is None where no node has the label. `missing`
+    are the classes of the members that would complete the quorum and fit nowhere; `demand` is what new nodes must offer
+    so that they fit, empty if no new node can help. Quorums that `asked` for the same are refused for the same reason.
     """
 
     asked: Hashable
@@ -58,17 +58,17 @@ class Refusal:
 
     @property
     def hopeless(self) -> bool:
-        """Whether neither the end of pods nor a new node can help."""
+        """Whether neither the end of other pods nor a new node can help."""
         return self.never and not self.demand
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """The resources of which too little is free on some node that otherwise accepts the failing class."""
+        """The resources of which some node that otherwise accepts the failing class has too little."""
         return tuple(obstacle.resource for obstacle in self.obstacles if obstacle.reason is NodeReason.INSUFFICIENT)
 
 
 def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
-    """Per resource, how much more so many members of these classes ask than is free on all nodes that accept any."""
+    """Per resource, how much more these members request than is free in total on the nodes that accept any of them."""
     accepting = np.zeros(snapshot.size, dtype=np.bool_)
     asked: Counter[str] = Counter()
     for member, count in counts.items():
@@ -86,9 +86,9 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
 
 
 def obstacles(snapshot: Snapshot, member: MemberClass) -> tuple[Obstacle, ...]:
-    """What the nodes answer to one more member of the class now, the most frequent reason first.
+    """Why nodes refuse one more member of the class now, the most frequent reason first.
 
-    Nodes that refuse it for what they are give no other reason.
+    Nodes that refuse it regardless of the pods there give no other reason.
     """
     rows = np.flatnonzero(snapshot.cluster.nodes_by_row.there(np.arange(snapshot.size)))
     found: Counter[tuple[str, str]] = Counter()

@@ -1,7 +1,7 @@
 """The exhaustive search for a packing of several classes of members, within a budget of steps.
 
-It is the last resort of `placement`: greedy orders find nearly everything; this finds the rest where the problem is
-small enough to be searched, and proves that nothing is left to find. Nodes that no class to come can tell apart are
+It is the last resort of `quorum`: greedy orders find nearly everything. The search finds the rest where the problem is
+small enough, and proves that no other packing exists. Nodes that no remaining class can tell apart are
 interchangeable, so only one order of filling them is tried.
 """
 
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
 
 STEPS = 20_000
-"""How much is tried for one question; a step is a look at one class on one row and takes a microsecond or two."""
+"""The limit for one question; a step is a look at one class on one row and takes a microsecond or two."""
 WIDEST = 400
 """Largest number of nodes × classes that is searched."""
 MOST_KINDS = 64
@@ -38,7 +39,7 @@ Selection = Mapping[Kind, int]
 class Steps:
     """Steps that are left for one question, charged to the budget of the whole call.
 
-    `ended`: a search broke off, so that what it did not find may exist all the same.
+    `ended`: the search broke off, so what it did not find may still exist.
     """
 
     left: int = STEPS
@@ -50,7 +51,7 @@ class Steps:
         self.ended = True
 
     def spend(self, steps: int = 1) -> bool:
-        """Take so many steps; False if they are not left."""
+        """Spend so many steps; False, and `ended`, if fewer are left."""
         if steps > self.left:
             self.break_off()
             return False
@@ -59,9 +60,8 @@ class Steps:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
-    """What a quorum is made of: so many members of each role, and so many of any."""
+class Slots(NamedTuple):
+    """What a quorum consists of: so many members of each role, and so many of any."""
 
     roles: Mapping[str, int]
     free: int
@@ -70,6 +70,15 @@ class Slots:
     def number(self) -> int:
         """The quorum's size."""
         return self.free + sum(self.roles.values())
+
+    def open_to(self, role: str) -> int:
+        """How many members of the role they take."""
+        return self.roles.get(role, 0) + self.free
+
+    def without(self, role: str, number: int) -> Slots:
+        """The slots that stay open once so many members of the role fill some: the role's own first."""
+        own = self.roles.get(role, 0)
+        return Slots({**self.roles, role: max(0, own - number)}, self.free - max(0, number - own))
 
 
 def size(snapshot: Snapshot, member: MemberClass) -> float:
@@ -83,32 +92,24 @@ def size(snapshot: Snapshot, member: MemberClass) -> float:
     return max(shares)
 
 
-def selections(kinds: Selection, slots: Slots, number: int) -> Iterator[Selection]:
-    """The ways to choose `number` members of which each can fill a slot of its own; most of the first kinds first."""
-    return _choices(list(kinds.items()), slots.roles, slots.free, number)
-
-
-def _choices(
-    kinds: Sequence[tuple[Kind, int]], owed: Mapping[str, int], free: int, number: int
-) -> Iterator[dict[Kind, int]]:
+def selections(kinds: Sequence[tuple[Kind, int]], slots: Slots, number: int) -> Iterator[Selection]:
+    """The ways to choose `number` members that each fill a slot of their own; most of the first kinds first."""
     if number == 0:
         yield {}
-    elif number <= _fillable(kinds, owed, free):
+    elif number <= _fillable(kinds, slots):
         (kind, count), *rest = kinds
-        own = owed.get(kind[1], 0)
-        for chosen in range(min(count, number, own + free), -1, -1):
-            left = {**owed, kind[1]: max(0, own - chosen)}
-            for others in _choices(rest, left, free - max(0, chosen - own), number - chosen):
+        for chosen in range(min(count, number, slots.open_to(kind[1])), -1, -1):
+            for others in selections(rest, slots.without(kind[1], chosen), number - chosen):
                 yield {kind: chosen, **others}
 
 
-def _fillable(kinds: Sequence[tuple[Kind, int]], owed: Mapping[str, int], free: int) -> int:
+def _fillable(kinds: Sequence[tuple[Kind, int]], slots: Slots) -> int:
     """How many slots these members can fill at most."""
     by_role: Counter[str] = Counter()
     for (_, role), count in kinds:
         by_role[role] += count
-    in_roles = sum(min(count, owed.get(role, 0)) for role, count in by_role.items())
-    return in_roles + min(free, by_role.total() - in_roles)
+    in_roles = sum(min(count, slots.roles.get(role, 0)) for role, count in by_role.items())
+    return in_roles + min(slots.free, by_role.total() - in_roles)
 
 
 State = tuple[tuple[int, ...], int]
@@ -118,7 +119,7 @@ Found = list[tuple[int, int, int]]
 
 
 class Search:
-    """The question for one snapshot and its classes, each of which fits somewhere; `find` answers it for a selection.
+    """The search on one snapshot with classes of which each fits somewhere; `find` runs it for a selection.
 
     Nothing is taken on the snapshot.
     """
@@ -132,7 +133,7 @@ class Search:
             rows = []
             steps.break_off()
         if any(map(snapshot.couples, classes)):
-            # What a row says depends on others: nothing follows from what is not found here.
+            # What a row takes depends on other rows: not to find a packing proves nothing.
             steps.break_off()
         amounts = [
             {
@@ -152,6 +153,7 @@ class Search:
         self._states = [states[row] for row in self._rows]
         self._needs = [[(columns.index(column), need) for column, need in amount.items()] for amount in amounts]
         self._clashes = _clashes(snapshot, classes)
+        self._counts: tuple[int, ...] = ()
         self._failed: set[tuple[int, ...]] = set()
 
     def find(self, selection: Selection) -> list[Share] | None:
@@ -159,72 +161,46 @@ class Search:
         counts = Counter[MemberClass]()
         for (member, _), count in selection.items():
             counts[member] += count
-        key = tuple(counts[member] for member in self._classes)
-        if not self._steps.spend(_KIND_STEPS * len(selection)) or key in self._failed:
+        self._counts = tuple(counts[member] for member in self._classes)
+        if not self._steps.spend(_KIND_STEPS * len(selection)) or self._counts in self._failed:
             return None
-        attempt = _Attempt(budget=self._steps, needs=self._needs, clashes=self._clashes, counts=key)
-        found = attempt.places(0, self._states)
+        found = self._places(0, self._states)
         if found is None:
-            self._failed.add(key)
+            self._failed.add(self._counts)
             return None
         return [(self._classes[which], self._rows[at], number) for which, at, number in found]
 
-
-def _clashes(snapshot: Snapshot, classes: Sequence[MemberClass]) -> list[int]:
-    """For each class a bit mask of those that cannot stand beside it on one node."""
-    return [
-        sum(1 << at for at, other in enumerate(classes) if any(plan.excludes(member, other) for plan in snapshot.plans))
-        for member in classes
-    ]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Attempt:
-    budget: Steps
-    needs: list[list[tuple[int, int]]]
-    clashes: list[int]
-    counts: Sequence[int]
-
-    def places(self, which: int, states: Sequence[State]) -> Found | None:
+    def _places(self, which: int, states: Sequence[State]) -> Found | None:
         """Places for the classes from this one on."""
-        if which == len(self.counts):
+        if which == len(self._counts):
             return []
-        if not self.budget.spend(len(states) * (len(self.counts) - which) + 1):
+        if not self._steps.spend(len(states) * (len(self._counts) - which) + 1):
             return None
-        left = [(free, closed >> which) for free, closed in states]
         if self._too_little(which + 1, states):
             return None
-        room = [self._room(which, state) for state in states]
-        step = _Step(
-            which=which,
-            room=room,
-            behind=list(accumulate(reversed(room), initial=0))[::-1],
-            alike=[at > 0 and left[at] == left[at - 1] for at in range(len(left))],
-            states=list(states),
-        )
-        return self._fill(step, at=0, left=self.counts[which], last=0)
+        return self._fill(_Step(which, [self._room(which, state) for state in states], states), 0, self._counts[which])
 
     def _too_little(self, first: int, states: Sequence[State]) -> bool:
-        """Whether a class from this one on finds too little room even if it is alone."""
+        """Whether a class from this one on has too little room even if it is alone."""
         return any(
-            self.counts[later] > sum(self._room(later, state) for state in states)
-            for later in range(first, len(self.counts))
-            if self.counts[later]
+            count > sum(self._room(later, state) for state in states)
+            for later, count in enumerate(self._counts[first:], start=first)
+            if count
         )
 
-    def _fill(self, step: _Step, *, at: int, left: int, last: int) -> Found | None:
-        """Distribute those of the class that are left over the rows from `at` on; `last` went to the row before."""
+    def _fill(self, step: _Step, at: int, left: int, last: int = 0) -> Found | None:
+        """Distribute the `left` members of the class over the rows from `at` on; `last` went to the row before."""
         if left == 0:
-            return self.places(step.which + 1, step.states)
+            return self._places(step.which + 1, step.states)
         if step.behind[at] < left:
             return None
         before = step.states[at]
         most = min(left, step.room[at], last) if step.alike[at] else min(left, step.room[at])
         for number in range(most, -1, -1):
-            if not self.budget.spend(_TRIAL_STEPS):
+            if not self._steps.spend(_TRIAL_STEPS):
                 break
             step.states[at] = self._after(step.which, before, number)
-            found = self._fill(step, at=at + 1, left=left - number, last=number)
+            found = self._fill(step, at + 1, left - number, number)
             if found is not None:
                 return [(step.which, at, number), *found] if number else found
         return None
@@ -233,27 +209,37 @@ class _Attempt:
         free, closed = state
         if closed >> which & 1:
             return 0
-        room = min([free[column] // need for column, need in self.needs[which]])
-        return min(room, 1) if self.clashes[which] >> which & 1 else room
+        room = min([free[column] // need for column, need in self._needs[which]])
+        return min(room, 1) if self._clashes[which] >> which & 1 else room
 
     def _after(self, which: int, state: State, number: int) -> State:
         if not number:
             return state
         left = list(state[0])
-        for column, need in self.needs[which]:
+        for column, need in self._needs[which]:
             left[column] -= number * need
-        return tuple(left), state[1] | self.clashes[which]
+        return tuple(left), state[1] | self._clashes[which]
 
 
-@dataclass(slots=True, kw_only=True)
 class _Step:
     """One class on its way through the rows.
 
-    Its `room` on each row, what room is `behind` each row in all, which rows are `alike` the one before, all `states`.
+    `room` is what each row takes, `behind` the sum of that from each row on. `alike` marks rows that no class to come
+    can tell from the one before. `states` are those of all rows.
     """
 
-    which: int
-    room: list[int]
-    behind: list[int]
-    alike: list[bool]
-    states: list[State]
+    def __init__(self, which: int, room: list[int], states: Sequence[State]) -> None:
+        left = [(free, closed >> which) for free, closed in states]
+        self.which = which
+        self.room = room
+        self.behind = list(accumulate(reversed(room), initial=0))[::-1]
+        self.alike = [at > 0 and left[at] == left[at - 1] for at in range(len(left))]
+        self.states = list(states)
+
+
+def _clashes(snapshot: Snapshot, classes: Sequence[MemberClass]) -> list[int]:
+    """For each class a bit mask of those that cannot share a node with it."""
+    return [
+        sum(1 << at for at, other in enumerate(classes) if any(plan.excludes(member, other) for plan in snapshot.plans))
+        for member in classes
+    ]

@@ -1,7 +1,7 @@
 """A private copy of what is free, on which a plan is tried and taken back.
 
-`mark` and `undo` frame an attempt: everything done since the mark is undone exactly. The cluster itself is never
-changed through a snapshot.
+`mark` and `undo` frame an attempt: everything done since the mark is undone exactly. A snapshot never changes the
+cluster itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -24,22 +24,27 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MOST, MemberClass, Seen, Taken
 from gangsched.core.planning.kept import Kept
-from gangsched.core.planning.nominated import Nominated
 from gangsched.core.planning.strategies import GPU_SUFFIX
+
+MOST_HEEDED = 1 << 52
+"""A nominated pod counts with at most this much of a resource."""
 
 
 class Snapshot:
-    """What is free and who is there at one moment, with undo. `emptied` gives the same nodes without any pod.
+    """What is free and which pods are there at one moment, with undo. `emptied` gives the same nodes without any pod.
 
-    It is good for as long as no node and no nomination changes; pods that are assumed on the cluster must have been
-    taken here first. `plans` are the constraints on it, and `resources` that of them which planning knows best; these
-    and `own` (members of the gang in hand, by row) are to be read only. All looks are charged to `budget`.
+    It is valid while no node and no nomination changes; pods that are assumed on the cluster must have been taken here
+    first. `plans` are the constraints on it, and `resources` is the plan of requests; these and `own` (members of the
+    present gang by row) are read-only. Where pods are heeded (`heeds_pods`: not on an emptied snapshot), they restrict
+    newcomers. `priority` is the one for which nominated pods are heeded; None while none are. All work is charged to
+    `budget`.
     """
 
     def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
         self.budget = Budget() if budget is None else budget
-        self._cluster = cluster
-        self._emptied = emptied
+        self.cluster = cluster
+        self.heeds_pods = not emptied
+        self.priority: int | None = None
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self.plans = [each.plan(emptied=emptied) for each in cluster.constraints]
@@ -47,7 +52,7 @@ class Snapshot:
         self._limiting = [plan for plan in self.plans if type(plan).room is not Plan.room]
         self._counting = [plan for plan in self.plans if type(plan).take is not Plan.take]
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
-        self._nominated = Nominated(cluster, self._change, self.resources.column, self._all_seen)
+        self._heeded: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
         self._log: list[Taken | IntArray] = []
         self._changed: list[IntArray] = []
@@ -61,24 +66,14 @@ class Snapshot:
         """What is free by row and column of the capacity matrix."""
         return self.resources.free
 
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster that this is a copy of."""
-        return self._cluster
-
-    @property
-    def heeds_pods(self) -> bool:
-        """Whether pods that exist restrict newcomers: not on an emptied snapshot."""
-        return not self._emptied
-
     def name(self, row: int) -> str:
         """The row's node name."""
-        return self._cluster.capacity.names[row]
+        return self.cluster.capacity.names[row]
 
     def emptied(self) -> Snapshot:
-        """The same nodes as if no pod were on them, made once: whoever plans on it undoes that."""
+        """The same nodes as if no pod were on them, created once: a caller that plans on it undoes its plan."""
         if self._bare is None:
-            self._bare = Snapshot(self._cluster, emptied=True, budget=self.budget)
+            self._bare = Snapshot(self.cluster, emptied=True, budget=self.budget)
         return self._bare
 
     # Undo
@@ -97,29 +92,46 @@ class Snapshot:
                 self.own = done
 
     def begin(self, own: Mapping[str, int]) -> None:
-        """Turn to another gang, of which so many members stand on these nodes already."""
+        """Switch to another gang, of which so many members are on these nodes already."""
         self._log.append(self.own)
-        self.own = np.zeros(self.size, dtype=np.int64)
-        rows = self._cluster.capacity.rows
+        self.own = self.by_row(own)
+
+    def by_row(self, own: Mapping[str, int]) -> IntArray:
+        """The same numbers of members by row instead of node; those on unknown nodes are left out."""
+        by_row: IntArray = np.zeros(self.size, dtype=np.int64)
+        rows = self.cluster.capacity.rows
         for node, count in own.items():
             if node in rows:
-                self.own[rows[node]] = count
-
-    @property
-    def priority(self) -> int | None:
-        """The priority for which nominated pods are heeded; None while none are."""
-        return self._nominated.priority
+                by_row[rows[node]] = count
+        return by_row
 
     def heed_nominated(self, priority: int) -> None:
-        """Leave room for pods that others have nominated, if their priority is at least this; see `nominated`."""
-        self._nominated.heed(priority)
+        """Leave room for pods that another scheduler has nominated, if their priority is at least this.
+
+        Until the next call they count as if they were there. kube-scheduler does the same when it filters, but looks
+        only at pods nominated to the node in question, and not always at their required anti-affinity; here that
+        closes its whole domain at once, as it will when they are bound.
+        """
+        if priority == self.priority:
+            return
+        self.priority = priority
+        claims = self.cluster.ledger.nominated
+        wanted = {uid: claim for uid, claim in claims.items() if claim.pod.priority >= priority}
+        for uid in self._heeded.keys() - wanted.keys():
+            self._change(self._heeded.pop(uid), -1)
+        for uid in wanted.keys() - self._heeded.keys():
+            row = self.cluster.capacity.rows.get(wanted[uid].node)
+            if row is not None:
+                one = np.ones(1, dtype=np.int64)
+                self._heeded[uid] = Taken(self._nominated(wanted[uid].pod), row * one, one, of_gang=False)
+                self._change(self._heeded[uid], 1)
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
-        """Let so many members of the class take their share of a node that has room for them."""
+        """Take the requests of so many members of the class on a node that has room for them."""
         self.take_all(member, [(row, count)])
 
     def take_all(self, member: MemberClass, shares: Sequence[tuple[int, int]]) -> None:
-        """Let members of the class take their share of nodes that have room for them: (row, how many), rows once each.
+        """Take the requests of members on nodes that have room for them: (row, how many), each row at most once.
 
         Raises:
             ValueError: no node has ever had one of the resources.
@@ -130,10 +142,8 @@ class Snapshot:
         self._log.append(taken)
 
     def give_back(self, row: int, member: MemberClass) -> None:
-        """Let a member of the class, which the cluster counts on the node, be there no more."""
-        taken = Taken(member, np.array([row], dtype=np.int64), np.array([-1], dtype=np.int64))
-        self._change(taken, 1)
-        self._log.append(taken)
+        """Give back what a member of the class takes that the cluster counts on the node."""
+        self.take(row, member, -1)
 
     # Questions
 
@@ -147,14 +157,14 @@ class Snapshot:
         return tuple(sight for plan in self.plans if plan.selective and (sight := plan.sees(pod)) is not None)
 
     def accepts(self, member: MemberClass) -> Mask:
-        """The rows that would take the class if they had room, to be read only."""
+        """The rows that would take the class if they had room; read-only."""
         if member.domain is not None:
             # Not kept: there may be a domain for every node.
             return self.accepts(replace(member, domain=None)) & self.inside(member.domain)
         return self._masks.get(member, self._mask)
 
     def caps(self, member: MemberClass) -> IntArray:
-        """How many members of the class each row could take now, to be read only; 0 where a constraint closes it."""
+        """How many members of the class each row could take now; read-only."""
         if member.domain is None:
             return self._caps.get(member, self._caps_of)
         caps: IntArray = np.zeros(self.size, dtype=np.int64)
@@ -164,10 +174,10 @@ class Snapshot:
         return caps
 
     def look(self, key: str, value: str) -> int:
-        """What the domain looks like: equal while neither its nodes nor what is taken there changes."""
+        """A digest of the domain: equal while neither its nodes nor what is taken there changes."""
         rows = np.flatnonzero(self.inside((key, value)))
         looks = tuple(plan.look(rows) for plan in self._counting)
-        return hash((rows.tobytes(), self._cluster.nodes_by_row.last_change(rows), looks))
+        return hash((rows.tobytes(), self.cluster.nodes_by_row.last_change(rows), looks))
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""
@@ -177,11 +187,18 @@ class Snapshot:
         return bool(self._mask(member, one)[0]) and bool(self._room(member, one)[0])
 
     def fullness(self, shape: Shape) -> npt.NDArray[np.float64]:
-        """Each row's largest share in use of a resource that the shape requests (the pod count if it requests none)."""
+        """`used` of every row, for the resources that the shape requests (the pod count if it requests none)."""
         return self._fullness.get(shape, self._fullness_of)
 
+    def used(self, columns: Sequence[int] | npt.NDArray[np.intp], rows: IntArray) -> npt.NDArray[np.float64]:
+        """Each row's largest share in use of a resource among these columns."""
+        given = self.cluster.capacity.allocatable[rows[:, None], columns].astype(np.float64)
+        used = given - self.free[rows[:, None], columns]
+        share: npt.NDArray[np.float64] = (used / np.maximum(given, 1.0)).max(axis=1)
+        return share
+
     def scarce(self, member: MemberClass, rows: IntArray) -> Scarce:
-        """Of the scarcest resource that the class requests (see `strategies.Scarce`), what these rows have."""
+        """What these rows have of the scarcest resource that the class requests (see `objects.strategy.Scarce`)."""
         vector = self.resources.vector(member.shape)
         if vector is None:
             return Scarce(np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
@@ -192,25 +209,22 @@ class Snapshot:
         if gpus:
             column = columns[gpus[0]]
         else:
-            # As floats, for a sum of absurd amounts must not overflow.
+            # Floats, because a sum of absurd amounts would overflow.
             free = np.maximum(self.free[self.accepts(member)][:, columns], 0).astype(np.float64)
             column = columns[np.argmin(free.sum(axis=0) / amounts)]
         left = self.free[rows, column]
-        return Scarce(left, self._cluster.capacity.allocatable[rows, column] - left)
+        return Scarce(left, self.cluster.capacity.allocatable[rows, column] - left)
 
     def inside(self, domain: Domain) -> Mask:
         """The rows of this domain."""
-        return self._cluster.labels.inside(domain)[: self.size]
+        return self.cluster.labels.inside(domain)[: self.size]
 
-    def columns(self, shape: Shape) -> list[int]:
-        """The columns of what the shape requests, of the pod count if it requests nothing that nodes have."""
+    def columns(self, shape: Shape) -> npt.NDArray[np.intp]:
+        """The columns of what the shape requests; that of the pod count if it requests nothing that nodes have."""
         vector = self.resources.vector(shape)
-        columns = [0] if vector is None else vector.columns.tolist()
-        return columns[:-1] or columns
-
-    def amounts(self, member: MemberClass) -> Mapping[int, int]:
-        """What one member takes, by column; empty where no node has ever had one of the resources."""
-        return self.resources.amounts(member)
+        if vector is None:
+            return np.zeros(1, dtype=np.intp)
+        return vector.columns[:-1] if len(vector.columns) > 1 else vector.columns
 
     def couples(self, member: MemberClass) -> bool:
         """Whether members of the class must be placed one by one: each changes what other rows say to the next."""
@@ -219,18 +233,30 @@ class Snapshot:
     # Inside
 
     def _all_seen(self, pod: Pod) -> Seen:
-        """As `seen`, also where no other pod is told apart."""
+        """Like `seen`, but from every constraint, even one that tells no pods apart at present."""
         return tuple(sight for plan in self.plans if (sight := plan.sees(pod)) is not None)
 
+    def _nominated(self, pod: Pod) -> MemberClass:
+        """The class of a nominated pod, with requests only of resources that some node has.
+
+        They are bounded: nothing checks that the node has so much, and sums of absurd amounts would overflow.
+        """
+        requests = tuple(
+            (resource, min(amount, MOST_HEEDED))
+            for resource, amount in pod.shape.requests
+            if self.resources.column(resource) is not None
+        )
+        return MemberClass(replace(pod.shape, requests=requests), self._all_seen(pod))
+
     def _mask(self, member: MemberClass, rows: IntArray) -> Mask:
-        """Which of the rows accept the class, but for its domain."""
-        mask = self._cluster.nodes_by_row.there(rows)
+        """Which of the rows accept the class, regardless of its domain."""
+        mask = self.cluster.nodes_by_row.there(rows)
         for plan in self._masking:
             accepting = plan.mask(member, rows)
             if accepting is not None:
                 mask &= accepting
         if member.avoided:
-            known = self._cluster.capacity.rows
+            known = self.cluster.capacity.rows
             mask &= ~np.isin(rows, [known[node] for node in member.avoided if node in known])
         return mask
 
@@ -250,17 +276,10 @@ class Snapshot:
         return caps
 
     def _fullness_of(self, shape: Shape, rows: IntArray) -> npt.NDArray[np.float64]:
-        vector = self.resources.vector(shape)
-        if vector is None:
-            return np.zeros(len(rows))
-        columns = vector.columns[:-1] if len(vector.columns) > 1 else vector.columns
-        given = self._cluster.capacity.allocatable[rows[:, None], columns].astype(np.float64)
-        used = given - self.free[rows[:, None], columns]
-        share: npt.NDArray[np.float64] = (used / np.maximum(given, 1.0)).max(axis=1)
-        return share
+        return np.zeros(len(rows)) if self.resources.vector(shape) is None else self.used(self.columns(shape), rows)
 
     def _change(self, taken: Taken, sign: int) -> None:
-        """Have them take their share (1), or undo that (-1)."""
+        """Apply the change (1) or revert it (-1)."""
         rows, counts = taken.rows, sign * taken.counts
         gone = bool((counts < 0).any())
         self._changed.append(rows)

@@ -1,13 +1,14 @@
-"""In which order nodes are filled: each placement strategy is one small class.
+"""Placement strategies: in which order nodes are filled.
 
-A strategy is asked for one class of interchangeable members at a time. It sees how many of them each node could still
-take and how full each node is, and says how many go where. It never decides whether something fits. A plug-in adds one
-by the entry point `gangsched.strategies` (docs/strategies.md).
+A strategy distributes one class of interchangeable members at a time. It sees how many of them each node could still
+take and how full each node is, and returns how many go where. It never decides whether something fits. A plug-in adds
+one by the entry point `gangsched.strategies` (docs/strategies.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +17,15 @@ from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.strategy import Room, Strategy
 
 GPU_SUFFIX = "/gpu"
-"""How the names end that vendors' device plug-ins give to GPUs, such as nvidia.com/gpu."""
+"""The suffix of the names that vendors' device plug-ins give to GPUs, such as nvidia.com/gpu."""
 Keys = Sequence[npt.NDArray[np.float64] | IntArray]
 """What candidates are ordered by, the most important first; the smallest value comes first."""
 
 
 def _first(keys: Keys, most: int) -> IntArray:
-    """Positions of elements among which are the first so many in the order of these keys, not in order.
+    """Positions of elements that include the first `most` in the order of these keys, not sorted.
 
-    Sorting thousands of nodes to fill a few takes longer than all the rest of a plan.
+    Sorting thousands of nodes to fill a few takes longer than the rest of a plan.
     """
     sure: list[IntArray] = []
     tied: IntArray = np.arange(len(keys[0]))
@@ -40,7 +41,7 @@ def _first(keys: Keys, most: int) -> IntArray:
 
 
 def _filled(room: Room, count: int, keys: Keys) -> list[tuple[int, int]]:
-    """Node by node in the order of these keys, each as full as it gets."""
+    """Node by node in the order of these keys, each filled completely."""
     nearest = _first(keys, count)
     order = nearest[np.lexsort([key[nearest] for key in reversed(keys)])]
     before = np.concatenate(([0], np.cumsum(room.caps[order])[:-1]))
@@ -49,35 +50,30 @@ def _filled(room: Room, count: int, keys: Keys) -> list[tuple[int, int]]:
     return list(zip(room.rows[order][used].tolist(), shares[used].tolist(), strict=True))
 
 
-class Pack:
-    """Fills the fullest accepted node first, so that large gaps stay whole."""
+@dataclass(frozen=True, slots=True)
+class NodeByNode:
+    """Fills one node after the other, ordered by `keys`. It does not matter whether members come together or singly."""
+
+    keys: Callable[[Room], Keys]
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """Node by node, fullest first; among equally full ones the smallest room first, then by name."""
-        return _filled(room, count, room.preferred(-room.fullness, room.caps, room.rank))
+        """Node by node, each filled completely; among equal ones by name."""
+        return _filled(room, count, self.keys(room))
 
 
-class BestFit:
-    """Gives each member the node on which it leaves least of the scarcest requested resource, one after the other."""
+PACK = NodeByNode(lambda room: room.preferred(-room.fullness, room.caps, room.rank))
+"""Fills the fullest accepted node first, so that large gaps stay whole; among equal nodes the one with least room."""
+BEST_FIT = NodeByNode(lambda room: room.preferred(room.scarce().left, -room.fullness, room.rank))
+"""Places each member where it leaves least of the scarcest requested resource; among equal nodes on the fullest."""
+MOST_USED = NodeByNode(lambda room: room.preferred(-room.scarce().used, -room.fullness, room.rank))
+"""Places members where most of the scarcest requested resource is in use, as toy-scheduler does with GPUs.
 
-    def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """Node by node, the one with least left first; among equal ones the fullest, then by name."""
-        return _filled(room, count, room.preferred(room.scarce().left, -room.fullness, room.rank))
-
-
-class MostUsed:
-    """Goes where most of the scarcest requested resource is in use, as toy-scheduler does with GPUs.
-
-    That is not the tightest fit: four of eight in use are more than three of four.
-    """
-
-    def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """Node by node, the one with most in use first; among equal ones the fullest, then by name."""
-        return _filled(room, count, room.preferred(-room.scarce().used, -room.fullness, room.rank))
+That is not the tightest fit: four of eight in use are more than three of four. Among equal nodes the fullest is first.
+"""
 
 
 class Spread:
-    """Gives each node one in turn, so that losing a node costs as few members as possible."""
+    """Gives each node one member in turn, so that the loss of a node costs as few members as possible."""
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
         """Levels all candidates' numbers of own members; emptiest nodes first for the remainder, then by name."""
@@ -98,17 +94,17 @@ class Spread:
         return list(zip(room.rows[used].tolist(), shares[used].tolist(), strict=True))
 
     def one_by_one(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """One for each node that has fewest members; which is the emptiest of the next ones shows only then."""
+        """One for each node with the fewest members; only then it is known which of the next nodes is emptiest."""
         return self.distribute(room, min(count, int(np.count_nonzero(room.own == room.own.min()))))
 
 
 class MinimalFragmentation:
     """Uses few nodes and leaves the nearly empty ones alone: the rule of palantir's k8s-spark-scheduler.
 
-    Where one node holds all, the smallest such does. Otherwise the largest are filled whole, as long as more members
-    are left than one of them holds, and so on with the rest. A node with far more room than is wanted (half way from
-    what is wanted to the largest room, or more) is touched only if the others are not enough. A single member goes to
-    a node on which the gang is already, if one has room.
+    If one node holds all members, the smallest such node does. Otherwise the largest nodes are filled completely, as
+    long as more members are left than one of them holds, and so on with the rest. A node with far more room than needed
+    (halfway from the number of members to the largest room, or more) is used only if the others are not enough. A
+    single member goes to a node on which the gang is already, if one has room.
     """
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
@@ -123,7 +119,7 @@ class MinimalFragmentation:
         return [(int(room.rows[order[at]]), number) for at, number in shares]
 
     def one_by_one(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """Nodes on which the gang is already, then the smallest rooms: who comes alone joins the one before."""
+        """Nodes on which the gang is already, then those with the least room: a single member joins the one before."""
         return _filled(room, count, (room.own == 0, *self._keys(room)))
 
     @staticmethod
@@ -132,7 +128,7 @@ class MinimalFragmentation:
 
 
 def _whole(caps: IntArray, count: int) -> list[tuple[int, int]]:
-    """(Position, members) by `MinimalFragmentation`; `caps` ascend and hold so many in all."""
+    """(Position, members) by `MinimalFragmentation`; `caps` ascend, and their sum is at least `count`."""
     left: IntArray = np.arange(len(caps))
     shares: list[tuple[int, int]] = []
     while count:
@@ -149,31 +145,26 @@ def _whole(caps: IntArray, count: int) -> list[tuple[int, int]]:
     return shares
 
 
-_MEMBER_BY_MEMBER = (Pack, BestFit, MostUsed)
-"""For these it makes no difference whether members come together or one after the other."""
-
-
 def one_by_one(strategy: Strategy, room: Room, count: int) -> list[tuple[int, int]]:
-    """Where members go that are asked for one after the other, as members above a minimum are: some or all of `count`.
+    """Where members go that are placed one after the other, like those above a minimum: some or all of `count`.
 
-    Of a strategy that is not known here only the first one's place is given: what follows depends on what it leaves.
+    Of a plug-in strategy only the first member's node is returned, because the next ones depend on what it leaves.
     """
     if isinstance(strategy, MinimalFragmentation | Spread):
         return strategy.one_by_one(room, count)
-    return strategy.distribute(room, count if type(strategy) in _MEMBER_BY_MEMBER else 1)
+    return strategy.distribute(room, count if isinstance(strategy, NodeByNode) else 1)
 
 
-PACK: Strategy = Pack()
 STRATEGIES: Mapping[str, Strategy] = {
     "Pack": PACK,
     "Spread": Spread(),
     "MinimalFragmentation": MinimalFragmentation(),
-    "BestFit": BestFit(),
-    "MostUsed": MostUsed(),
+    "BestFit": BEST_FIT,
+    "MostUsed": MOST_USED,
 }
-"""The strategies that are part of gangsched, by the name used in `placement.strategy`."""
+"""The built-in strategies, by their name in `placement.strategy`."""
 
 
 def named(name: str, plug_ins: Mapping[str, Strategy]) -> Strategy:
-    """The strategy of that name, one of gangsched's own or a plug-in's; Pack if neither has it."""
+    """The built-in or plug-in strategy of that name; Pack if there is none."""
     return STRATEGIES.get(name) or plug_ins.get(name) or PACK

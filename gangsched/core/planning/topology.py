@@ -1,18 +1,23 @@
 """Which topology domain a gang goes to, if all its members must, or should, be in one (`placement.topology`).
 
-Members that are placed already decide: the gang goes on where most of them are. Otherwise every domain with room enough
-is tried, the one with the least room first, and of the first few that take the gang the one wins whose nodes it uses
-best: the mean, over the members, of the fullest resource of the member's node. That is the rule by which palantir's
-k8s-spark-scheduler chooses a zone.
+Members that are placed already decide: the gang stays where most of them are. Otherwise every domain with enough room
+is tried, the one with the least room first. Among the first few that take the gang the one with the highest utilisation
+wins: the mean, over the members, of the fullest resource of the member's node. palantir's k8s-spark-scheduler chooses a
+zone by the same rule.
+
+A domain that did not take a quorum, and has not changed since, is not tried again: neither in the next call of the
+machine nor after capacity was freed in another domain (`Hunts`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.pod import Pod
 from gangsched.core.planning.classes import MemberClass
@@ -21,34 +26,25 @@ from gangsched.core.planning.snapshot import Snapshot
 _SLACK = 1 + 1e-9
 COMPARED = 8
 """So many domains that take the gang are compared; a label may have thousands of values."""
+_REMEMBERED = 256
+_LOOK = 100
+"""Units of the budget for finding out that a domain has not changed."""
 
 
 def home(snapshot: Snapshot, topology: Topology, own: Mapping[str, int]) -> str | None:
-    """The domain in which most of the gang's members are, the first by name of several; None if they are in none."""
-    found = snapshot.cluster.labels.domains(topology.key)
-    rows = snapshot.cluster.capacity.rows
-    there: Counter[int] = Counter()
-    for node, count in own.items():
-        if node in rows and count > 0:
-            there[int(found.of_row[rows[node]])] += count
-    there.pop(-1, None)
-    if not there:
-        return None
-    most = max(there.values())
-    return found.values[min(position for position, count in there.items() if count == most)]
+    """The domain with most of the gang's members, the first by name among equals; None if they are in none."""
+    found = leading(snapshot, topology, snapshot.by_row(own)) if own else None
+    return found[0] if found is not None else None
 
 
-def leading(snapshot: Snapshot, topology: Topology) -> tuple[str, int] | None:
-    """As `home`, of the members that the snapshot has; and by how many more of them it has than any other domain."""
-    found = snapshot.cluster.labels.domains(topology.key)
-    of_row = found.of_row[: snapshot.size]
-    inside = of_row >= 0
-    there = np.bincount(of_row[inside], weights=snapshot.own[inside], minlength=len(found.values))
+def leading(snapshot: Snapshot, topology: Topology, own: IntArray) -> tuple[str, int] | None:
+    """Like `home`, for members counted by row; and by how many it is ahead of the next domain."""
+    there = _sums(snapshot, topology, own)
     if not there.any():
         return None
     first = int(np.argmax(there))
     others = np.delete(there, first).max(initial=0)
-    return found.values[first], int(there[first] - others)
+    return snapshot.cluster.labels.domains(topology.key).values[first], int(there[first] - others)
 
 
 def candidates(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass], need: int) -> list[str]:
@@ -60,7 +56,7 @@ def candidates(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberC
 
 
 def roomiest(snapshot: Snapshot, topology: Topology, classes: Iterable[MemberClass]) -> str | None:
-    """The domain that takes most of these members, the first by name of several; None if there is no domain."""
+    """The domain that takes most of these members, the first by name among equals; None if there is no domain."""
     found, fits, _ = _room(snapshot, topology, classes)
     return max(zip(found, fits, strict=True), key=lambda each: each[1], default=(None, 0))[0]
 
@@ -69,29 +65,23 @@ def utilisation(snapshot: Snapshot, placed: Iterable[tuple[Pod, str]]) -> float:
     """The mean over the members placed of how full their node is, by the fullest resource that any of them requests."""
     pods = list(placed)
     shapes = {pod.shape for pod, _ in pods}
-    columns = sorted({column for shape in shapes for column in snapshot.columns(shape)})
+    columns = sorted({column for shape in shapes for column in snapshot.columns(shape).tolist()})
     rows = np.array([snapshot.cluster.capacity.rows[node] for _, node in pods])
-    given = snapshot.cluster.capacity.allocatable[rows[:, None], columns].astype(np.float64)
-    used = given - snapshot.free[rows[:, None], columns]
-    return float((used / np.maximum(given, 1.0)).max(axis=1).mean())
+    return float(snapshot.used(columns, rows).mean())
 
 
 def _free(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass], need: int) -> list[bool]:
-    """Whether each domain has enough of every resource in all, even for so many members that ask for the least of it.
+    """Whether each domain has enough of every resource in all for the `need` members that request least of it.
 
-    It spares a search in thousands of domains which take members of each class, but not all of them together.
+    This avoids searching thousands of domains that take members of each class, but not all of them together.
     """
-    found = snapshot.cluster.labels.domains(topology.key)
-    of_row = found.of_row[: snapshot.size]
-    open_ = of_row >= 0
-    enough = np.ones(len(found.values), dtype=np.bool_)
-    asked = [snapshot.amounts(member) for member in classes]
+    enough = np.ones(len(snapshot.cluster.labels.domains(topology.key).values), dtype=np.bool_)
+    asked = [snapshot.resources.amounts(member) for member in classes]
     for column in {column for amounts in asked for column in amounts}:
         least = sorted(amounts.get(column, 0) for amounts in asked)[:need]
-        # As floats, for sums of absurd amounts; what they lose is given to the domain.
-        free = np.maximum(snapshot.free[: snapshot.size, column][open_], 0).astype(np.float64)
-        sums = np.bincount(of_row[open_], weights=free, minlength=len(found.values))
-        enough &= sums * _SLACK >= float(sum(least))
+        # Floats, because sums of absurd amounts would overflow; their rounding is decided in the domain's favour.
+        free = np.maximum(snapshot.free[:, column], 0).astype(np.float64)
+        enough &= _sums(snapshot, topology, free) * _SLACK >= float(sum(least))
     result: list[bool] = enough.tolist()
     return result
 
@@ -99,14 +89,46 @@ def _free(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass]
 def _room(
     snapshot: Snapshot, topology: Topology, classes: Iterable[MemberClass]
 ) -> tuple[tuple[str, ...], list[int], list[int]]:
-    """The domains, how many of the members each takes if they do not compete, and how many of their sort in all."""
-    found = snapshot.cluster.labels.domains(topology.key)
-    inside = found.of_row[: snapshot.size] >= 0
-    fits = np.zeros(len(found.values))
-    room = np.zeros(len(found.values))
+    """The domains, how many of the members each takes if they do not compete, and how many of their classes in all."""
+    values = snapshot.cluster.labels.domains(topology.key).values
+    fits, room = np.zeros((2, len(values)))
     for member, count in Counter(classes).items():
-        caps = snapshot.caps(member)[inside]
-        sums = np.bincount(found.of_row[: snapshot.size][inside], weights=caps, minlength=len(found.values))
+        sums = _sums(snapshot, topology, snapshot.caps(member))
         fits += np.minimum(sums, count)
         room += sums
-    return found.values, fits.astype(np.int64).tolist(), room.astype(np.int64).tolist()
+    return values, fits.astype(np.int64).tolist(), room.astype(np.int64).tolist()
+
+
+def _sums(
+    snapshot: Snapshot, topology: Topology, weights: IntArray | npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """The sum of the rows' weights in each domain."""
+    domains = snapshot.cluster.labels.domains(topology.key)
+    # Rows without a domain, at -1, are summed in the first element.
+    found = np.bincount(domains.of_row[: snapshot.size] + 1, weights=weights, minlength=len(domains.values) + 1)
+    return found[1:].astype(np.float64, copy=False)
+
+
+class Hunts:
+    """For the latest requests, the state of each domain when it was found not to take the quorum."""
+
+    def __init__(self) -> None:
+        self._failed: dict[Hashable, dict[str, int]] = {}
+
+    def of(self, asked: Hashable) -> dict[str, int]:
+        """The domains that did not take this quorum, with their states then (`Snapshot.look`); to be added to."""
+        failed = self._failed[asked] = self._failed.pop(asked, {})
+        if len(self._failed) > _REMEMBERED:
+            del self._failed[next(iter(self._failed))]
+        return failed
+
+
+def to_look_at(
+    snapshot: Snapshot, key: str, values: Sequence[str], failed: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
+    """The domains that may take a quorum that `failed` in others, with their states: those never tried first."""
+    for value in sorted(values, key=failed.__contains__):
+        snapshot.budget.charge(_LOOK)
+        look = snapshot.look(key, value)
+        if failed.get(value) != look:
+            yield value, look

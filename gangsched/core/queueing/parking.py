@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gangsched.core.cluster.capacity import LIMIT, PODS, Capacity
-from gangsched.core.cluster.relief import Relief
+from gangsched.core.cluster.capacity import LIMIT, Capacity, Relief
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.shape import PODS, Shape
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot

@@ -13,7 +13,7 @@ from heapq import nsmallest
 import numpy as np
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.domains import Domain
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints import registry
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.arrays import Mask
