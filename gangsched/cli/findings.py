@@ -10,7 +10,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.queueing.lanes import OrderKey
+from gangsched.core.queueing.lines import OrderKey
 from gangsched.core.queueing.queue import Queue, order_key
 from gangsched.core.status import explanation
 from gangsched.core.status.conditions import message_of, reason_of

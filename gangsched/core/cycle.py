@@ -8,30 +8,27 @@ Whom the budget leaves no time for stays in the queue and is tried in the next c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from msgspec.structs import replace as renewed
 
-from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.gang import bindings, placeholders, rollback
-from gangsched.core.gang.bindings import going_first
-from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import Want, as_it_is, further, minima, wishes
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.faults import Step
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.further import place_each
-from gangsched.core.planning.hunts import Hunts
 from gangsched.core.planning.placement import Ask, Placement, Unfinished, classify, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.queueing.queue import Candidate, Queue, Round
+from gangsched.core.queueing.queue import Candidate, Round
+from gangsched.core.state import State
 
 
 @dataclass(slots=True)
@@ -48,40 +45,22 @@ class Decided:
 
 
 class Cycle:
-    """Plans on a snapshot what waits in the queue, assumes the places found and says which bindings to send.
+    """Plans on a snapshot what waits in the queue, reserves the places found and says which bindings to send.
 
-    `avoidance` knows the nodes that are better left alone, `caps` say who may hold no more for members to come.
-    `contain` parks a gang whose logic has failed, and says whether others may go on. `held_up_by` names the gang that
-    another may not overtake. What is known of gangs that are `stale` is outdated.
+    `effects` are those decided before it in this call, behind which a gang is parked whose logic fails.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        queue: Queue,
-        gangs: Mapping[GroupKey, Gang],
-        assessments: Mapping[GroupKey, Assessment],
-        *,
-        avoidance: Avoidance,
-        caps: Caps,
-        hunts: Hunts,
-        contain: Callable[[GroupKey, Exception], bool],
-        held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
-        stale: Container[GroupKey] = (),
-    ) -> None:
-        self._avoidance, self._avoided_by_all = avoidance, avoidance.by_all()
-        self._caps = caps
-        self._contain = contain
-        self._held_up_by = held_up_by
-        self._stale = stale
-        self._hunts = hunts
-        self._queue = queue
-        self._cluster = snapshot.cluster
-        self._gangs = gangs
-        self._assessments = assessments
+    def __init__(self, state: State, snapshot: Snapshot, effects: Sequence[Effect], now: float) -> None:
+        self._state = state
+        self._queue = state.queue
+        self._cluster = state.cluster
+        self._assessments = state.assessments
         self._snapshot = snapshot
+        self._effects = effects
+        self._now = now
+        self._avoided_by_all = state.avoidance.by_all()
         self._refused: dict[tuple[MemberClass, int, int, int | None], tuple[int, Refusal]] = {}
-        self._done: set[tuple[GroupKey, bool]] = set()
+        self._done: set[tuple[GroupKey, int]] = set()
         self._decided = Decided()
         self._placed: set[GroupKey] = set()
 
@@ -98,11 +77,11 @@ class Cycle:
     def _give_up(self, candidate: Candidate, round_: Round, error: Exception) -> None:
         """Undo what was decided of the gang whose logic has just failed; on the snapshot by taking another one."""
         key, decided = candidate.key, self._decided
-        mine = self._gangs[key].pods
+        mine = self._state.gangs[key].pods
         decided.effects = [effect for effect in decided.effects if effect.uid not in mine]
         decided.left.pop(key, None)
         decided.tried[key] = None
-        if not self._contain(key, error):
+        if not self._state.contain(self._effects, self._now, Step.CYCLE, key, error):
             self._snapshot.budget.charge(self._snapshot.budget.left)
         self._done |= {(key, False), (key, True)}
         round_.add(candidate.next())
@@ -112,8 +91,8 @@ class Cycle:
 
     def _try(self, candidate: Candidate, round_: Round) -> None:
         key, above = candidate.key, candidate.rank[0]
-        gang = self._gangs[key]
-        if (key, above) in self._done or (key in self._stale and not above):
+        gang = self._state.gangs[key]
+        if (key, above) in self._done or (key in self._state.members.dirty and not above):
             round_.add(candidate.next())
             return
         # What is free is so for this priority: whether it is enough must be asked of no other one's view.
@@ -149,7 +128,8 @@ class Cycle:
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place the quorum, or park the gang. Returns whether it has places."""
-        if gang.attempt.in_line(self._held_up_by(gang.key)):
+        lanes, state = self._queue.lanes, self._state
+        if gang.attempt.in_line(lanes.held_up_by(gang.key, state.gangs, state.assessments, self._now)):
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
             return False
         if self._place_quorum(gang, ask):
@@ -164,7 +144,7 @@ class Cycle:
         if gang.record.capped is not None and self._stopped(gang, ask.members):
             # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
             return False
-        refused = self._avoidance.by_gang(gang.key)
+        refused = self._state.avoidance.by_gang(gang.key)
         ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
         mark = self._snapshot.mark()
         found = self._place(ask)
@@ -177,7 +157,7 @@ class Cycle:
         gang.attempt.heard("")
         if isinstance(found, Refusal):
             gang.attempt.begin_count()
-            if not found.never and self._caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
+            if not found.never and self._state.caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
                 return False
             gang.attempt.refused(found)
             self._count(found)
@@ -195,12 +175,12 @@ class Cycle:
                 gang.begin_quorum(minima(spec))
         if not ask.own:
             # Beside members that are bound or on their way nobody waits for another.
-            gang.attempt.goes_first(going_first(gang, ask.avoided, found.assignments))
+            gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
         self._bind(gang, found.assignments)
         return True
 
     def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
-        if not self._caps.stops(gang, members):
+        if not self._state.caps.stops(gang, members):
             return False
         self._decided.refusals[Reason.NAMESPACE_LIMIT] += 1
         return True
@@ -219,7 +199,7 @@ class Cycle:
         members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
         if members:
             terms = self._assessments[gang.key].terms
-            refused = self._avoidance.by_gang(gang.key)
+            refused = self._state.avoidance.by_gang(gang.key)
             ask = Ask(
                 members=members,
                 need=1,
@@ -231,7 +211,7 @@ class Cycle:
                 avoided=self._avoided_by_all | refused,
                 refused=refused,
             )
-            found = place_each(self._snapshot, ask, self._hunts)
+            found = place_each(self._snapshot, ask, self._state.hunts)
             gang.attempt.members_refused(found.refused)
             for refusal in found.refused.values():
                 self._count(refusal)
@@ -283,7 +263,7 @@ class Cycle:
         taken, refusal = self._refused.get(key, (-1, None))
         if alike and refusal is not None and taken == self._snapshot.mark():
             return refusal
-        found = place(self._snapshot, ask, self._hunts)
+        found = place(self._snapshot, ask, self._state.hunts)
         if isinstance(found, Refusal):
             self._queue.note(found, self._snapshot)
             if alike:

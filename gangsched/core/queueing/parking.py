@@ -12,7 +12,7 @@ nothing helps cost next to nothing.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,20 +27,21 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.queueing.lines import Entry, Rank
 
-Rank = tuple[bool, tuple[bool, int, float, str, str]]
-"""Whether only members above the minimum are wanted, and the place in the order (contract rule 6)."""
-Entry = tuple[Rank, GroupKey]
 FEW = 8
 """So many fresh rows are counted one by one; of more it is only summed up what they have."""
 MOST_ASKED = 16
 """A gang whose members were refused for more different requests than this is tried whenever anything is freed."""
 MOST_CLASSES = 64
 """So is one that was refused for its quorum, if that has more different classes than this."""
-
-
 RENEWED = 32
 """At most so many buckets are tried for which too little was freed, so that numbers that people are told stay right."""
+_LACKED = np.dtype(
+    [("lack", "i8"), ("before", "i8"), ("since", "i8"), ("owned", "?"), ("shut", "?"), ("forced", "?")], align=True
+)
+"""Of a class that a bucket lacks: how many members, for how many there was room since and on other rows than the fresh
+ones, since which relief, whether a bucket owns the position, and whether that may not, or must, be tried."""
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ class Bucket:
 
 
 class Parked:
-    """The buckets; arrays hold one element for each class that one of them lacks."""
+    """The buckets; arrays hold one element for each class that a bucket lacks."""
 
     def __init__(self) -> None:
         self.buckets: dict[Hashable, Bucket] = {}
@@ -71,13 +72,7 @@ class Parked:
         self._fresh: dict[int, int] = {}
         self._reliefs = 0
         self._amounts: IntArray = np.zeros((16, 4), dtype=np.int64)
-        self._lack: IntArray = np.zeros(16, dtype=np.int64)
-        self._before: IntArray = np.zeros(16, dtype=np.int64)
-        self._now: IntArray = np.zeros(16, dtype=np.int64)
-        self._since: IntArray = np.zeros(16, dtype=np.int64)
-        self._owned: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
-        self._shut: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
-        self._forced: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
+        self._lacked: npt.NDArray[np.void] = np.zeros(16, dtype=_LACKED)
 
     # Who waits
 
@@ -90,43 +85,35 @@ class Parked:
             by_asked = {gang.key: next(iter(by_asked.values()))}
         # In order: by it positions are given up, and used again by the next buckets.
         filed = (rank, tuple(by_asked))
-        before = self._asked_by.get(gang.key)
-        if before == filed:
-            return
-        kept = [self._bucket(asked, refusal, capacity) for asked, refusal in by_asked.items()]
-        for bucket in kept:
-            if before is None or before[0] != rank or bucket.asked not in before[1]:
-                insort(bucket.waiting, (rank, gang.key))
-        if before is not None:
-            left = [asked for asked in before[1] if before[0] != rank or asked not in by_asked]
-            self._leave(gang.key, before[0], left)
-        self._asked_by[gang.key] = filed
+        if self._asked_by.get(gang.key) != filed:
+            for asked, refusal in by_asked.items():
+                insort(self._bucket(asked, refusal, capacity).waiting, (rank, gang.key))
+            # Only now: a bucket that it stays in must not become empty.
+            self.drop(gang.key)
+            self._asked_by[gang.key] = filed
 
     def drop(self, key: GroupKey) -> None:
         """The gang is not parked any more."""
-        before = self._asked_by.pop(key, None)
-        if before is not None:
-            self._leave(key, *before)
-
-    def _leave(self, key: GroupKey, rank: Rank, several: Iterable[Hashable]) -> None:
+        if key not in self._asked_by:
+            return
+        rank, several = self._asked_by.pop(key)
         for asked in several:
-            bucket = self.buckets[asked]
-            del bucket.waiting[bisect_left(bucket.waiting, (rank, key))]
+            waiting = self.buckets[asked].waiting
+            del waiting[bisect_left(waiting, (rank, key))]
             self._forget_if_empty(asked)
 
     def _forget_if_empty(self, asked: Hashable) -> None:
         bucket = self.buckets.get(asked)
         if bucket is not None and not bucket.waiting:
             del self.buckets[asked]
-            asked_for = {resource for member in bucket.members for resource, _ in member.shape.requests}
-            for resource in asked_for & self._unknown.keys():
-                self._unknown[resource].difference_update(bucket.lacks)
-                if not self._unknown[resource]:
+            for resource, positions in list(self._unknown.items()):
+                positions.difference_update(bucket.lacks)
+                if not positions:
                     del self._unknown[resource]
             for at in bucket.lacks:
                 self._owner[at] = None
-                self._owned[at] = self._forced[at] = False
-                self._vacant.append(at)
+            self._lacked[bucket.lacks] = 0
+            self._vacant += bucket.lacks
 
     # What is missing
 
@@ -139,12 +126,7 @@ class Parked:
 
     def settle(self, bucket: Bucket, *, lack: int = 1) -> None:
         """The bucket waits until something is freed for so many members of a class that it lacks."""
-        for at in bucket.lacks:
-            self._lack[at] = lack
-            self._before[at] = 0
-            self._since[at] = self._reliefs
-            self._shut[at] = False
-            self._forced[at] = False
+        self._lacked[bucket.lacks] = (lack, 0, self._reliefs, True, False, False)
 
     def relieve(self, relief: Relief, capacity: Capacity) -> None:
         """Something has become better."""
@@ -160,14 +142,14 @@ class Parked:
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
                 closed = bool(member.seen) or bucket.several
                 if (relief.everywhere and closed) or (relief.domains and (bucket.within_domain or bucket.several)):
-                    self._forced[at] = True
+                    self._lacked["forced"][at] = True
         if relief:
-            self._shut[:] = False
+            self._lacked["shut"] = False
 
     @property
     def moves(self) -> bool:
         """Whether anything has become better that was not looked at to the end."""
-        return bool(self.buckets) and (bool(self._fresh) or bool(self._forced.any()))
+        return bool(self.buckets) and (bool(self._fresh) or bool(self._lacked["forced"].any()))
 
     def opened(self, snapshot: Snapshot) -> list[Bucket]:
         """The buckets of which the first gang is worth a try now."""
@@ -175,15 +157,14 @@ class Parked:
             self._forget_if_empty(asked)
         self._noted.clear()
         size = len(self._owner)
-        if not (self._fresh or self._forced[:size].any()):
+        lacked = self._lacked[:size]
+        if not (self._fresh or lacked["forced"].any()):
             return []
-        every = np.arange(size)
-        self._now[:size] = self._room(every, snapshot.free)
+        gained = lacked["before"] + self._room(np.arange(size), snapshot.free)
         snapshot.budget.charge(size * min(len(self._fresh), FEW))
-        gained = self._before[:size] + self._now[:size]
-        may = self._owned[:size] & ~self._shut[:size]
-        found = np.flatnonzero(may & ((gained >= self._lack[:size]) | self._forced[:size])).tolist()
-        partly = np.flatnonzero(may & (gained >= 1) & (gained < self._lack[:size])).tolist()
+        may, enough = lacked["owned"] & ~lacked["shut"], gained >= lacked["lack"]
+        found = np.flatnonzero(may & (enough | lacked["forced"])).tolist()
+        partly = np.flatnonzero(may & (gained >= 1) & ~enough).tolist()
         if len(partly) <= RENEWED:
             # They are refused again, and told what is missing now.
             found += partly
@@ -195,21 +176,21 @@ class Parked:
     def promising(self, bucket: Bucket, snapshot: Snapshot) -> bool:
         """Whether room is left that could help the bucket. If not it is shut until something is freed again."""
         lacks = np.array(bucket.lacks, dtype=np.int64)
-        if self._forced[lacks].any():
+        lacked = self._lacked[lacks]
+        if lacked["forced"].any():
             return True
-        room = self._room(lacks, snapshot.free)
-        enough = (self._before[lacks] + room >= 1) & ~self._shut[lacks]
-        known = (self._before[lacks] >= self._lack[lacks]).any()
+        enough = (lacked["before"] + self._room(lacks, snapshot.free) >= 1) & ~lacked["shut"]
+        known = (lacked["before"] >= lacked["lack"]).any()
         if enough.any() and not known and len(self._fresh) <= FEW:
             enough[:] = any(snapshot.fits(member, row) for member in bucket.members for row in self._fresh)
         if not enough.any():
-            self._shut[lacks] = True
+            self._lacked["shut"][lacks] = True
         return bool(enough.any())
 
     def _clear(self, free: IntArray) -> None:
         """No row is fresh any more: what they had room for is only summed up."""
         size = len(self._owner)
-        self._before[:size] += self._room(np.arange(size), free)
+        self._lacked["before"][:size] += self._room(np.arange(size), free)
         self._fresh.clear()
 
     def _room(self, lacks: IntArray, free: IntArray) -> IntArray:
@@ -220,7 +201,7 @@ class Parked:
                 by_relief.setdefault(relief, []).append(row)
         room: IntArray = np.zeros(len(lacks), dtype=np.int64)
         for relief, rows in by_relief.items():
-            room += np.where(self._since[lacks] < relief, self._room_on(rows, lacks, free), 0)
+            room += np.where(self._lacked["since"][lacks] < relief, self._room_on(rows, lacks, free), 0)
         return room
 
     def _room_on(self, rows: list[int], lacks: IntArray, free: IntArray) -> IntArray:
@@ -256,10 +237,7 @@ class Parked:
                 at = self._vacant.pop() if self._vacant else self._grown()
                 bucket.lacks.append(at)
                 self._owner[at] = bucket
-                self._lack[at] = 1
-                self._before[at] = self._now[at] = self._since[at] = 0
-                self._shut[at] = self._forced[at] = False
-                self._owned[at] = True
+                self._lacked[at] = (1, 0, 0, True, False, False)
                 self._encode(at, capacity)
         return bucket
 
@@ -283,13 +261,7 @@ class Parked:
     def _grown(self) -> int:
         at = len(self._owner)
         self._owner.append(None)
-        if at >= len(self._lack):
-            more = (0, at)
-            self._amounts = np.pad(self._amounts, (more, (0, 0)))
-            self._lack, self._before, self._now, self._since = (
-                np.pad(each, more) for each in (self._lack, self._before, self._now, self._since)
-            )
-            self._owned, self._shut, self._forced = (
-                np.pad(each, more) for each in (self._owned, self._shut, self._forced)
-            )
+        if at >= len(self._lacked):
+            self._amounts = np.pad(self._amounts, ((0, at), (0, 0)))
+            self._lacked = np.concatenate([self._lacked, np.zeros_like(self._lacked)])
         return at

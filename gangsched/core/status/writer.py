@@ -7,8 +7,6 @@ written, whatever has led to it; what was written last is never written again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
 from gangsched.core.gang import bindings, ownership, placeholders, rollback
@@ -24,6 +22,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
+from gangsched.core.queueing.queue import Queue
 from gangsched.core.status import explanation
 from gangsched.core.status.conditions import (
     demand_of,
@@ -41,15 +40,12 @@ AT_ONCE = frozenset({Phase.SCHEDULED, Phase.TIMED_OUT, Phase.FAILED, Phase.SUCCE
 
 
 class StatusWriter:
-    """Writes what is due for a gang and remembers it in `gang.told`.
+    """Writes what is due for a gang and records it in `gang.told`."""
 
-    `ahead` says in a sentence which groups are tried before a gang.
-    """
-
-    def __init__(self, policy: Policy, holders: explanation.Holders, ahead: Callable[[Gang], str]) -> None:
+    def __init__(self, policy: Policy, holders: explanation.Holders, queue: Queue) -> None:
         self._policy = policy
         self._holders = holders
-        self._ahead = ahead
+        self._queue = queue
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
         """Set when the gang is next due to be told of; called after every change, so that what goes again is untold."""
@@ -108,7 +104,9 @@ class StatusWriter:
         refusal = gang.attempt.refusal
         if refusal is None:
             return ""
-        return explanation.refused(refusal, holders=self._holders.sentence(gang.key, refusal), ahead=self._ahead(gang))
+        own, number = self._queue.ahead(gang.key, most=explanation.NAMED)
+        ahead = explanation.ahead_of(gang.key, own, others=number - len(own))
+        return explanation.refused(refusal, holders=self._holders.sentence(gang.key, refusal), ahead=ahead)
 
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
         """The status with messages and demand: the former ones where only numbers have changed and it is not time."""
