@@ -1,8 +1,9 @@
-"""One pass: who waits is planned in order, on one snapshot, for as long as the budget lasts.
+"""One scheduling cycle: the gangs that wait are planned in order, on one snapshot, for as long as the budget lasts.
 
-The quorums (and repairs) of all come first, then members above the minimum, both in the same order (contract rule 6);
-those of a quorum that has just been placed are among them. What does not fit holds nothing and blocks nobody (rule 7).
-Whom the budget leaves no time for stays in the queue and is tried in the next call; see `core.queueing.queue`.
+All quorums and repairs come first, then members above the minimum, both in the same order (contract rule 6); members of
+a quorum that has just been placed are among the latter. A gang that does not fit reserves nothing and blocks no other
+(rule 7). A gang for which the budget leaves no time stays in the queue and is tried in the next call; see
+`core.queueing.queue`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from gangsched.core.state import State
 
 @dataclass(slots=True)
 class Decided:
-    """What a pass has decided: bindings to send, the gangs it tried, and how often it refused and why.
+    """What a cycle has decided: bindings to send, the gangs it tried, and how often it refused, by reason.
 
     `left` are members above a gang's minimum for which no time was left.
     """
@@ -47,7 +48,7 @@ class Decided:
 class Cycle:
     """Plans on a snapshot what waits in the queue, reserves the places found and says which bindings to send.
 
-    `effects` are those decided before it in this call, behind which a gang is parked whose logic fails.
+    `effects` are those decided before it in this call; they are sent even if a gang's logic then fails.
     """
 
     def __init__(self, state: State, snapshot: Snapshot, effects: Sequence[Effect], now: float) -> None:
@@ -65,7 +66,7 @@ class Cycle:
         self._placed: set[GroupKey] = set()
 
     def run(self) -> Decided:
-        """Try who is to be tried."""
+        """Try the gangs that are to be tried."""
         round_ = self._queue.round()
         for candidate in self._queue.candidates(round_, self._snapshot.budget):
             try:
@@ -75,7 +76,7 @@ class Cycle:
         return self._decided
 
     def _give_up(self, candidate: Candidate, round_: Round, error: Exception) -> None:
-        """Undo what was decided of the gang whose logic has just failed; on the snapshot by taking another one."""
+        """Discard what was decided for the gang whose logic has just failed; for the snapshot, by taking a new one."""
         key, decided = candidate.key, self._decided
         mine = self._state.gangs[key].pods
         decided.effects = [effect for effect in decided.effects if effect.uid not in mine]
@@ -95,7 +96,7 @@ class Cycle:
         if (key, above) in self._done or (key in self._state.members.dirty and not above):
             round_.add(candidate.next())
             return
-        # What is free is so for this priority: whether it is enough must be asked of no other one's view.
+        # What is free depends on the priority, because of nominated pods.
         self._snapshot.heed_nominated(self._assessments[key].terms.priority)
         if not self._queue.worth_a_try(candidate, self._snapshot):
             return
@@ -104,7 +105,7 @@ class Cycle:
         want = self._assessments[key].want
         refused = gang.attempt.refused_members
         if not above and want.extras and want.repairs and all(pod.uid in refused for pod in want.repairs):
-            # Only its further members are still to be tried: the last call had no time for them.
+            # Only its members above the minimum are still to be tried: the last call had no time for them.
             self._done.add((key, above))
             round_.add(Candidate((True, candidate.rank[1]), key))
             return
@@ -123,11 +124,11 @@ class Cycle:
                 round_.add(Candidate((True, candidate.rank[1]), key))
         round_.add(self._queue.next_of(candidate, gang))
         if not above and want.extras and gang.attempt.refused_members:
-            # Its further members may have to wait for the next call: until they are tried it is not parked.
+            # Members above the minimum may have to wait for the next call: the gang is not parked until they are tried.
             gang.attempt.try_again()
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
-        """Place the quorum, or park the gang. Returns whether it has places."""
+        """Place the quorum, or park the gang. Returns whether the quorum is placed."""
         lanes, state = self._queue.lanes, self._state
         if gang.attempt.in_line(lanes.held_up_by(gang.key, state.gangs, state.assessments, self._now)):
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
@@ -140,9 +141,9 @@ class Cycle:
         return False
 
     def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
-        """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
+        """Place the quorum if it fits and the caps allow its placeholders. Returns whether it is placed."""
         if gang.record.capped is not None and self._stopped(gang, ask.members):
-            # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
+            # A gang is planned once before this, so that one that can never fit gets that reason.
             return False
         refused = self._state.avoidance.by_gang(gang.key)
         ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
@@ -169,12 +170,10 @@ class Cycle:
         gang.note(undone="")
         if gang.undo is not None:
             rollback.retry(gang)
-        if not gang.record.scheduled_at:
-            spec = self._assessments[gang.key].terms.spec
-            if gang.record.quorum is None:
-                gang.begin_quorum(minima(spec))
+        if not gang.record.scheduled_at and gang.record.quorum is None:
+            gang.begin_quorum(minima(self._assessments[gang.key].terms.spec))
         if not ask.own:
-            # Beside members that are bound or on their way nobody waits for another.
+            # Where members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
         self._bind(gang, found.assignments)
         return True
@@ -186,7 +185,7 @@ class Cycle:
         return True
 
     def _above(self, gang: Gang, want: Want) -> None:
-        """Place members above the minimum: those of a quorum placed just now, and those that were wanted anyway."""
+        """Place members above the minimum: those of a quorum placed in this cycle, and those wanted before."""
         members = [*want.extras]
         if want.quorum is not None and gang.key in self._placed:
             members += further(gang, want.quorum.members, self._assessments[gang.key].terms.spec)
@@ -195,7 +194,7 @@ class Cycle:
         self._decided.left[gang.key] = [*left, *refused]
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
-        """Place each of these for itself. Returns for whom no time was left; nobody is tried again who was refused."""
+        """Place each of these independently. Returns those neither placed nor refused, for which no time was left."""
         members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
         if members:
             terms = self._assessments[gang.key].terms
@@ -217,7 +216,7 @@ class Cycle:
                 self._count(refusal)
             for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
                 self._queue.note(refusal, self._snapshot)
-            # None is sent beside places for members to come, which must be durable first.
+            # Members that exist are sent first: a reservation for members to come must be durable before it.
             self._bind(gang, [place for place in found.places if place[0].name], above=above)
             self._bind(gang, [place for place in found.places if not place[0].name])
             members = found.left
@@ -226,19 +225,19 @@ class Cycle:
         return members
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
-        """Without those to come for whom the namespace may not hold places."""
+        """These members, without placeholders that the namespace may not reserve."""
         allowed: list[Pod] = []
         to_come: list[Pod] = []
         for pod in members:
-            if not pod.name:
-                if self._stopped(gang, [*to_come, pod]):
-                    continue
+            if pod.name:
+                allowed.append(pod)
+            elif not self._stopped(gang, [*to_come, pod]):
                 to_come.append(pod)
-            allowed.append(pod)
+                allowed.append(pod)
         return allowed
 
     def _move(self, gang: Gang, pod: Pod) -> None:
-        """Place a member elsewhere than in the places of its role, of which it gives up one only for another."""
+        """Place a member outside its role's reservation, of which one place is given up only if another is found."""
         place = placeholders.given_up_for(gang, pod)
         row = self._cluster.capacity.rows[place.node]
         mark = self._snapshot.mark()
@@ -256,7 +255,7 @@ class Cycle:
         self._decided.effects += [renewed(effect, above=True) for effect in begun] if above else begun
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
-        """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
+        """Place, or return the refusal of an equal ask if nothing was taken in this cycle since."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
         key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority)
         alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None

@@ -21,7 +21,6 @@ from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.policy import Policy
 from gangsched.core.planning.hunts import Hunts
-from gangsched.core.queueing import validation
 from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
@@ -75,10 +74,10 @@ class State:
             *self.cluster.validate(),
             *self.members.validate(),
             *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
-            *validation.of_queue(self.queue, alive),
-            *validation.of_admission(self.admission, alive),
-            *validation.of_deadlines(self.deadlines, alive),
-            *validation.of_deadlines(self.status_deadlines, alive),
+            *self.queue.validate(alive),
+            *self.admission.validate(alive),
+            *self.deadlines.validate(alive),
+            *self.status_deadlines.validate(alive),
             *self.caps.validate(self.gangs),
             *self.avoidance.validate(),
             *self.scaling.validate(self.gangs),

@@ -131,7 +131,7 @@ class Upkeep:
                 assessment = self._assessments[key]
                 state.writer.schedule(gang, assessment, now)
                 if gang.tell_at <= now:
-                    written = state.writer.tell(gang, assessment, now)
+                    written = state.writer.write(gang, assessment, now)
                     state.writer.schedule(gang, assessment, now)
                     effects += written
                 state.status_deadlines.set(key, gang.tell_at)

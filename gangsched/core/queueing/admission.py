@@ -1,20 +1,20 @@
-"""So many waiting groups of one namespace are tried; those beyond stand outside until others have left.
+"""The limit on waiting groups of one namespace that are tried; those beyond it are outside until others have left.
 
-A group waits from the moment it is complete until its quorum has places. Who is inside stays: the others keep their
-order and enter one by one, so that a flood of groups, of whatever priority, costs the other namespaces nothing. A group
-in the back-off after a time-out gives way to one outside, so that those that never fit do not keep all others out for
-ever. Repairs, scheduled groups and pods without a group are always tried. A former leader's attempts go on first.
+A group waits from when it is complete until its quorum is placed. Groups inside stay; the others keep their order and
+enter one by one, so that a flood of groups, whatever their priority, costs the other namespaces nothing. A group in the
+back-off after a time-out gives way to one outside, so that groups that never fit do not keep all others out for ever.
+Repairs, scheduled groups and pods without a group are always tried. Attempts that a former leader began come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.wording import number_of
-from gangsched.core.queueing.lines import Lines
+from gangsched.core.queueing.lines import Lines, unless_among
 from gangsched.core.queueing.queue import order_key
 
 _BEGUN, _NEW, _BACKING_OFF = range(3)
@@ -86,9 +86,24 @@ class Admission:
         return entered, kept_out
 
     def take_giving_way(self) -> list[GroupKey]:
-        """Who is inside, backs off, and is to be looked at again because somebody else has come."""
+        """The gangs inside that back off and must be brought up to date because another gang has come."""
         giving_way, self._giving_way = self._giving_way, []
         return giving_way
+
+    def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
+        """Contradictions, each as a sentence."""
+        inside = {key for keys in self._inside.values() for key in keys}
+        backing_off = [key for keys in self._backing_off.values() for key in keys]
+        yield from unless_among("those admitted", inside, alive)
+        yield from self._outside.validate("those outside", alive)
+        yield from unless_among("those inside that back off", backing_off, inside)
+        yield from unless_among("the newcomers", self._newcomers, self._outside)
+        if any(key in self._outside for key in inside):
+            yield "a gang is admitted and outside"
+        if any(len(keys) > self._most for keys in self._inside.values()):
+            yield "more are admitted than may be"
+        for known in (self._inside, self._backing_off):
+            yield from (f"{namespace}: no gang of it is left" for namespace, keys in known.items() if not keys)
 
     def _note(self, namespace: str) -> str:
         return (
@@ -99,7 +114,7 @@ class Admission:
 
 
 def _remove(known: dict[str, dict[GroupKey, None]], key: GroupKey) -> None:
-    """Let the gang be none of its namespace's, and the namespace be none if it has no other."""
+    """Remove the gang, and its namespace if no other gang of it is left."""
     of_namespace = known.get(key.namespace)
     if of_namespace is not None:
         of_namespace.pop(key, None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from heapq import heapify, heappop, heappush
 
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.queueing.lines import unless_among
 
 _SLACK = 64
 
@@ -52,3 +54,9 @@ class Deadlines:
         key = heappop(self._heap)[1]
         self.drop(key)
         return key
+
+    def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
+        """Contradictions, each as a sentence. A key with a UID may be of an object that is no gang."""
+        yield from unless_among("the deadlines", [key for key in self._at if not key.pod_uid], alive)
+        if not {(at, key) for key, at in self._at.items()} <= set(self._heap):
+            yield "a deadline does not come up"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Container, Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 
 from gangsched.core.objects.declaration import GroupKey
 
@@ -68,10 +68,17 @@ class Lines:
 
     def validate(self, what: str, alive: Container[GroupKey]) -> Iterator[str]:
         """Contradictions, each as a sentence."""
-        yield from (f"{key}: in {what} though gone" for key in self._filed if key not in alive)
+        yield from unless_among(what, self._filed, alive)
         lines: dict[Name, list[Entry]] = {}
         for key, (rank, names) in self._filed.items():
             for name in names:
                 lines.setdefault(name, []).append((rank, key))
         if self._lines != {name: sorted(entries) for name, entries in lines.items()}:
             yield f"the lists of {what} are not those of the gangs in it"
+
+
+def unless_among(what: str, keys: Iterable[GroupKey], alive: Container[GroupKey]) -> Iterator[str]:
+    """A sentence that names those of the keys that are not among `alive`; none if all are."""
+    gone = [str(key) for key in keys if key not in alive]
+    if gone:
+        yield f"{', '.join(gone)}: among {what} though gone"

@@ -1,18 +1,18 @@
-"""Gangs that were refused, and what room would have to be freed before one of them is worth another look.
+"""Gangs that were refused, and how much room must be freed before one of them is worth another try.
 
 Gangs that asked for the same with the same priority are in one bucket, in order: what keeps the first of them out keeps
-out all, so that only the first is tried, and the next one once it has found a place. (Nominated pods leave each
-priority another room.) For each class that a bucket lacks it is counted how many members could have found room since
-the last refusal: on rows in which something has become better since then (they are `fresh`, and counted anew as they
-fill) and, before that, on others. It is never less than what was really freed, so nobody is forgotten; a bucket is open
-while it is as much as was missing. All this is arithmetic for all buckets at once, so that thousands of gangs that
-nothing helps cost next to nothing.
+out all, so that only the first is tried, and the next one once the first is placed. (Nominated pods leave each priority
+different room.) For each class that a bucket lacks, the number of members is counted that could have found room since
+the last refusal: on rows that have improved since then (`fresh` rows, counted again as they fill) and on rows that were
+fresh before. It is never less than what was really freed, so that no gang is forgotten; a bucket is open while it is at
+least what was missing. This is arithmetic for all buckets at once, so that thousands of gangs that nothing helps cost
+almost nothing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,25 +30,23 @@ from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.lines import Entry, Rank
 
 FEW = 8
-"""So many fresh rows are counted one by one; of more it is only summed up what they have."""
+"""Up to so many fresh rows are counted one by one; of more, only the sum of what is free is compared."""
 MOST_ASKED = 16
 """A gang whose members were refused for more different requests than this is tried whenever anything is freed."""
 MOST_CLASSES = 64
-"""So is one that was refused for its quorum, if that has more different classes than this."""
+"""A gang that was refused for its quorum is too, if that has more different classes than this."""
 RENEWED = 32
-"""At most so many buckets are tried for which too little was freed, so that numbers that people are told stay right."""
-_LACKED = np.dtype(
-    [("lack", "i8"), ("before", "i8"), ("since", "i8"), ("owned", "?"), ("shut", "?"), ("forced", "?")], align=True
-)
-"""Of a class that a bucket lacks: how many members, for how many there was room since and on other rows than the fresh
-ones, since which relief, whether a bucket owns the position, and whether that may not, or must, be tried."""
+"""Up to so many buckets are tried although too little was freed, so that the numbers in their messages stay right."""
+_LACKED = np.dtype([("lack", "i8"), ("before", "i8"), ("since", "i8"), ("shut", "?"), ("forced", "?")], align=True)
+"""A class that a bucket lacks: how many members, for how many of them rows that are no longer fresh had room, the
+relief at which that count began, and whether its bucket may not be tried, or must be. `lack` is 0 without a bucket."""
 
 
 @dataclass(slots=True)
 class Bucket:
     """Gangs that asked for the same, in order, and the positions of the classes that they lack.
 
-    `several`: these are too many, and one that asks for nothing stands for them.
+    `several`: they lack too many classes; one class that asks for nothing stands for all.
     """
 
     asked: Hashable
@@ -77,13 +75,13 @@ class Parked:
     # Who waits
 
     def file(self, gang: Gang, rank: Rank, capacity: Capacity) -> None:
-        """The gang is parked for what it was refused last."""
+        """Park the gang for its last refusals."""
         known = (gang.attempt.refusal, *gang.attempt.refused_members.values())
         refusals = {id(each): each for each in known if each is not None}
         by_asked = {each.asked: each for each in refusals.values()}
         if len(by_asked) > MOST_ASKED:
             by_asked = {gang.key: next(iter(by_asked.values()))}
-        # In order: by it positions are given up, and used again by the next buckets.
+        # In order: positions are freed in it, and the next buckets use them again.
         filed = (rank, tuple(by_asked))
         if self._asked_by.get(gang.key) != filed:
             for asked, refusal in by_asked.items():
@@ -118,7 +116,7 @@ class Parked:
     # What is missing
 
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
-        """So much was missing just now, on this snapshot: who asked for that waits until as much was freed again."""
+        """This was missing on this snapshot: gangs that asked for it wait until as much is freed again."""
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
         exact = len(bucket.members) == 1 and not bucket.within_domain
@@ -126,13 +124,13 @@ class Parked:
 
     def settle(self, bucket: Bucket, *, lack: int = 1) -> None:
         """The bucket waits until something is freed for so many members of a class that it lacks."""
-        self._lacked[bucket.lacks] = (lack, 0, self._reliefs, True, False, False)
+        self._lacked[bucket.lacks] = (lack, 0, self._reliefs, False, False)
 
     def relieve(self, relief: Relief, capacity: Capacity) -> None:
-        """Something has become better."""
+        """Something has improved on nodes."""
         self._reliefs += 1
         if any(before <= self._reliefs - FEW for before in self._fresh.values()):
-            # They are not cleared while somebody has yet to be tried; many reliefs would cost too much to tell apart.
+            # Rows stay fresh while a gang has yet to be tried; distinguishing many reliefs would cost too much.
             self._clear(capacity.free)
         self._fresh |= dict.fromkeys(relief.rows, self._reliefs)
         for resource in [resource for resource in self._unknown if capacity.column(resource) is not None]:
@@ -148,11 +146,11 @@ class Parked:
 
     @property
     def moves(self) -> bool:
-        """Whether anything has become better that was not looked at to the end."""
+        """Whether anything has improved for which not all gangs were tried yet."""
         return bool(self.buckets) and (bool(self._fresh) or bool(self._lacked["forced"].any()))
 
     def opened(self, snapshot: Snapshot) -> list[Bucket]:
-        """The buckets of which the first gang is worth a try now."""
+        """The buckets whose first gang is worth a try now."""
         for asked in self._noted:
             self._forget_if_empty(asked)
         self._noted.clear()
@@ -162,11 +160,11 @@ class Parked:
             return []
         gained = lacked["before"] + self._room(np.arange(size), snapshot.free)
         snapshot.budget.charge(size * min(len(self._fresh), FEW))
-        may, enough = lacked["owned"] & ~lacked["shut"], gained >= lacked["lack"]
+        may, enough = (lacked["lack"] > 0) & ~lacked["shut"], gained >= lacked["lack"]
         found = np.flatnonzero(may & (enough | lacked["forced"])).tolist()
         partly = np.flatnonzero(may & (gained >= 1) & ~enough).tolist()
         if len(partly) <= RENEWED:
-            # They are refused again, and told what is missing now.
+            # They are refused again, and their messages say what is missing now.
             found += partly
         if not found:
             self._clear(snapshot.free)
@@ -174,7 +172,7 @@ class Parked:
         return list(buckets.values())
 
     def promising(self, bucket: Bucket, snapshot: Snapshot) -> bool:
-        """Whether room is left that could help the bucket. If not it is shut until something is freed again."""
+        """Whether room is left that could help the bucket. If not, it is shut until something is freed again."""
         lacks = np.array(bucket.lacks, dtype=np.int64)
         lacked = self._lacked[lacks]
         if lacked["forced"].any():
@@ -188,13 +186,13 @@ class Parked:
         return bool(enough.any())
 
     def _clear(self, free: IntArray) -> None:
-        """No row is fresh any more: what they had room for is only summed up."""
+        """Make no row fresh any more, and keep the sum of what they had room for."""
         size = len(self._owner)
         self._lacked["before"][:size] += self._room(np.arange(size), free)
         self._fresh.clear()
 
     def _room(self, lacks: IntArray, free: IntArray) -> IntArray:
-        """How many members of each of these classes the rows that are fresh since it was refused have room for."""
+        """How many members of each of these classes fit on the rows that became fresh after its refusal."""
         by_relief: dict[int, list[int]] = {}
         for row, relief in self._fresh.items():
             if row < len(free):
@@ -205,7 +203,7 @@ class Parked:
         return room
 
     def _room_on(self, rows: list[int], lacks: IntArray, free: IntArray) -> IntArray:
-        """How many members of each of these classes these rows have room for, at most."""
+        """How many members of each of these classes fit on these rows, at most."""
         width = min(self._amounts.shape[1], free.shape[1])
         amounts = self._amounts[lacks]
         asked = amounts[:, :width]
@@ -216,7 +214,7 @@ class Parked:
             for each in there:
                 room += np.clip(np.where(asked > 0, each // divisors, MOST).min(axis=1), 0, MOST)
         else:
-            # As floats: a sum over many nodes may be more than an int64 holds, and one more makes up for their errors.
+            # As floats: a sum over many nodes may exceed an int64, and adding 1 makes up for rounding errors.
             sums = np.maximum(there, 0).astype(np.float64).sum(axis=0)
             room = np.clip(np.where(asked > 0, sums / divisors + 1, MOST).min(axis=1), 0, MOST).astype(np.int64)
             room[(there.max(axis=0) < asked).any(axis=1)] = 0
@@ -237,12 +235,12 @@ class Parked:
                 at = self._vacant.pop() if self._vacant else self._grown()
                 bucket.lacks.append(at)
                 self._owner[at] = bucket
-                self._lacked[at] = (1, 0, 0, True, False, False)
+                self._lacked[at] = (1, 0, 0, False, False)
                 self._encode(at, capacity)
         return bucket
 
     def _encode(self, at: int, capacity: Capacity) -> None:
-        """Write down what a member of the class asks for, or that no node has it."""
+        """Store what a member of the class asks for, or that no node has it."""
         bucket = self._owner[at]
         if bucket is None:
             return
@@ -265,3 +263,31 @@ class Parked:
             self._amounts = np.pad(self._amounts, ((0, at), (0, 0)))
             self._lacked = np.concatenate([self._lacked, np.zeros_like(self._lacked)])
         return at
+
+    def validate(self, keys: Collection[GroupKey], capacity: Capacity) -> Iterator[str]:
+        """Contradictions, each as a sentence; `keys` are the gangs that should be parked."""
+        if self._asked_by.keys() != set(keys):
+            yield "the gangs in buckets are not those that are parked"
+        waiting: dict[Hashable, list[Entry]] = {asked: [] for asked in self._noted if asked in self.buckets}
+        for key, (rank, several) in self._asked_by.items():
+            for asked in several:
+                waiting.setdefault(asked, []).append((rank, key))
+        if {asked: bucket.waiting for asked, bucket in self.buckets.items()} != {
+            asked: sorted(entries) for asked, entries in waiting.items()
+        }:
+            yield "the buckets do not hold the gangs that asked for what they lack"
+        owner: list[Bucket | None] = [None] * len(self._owner)
+        for bucket in self.buckets.values():
+            for at in bucket.lacks:
+                owner[at] = bucket
+        free = [at for at, bucket in enumerate(owner) if bucket is None]
+        owned = [bucket is not None for bucket in owner]
+        if any(one is not other for one, other in zip(owner, self._owner, strict=True)) or sorted(self._vacant) != free:
+            yield "the positions of buckets are not those that they have"
+        elif (self._lacked["lack"][: len(owner)] > 0).tolist() != owned or self._lacked["forced"][free].any():
+            yield "positions without a bucket may open"
+        for resource, positions in self._unknown.items():
+            if not positions or not all(owned[at] for at in positions):
+                yield f"{resource}: no parked gang lacks it"
+        if any(row >= len(capacity.names) for row in self._fresh):
+            yield "a row is fresh that does not exist"

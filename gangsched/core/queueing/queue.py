@@ -1,19 +1,19 @@
-"""Who waits, in which order, and who of them is tried now.
+"""The queue: which gangs wait, in which order, and which of them are tried now.
 
-A gang that was refused is parked: it costs nothing until something happens that could help it. What could help is room
-or an obstacle gone on a node (`Cluster.relief`; `core.queueing.parking` knows whom), a change of its own spec or
-members, or the end of a back-off; the latter two clear `gang.attempt.parked` themselves.
+A gang that was refused is parked: it costs nothing until something happens that could help it. That is more room or one
+obstacle less on a node (`Cluster.relief`; `core.queueing.parking` finds the gangs it helps), a change of its own spec
+or members, or the end of a back-off; the latter two clear `gang.attempt.parked` themselves.
 
-A call of `Machine.handle` tries as many gangs as its budget allows, in the order of contract rule 6, newly arrived ones
-among them; the others stay where they are for the next call. Whoever has waited for more than PATIENCE calls is tried
-first, the longest waiting first, with up to half of the budget. So a gang is tried at the latest after PATIENCE + n + 1
-calls, n being the gangs and buckets of parked gangs that waited already when it began to wait to be tried.
+A call of `Machine.handle` tries as many gangs as its budget allows, in the order of contract rule 6, new gangs
+included; the others keep their place for the next call. Gangs that have waited for more than PATIENCE calls are tried
+first, the longest waiting first, with up to half of the budget. So a gang is tried after at most PATIENCE + n + 1
+calls, n being the number of gangs and buckets of parked gangs that waited already when it began to wait to be tried.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
@@ -31,7 +31,7 @@ from gangsched.core.queueing.lines import Entry, Lines, Name, OrderKey, Rank
 from gangsched.core.queueing.parking import Bucket, Parked
 
 PATIENCE = 64
-"""For so many calls a gang waits behind more urgent ones that keep coming."""
+"""The number of calls for which a gang waits behind more urgent ones that keep coming."""
 _ACTIVE: Name = ("active",)
 _HELD_UP: Name = ("held up",)
 _FIRST: Name = ("first",)
@@ -80,7 +80,7 @@ class Queue:
     # Filing
 
     def file(self, gang: Gang, assessment: Assessment) -> None:
-        """Put the gang where it belongs."""
+        """Put the gang into the lists where it belongs now."""
         key, want, parked = gang.key, assessment.want, gang.attempt.parked
         if not want:
             self.drop(key)
@@ -131,7 +131,7 @@ class Queue:
     # Trying
 
     def wake(self, cluster: Cluster) -> None:
-        """See what has become better."""
+        """Note what has improved on nodes."""
         relief = cluster.take_relief()
         if relief or relief.domains:
             self._refused.relieve(relief, self._capacity)
@@ -150,14 +150,14 @@ class Queue:
 
     @property
     def moves(self) -> bool:
-        """Whether a gang is active, or anything has become better for those that are parked."""
+        """Whether a gang is active, or anything has improved for those that are parked."""
         return bool(self._since) or self._refused.moves
 
     def begin_call(self, snapshot: Snapshot) -> None:
-        """Find out who may be tried in this call."""
+        """Find the gangs that may be tried in this call."""
         self._calls += 1
         opened = {bucket.asked: bucket for bucket in self._refused.opened(snapshot)}
-        # Since when, of one that was open before: the bucket itself may have been emptied and made again since.
+        # A bucket that was open keeps its call, even if it was emptied and made again in between.
         since = {asked: call for asked, (call, _) in self._open.items()}
         self._open = {asked: (since.get(asked, self._calls), bucket) for asked, bucket in opened.items()}
 
@@ -196,7 +196,7 @@ class Queue:
         return False
 
     def next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
-        """Who is to be tried next of the bucket of a gang that has been tried; nobody if it was refused as before."""
+        """The next gang to try of the bucket of a gang that was tried; None if that was refused for the same again."""
         bucket = candidate.bucket
         if bucket is None or not gang.attempt.parked:
             return candidate.next()
@@ -209,9 +209,18 @@ class Queue:
         return candidate.next()
 
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
-        """Somebody was refused just now, on this snapshot."""
+        """A gang was refused on this snapshot."""
         self._refused.note(refusal, snapshot)
         self._open.pop(refusal.asked, None)
+
+    def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
+        """Contradictions, each as a sentence."""
+        yield from self._lines.validate("the queue", alive)
+        yield from self.lanes.validate("the lanes", self._lines)
+        since = self._since
+        if since.keys() != {key for _, key in self._lines[_ACTIVE]} or list(since.values()) != sorted(since.values()):
+            yield "the active gangs are not those that wait and are not parked, in the order in which they came"
+        yield from self._refused.validate([key for key in self._lines if key not in since], self._capacity)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -235,7 +244,7 @@ def _first_of(bucket: Bucket) -> Candidate:
 
 
 class Round:
-    """Candidates in order; who comes back, or next in a bucket, takes its place among them."""
+    """Candidates in order; one that is added, such as the next of a bucket, takes its place among them."""
 
     def __init__(self, active: Sequence[Entry], opened: list[Candidate]) -> None:
         self._active = iter(active)
@@ -244,7 +253,7 @@ class Round:
         self._push_active()
 
     def add(self, candidate: Candidate | None) -> None:
-        """This one is to be tried as well."""
+        """Try this one too."""
         if candidate is not None:
             heappush(self._heap, candidate)
 
