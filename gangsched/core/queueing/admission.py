@@ -109,7 +109,7 @@ class Admission:
         return (
             f"{number_of(self._most, 'group')} of namespace {namespace} wait already, the most of one namespace that "
             "are tried (namespaceLimits.waitingGroups); this one is tried in its turn, once one of them is bound, "
-            "deleted or times out: delete groups that nobody needs, or ask whoever runs gangsched to raise the limit."
+            "deleted or times out: delete groups that are not needed, or ask whoever runs gangsched to raise the limit."
         )
 
 

@@ -104,9 +104,10 @@ class Parked:
         bucket = self.buckets.get(asked)
         if bucket is not None and not bucket.waiting:
             del self.buckets[asked]
-            for resource, positions in list(self._unknown.items()):
-                positions.difference_update(bucket.lacks)
-                if not positions:
+            asked_for = {resource for member in bucket.members for resource, _ in member.shape.requests}
+            for resource in asked_for & self._unknown.keys():
+                self._unknown[resource].difference_update(bucket.lacks)
+                if not self._unknown[resource]:
                     del self._unknown[resource]
             for at in bucket.lacks:
                 self._owner[at] = None

@@ -125,7 +125,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
     if reason is Reason.GANG_FAILED and gang.record.outcome is Outcome.OUT_OF_TIME:
         return (
             f"No room within {time_s:g}s, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
-            f"to begin anew. {refusal}"
+            f"to start over. {refusal}"
         )
     return f"{said[reason].rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
 
@@ -144,8 +144,8 @@ def _binding_refused(gang: Gang, assessment: Assessment) -> str:
         return f"The API server refused a binding, which is tried again: {said}"
     more = f" and {len(doubted) - 1} more" if len(doubted) > 1 else ""
     return (
-        f"The API server refuses to bind {doubted[0]}{more} wherever that was tried, so nobody else is bound and no "
-        "place is held: find what refuses it, most often an admission policy, or delete the pod; it is tried again "
+        f"The API server refuses to bind {doubted[0]}{more} wherever that was tried, so no other member is bound and "
+        "no place is held: find what refuses it, most often an admission policy, or delete the pod; it is tried again "
         f"first of all after a back-off. The last answer: {said}"
     )
 
@@ -197,7 +197,7 @@ def _undone(gang: Gang) -> str:
         return f"{gang.undo.note}: the bound members are evicted, so that the group starts over whole."
     if gang.undo is not None:
         return f"{gang.undo.note}; the condition Degraded says why the bound members are left."
-    return f"{gang.record.undone}: those were evicted; the group is planned anew after a back-off."
+    return f"{gang.record.undone}: those were evicted; the group is planned again after a back-off."
 
 
 def scheduled_note(gang: Gang, assessment: Assessment) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.domains import Domain
 from gangsched.core.constraints import registry
+from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
@@ -23,6 +24,7 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.refusal import Obstacle, Refusal
+from gangsched.core.queueing.queue import Queue
 
 LOOKS = 20_000
 """The most pods that are examined in KEPT_S to find holders; sentences after that say less, but cost nothing."""
@@ -99,15 +101,9 @@ def _within(head: str, wanted: int, domain: Domain) -> str:
     return f"{head} into one domain of {key} ({value} was looked at: it has most room, or members already)"
 
 
-def ahead_of(key: GroupKey, before: Sequence[GroupKey], *, others: int = 0) -> str:
-    """Which waiting groups are tried before this one: those of its namespace by name, others and plain pods counted.
-
-    `others` is the number of further ones.
-    """
-    own = [str(other) for other in before if other.namespace == key.namespace and not other.pod_uid]
-    named = own[:NAMED]
-    number = len(before) + others
-    return f"Ahead of it: {_join(named, number - len(named))}" if number else ""
+def ahead_of(own: Sequence[GroupKey], others: int) -> str:
+    """The groups that are tried before another: some of its namespace by name, others and plain pods by number."""
+    return f"Ahead of it: {_join([str(key) for key in own], others)}" if own or others else ""
 
 
 @dataclass(slots=True)
@@ -188,6 +184,15 @@ class Holders:
                         group = pod.declaration.group if pod.declaration else pod.name
                         known.by[GroupKey(pod.namespace, group)] += amount
         return known
+
+
+def quorum_refused(gang: Gang, holders: Holders, queue: Queue) -> str:
+    """Why the gang's quorum does not fit, with the holders and the groups ahead; empty if it was not refused."""
+    refusal = gang.attempt.refusal
+    if refusal is None:
+        return ""
+    own, number = queue.ahead(gang.key, most=NAMED)
+    return refused(refusal, holders=holders.sentence(gang.key, refusal), ahead=ahead_of(own, others=number - len(own)))
 
 
 def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:

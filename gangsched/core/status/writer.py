@@ -68,7 +68,8 @@ class StatusWriter:
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """What is to be written now; empty if all of it has been written."""
         reason = reason_of(gang, assessment)
-        message = message_of(gang, assessment, reason, refusal=self._refusal_text(gang))
+        refusal = explanation.quorum_refused(gang, self._holders, self._queue)
+        message = message_of(gang, assessment, reason, refusal=refusal)
         effects: list[Effect] = []
         told = gang.told
         if gang.group is not None:
@@ -88,14 +89,6 @@ class StatusWriter:
         return [*effects, *events, *members.write(gang, assessment, message, self._policy, now)]
 
     # Status
-
-    def _refusal_text(self, gang: Gang) -> str:
-        refusal = gang.attempt.refusal
-        if refusal is None:
-            return ""
-        own, number = self._queue.ahead(gang.key, most=explanation.NAMED)
-        ahead = explanation.ahead_of(gang.key, own, others=number - len(own))
-        return explanation.refused(refusal, holders=self._holders.sentence(gang.key, refusal), ahead=ahead)
 
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
         """The status with messages and demand: the last ones where only numbers have changed and the interval lasts."""
