@@ -18,7 +18,10 @@ from tests.builders import group, node, pod, pods
 from tests.living import Living
 
 SET = Owner("StatefulSet", "a", "set-a", "apps")
-OWN = {"machine", "gang", "planning", "queueing", "cluster", "constraints", "cycle", "upkeep", "status", "autoscaling"}
+OWN = {
+    *("machine", "state", "intake", "upkeep", "cycle", "gang", "planning"),
+    *("queueing", "cluster", "constraints", "status", "autoscaling"),
+}
 """What the core decides with, and what therefore may not judge it."""
 
 

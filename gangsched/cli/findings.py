@@ -10,7 +10,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.queueing.lanes import OrderKey
+from gangsched.core.queueing.lines import OrderKey
 from gangsched.core.queueing.queue import Queue, order_key
 from gangsched.core.status import explanation
 from gangsched.core.status.conditions import message_of, reason_of
@@ -58,12 +58,13 @@ class Findings:
         """The group of this key, which the machine must know."""
         gang, assessment = self._machine.gangs[key], self._machine.assessments[key]
         reason = reason_of(gang, assessment)
+        refusal = explanation.quorum_refused(gang, self._holders, self._queue)
         return Finding(
             key=key,
             order=order_key(gang, assessment),
             phase=gang.record.phase.value,
             reason=reason.value,
-            message=message_of(gang, assessment, reason, refusal=self._refusal(gang)),
+            message=message_of(gang, assessment, reason, refusal=refusal),
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             placements={pod.name: pod.node or gang.bindings[pod.uid].node for pod in assessment.census.bound},
@@ -73,15 +74,6 @@ class Findings:
     def ahead(self, key: GroupKey) -> list[GroupKey]:
         """The waiting groups that are tried before this one, in order."""
         return self._queue.before(key)
-
-    def _refusal(self, gang: Gang) -> str:
-        if gang.attempt.refusal is None:
-            return ""
-        return explanation.refused(
-            gang.attempt.refusal,
-            holders=self._holders.sentence(gang.key, gang.attempt.refusal),
-            ahead=explanation.ahead_of(gang.key, self.ahead(gang.key)),
-        )
 
 
 def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:

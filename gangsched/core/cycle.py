@@ -1,27 +1,25 @@
-"""One pass: who waits is planned in order, on one snapshot, for as long as the budget lasts.
+"""One scheduling cycle: the gangs that wait are planned in order, on one snapshot, for as long as the budget lasts.
 
-The quorums (and repairs) of all come first, then members above the minimum, both in the same order (contract rule 6);
-those of a quorum that has just been placed are among them. What does not fit holds nothing and blocks nobody (rule 7).
-Whom the budget leaves no time for stays in the queue and is tried in the next call; see `core.queueing.queue`.
+All quorums and repairs come first, then members above the minimum, both in the same order (contract rule 6); members of
+a quorum that has just been placed are among the latter. A gang that does not fit reserves nothing and blocks no other
+(rule 7). A gang for which the budget leaves no time stays in the queue and is tried in the next call; see
+`core.queueing.queue`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from msgspec.structs import replace as renewed
 
-from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.gang import bindings, placeholders, rollback
-from gangsched.core.gang.bindings import going_first
-from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import Want, as_it_is, further, minima, wishes
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.faults import Step
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning import budget as units
@@ -30,13 +28,13 @@ from gangsched.core.planning.further import place_each
 from gangsched.core.planning.placement import Ask, Placement, Unfinished, classify, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.planning.topology import Hunts
-from gangsched.core.queueing.queue import Candidate, Queue, Round
+from gangsched.core.queueing.queue import Candidate, Round
+from gangsched.core.state import State
 
 
 @dataclass(slots=True)
 class Decided:
-    """What a pass has decided: bindings to send, the gangs it tried, and how often it refused and why.
+    """What a cycle has decided: bindings to send, the gangs it tried, and how often it refused, by reason.
 
     `left` are members above a gang's minimum for which no time was left.
     """
@@ -48,45 +46,27 @@ class Decided:
 
 
 class Cycle:
-    """Plans on a snapshot what waits in the queue, assumes the places found and says which bindings to send.
+    """Plans on a snapshot what waits in the queue, reserves the places found and says which bindings to send.
 
-    `avoidance` knows the nodes that are better left alone, `caps` say who may hold no more for members to come.
-    `contain` parks a gang whose logic has failed, and says whether others may go on. `held_up_by` names the gang that
-    another may not overtake. What is known of gangs that are `stale` is outdated.
+    `effects` are those decided before it in this call; they are sent even if a gang's logic then fails.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        queue: Queue,
-        gangs: Mapping[GroupKey, Gang],
-        assessments: Mapping[GroupKey, Assessment],
-        *,
-        avoidance: Avoidance,
-        caps: Caps,
-        hunts: Hunts,
-        contain: Callable[[GroupKey, Exception], bool],
-        held_up_by: Callable[[GroupKey], GroupKey | None] = lambda _: None,
-        stale: Container[GroupKey] = (),
-    ) -> None:
-        self._avoidance, self._avoided_by_all = avoidance, avoidance.by_all()
-        self._caps = caps
-        self._contain = contain
-        self._held_up_by = held_up_by
-        self._stale = stale
-        self._hunts = hunts
-        self._queue = queue
-        self._cluster = snapshot.cluster
-        self._gangs = gangs
-        self._assessments = assessments
+    def __init__(self, state: State, snapshot: Snapshot, effects: Sequence[Effect], now: float) -> None:
+        self._state = state
+        self._queue = state.queue
+        self._cluster = state.cluster
+        self._assessments = state.assessments
         self._snapshot = snapshot
+        self._effects = effects
+        self._now = now
+        self._avoided_by_all = state.avoidance.by_all()
         self._refused: dict[tuple[MemberClass, int, int, int | None], tuple[int, Refusal]] = {}
-        self._done: set[tuple[GroupKey, bool]] = set()
+        self._done: set[tuple[GroupKey, int]] = set()
         self._decided = Decided()
         self._placed: set[GroupKey] = set()
 
     def run(self) -> Decided:
-        """Try who is to be tried."""
+        """Try the gangs that are to be tried."""
         round_ = self._queue.round()
         for candidate in self._queue.candidates(round_, self._snapshot.budget):
             try:
@@ -96,13 +76,13 @@ class Cycle:
         return self._decided
 
     def _give_up(self, candidate: Candidate, round_: Round, error: Exception) -> None:
-        """Undo what was decided of the gang whose logic has just failed; on the snapshot by taking another one."""
+        """Discard what was decided for the gang whose logic has just failed; for the snapshot, by taking a new one."""
         key, decided = candidate.key, self._decided
-        mine = self._gangs[key].pods
+        mine = self._state.gangs[key].pods
         decided.effects = [effect for effect in decided.effects if effect.uid not in mine]
         decided.left.pop(key, None)
         decided.tried[key] = None
-        if not self._contain(key, error):
+        if not self._state.contain(self._effects, self._now, Step.CYCLE, key, error):
             self._snapshot.budget.charge(self._snapshot.budget.left)
         self._done |= {(key, False), (key, True)}
         round_.add(candidate.next())
@@ -112,11 +92,11 @@ class Cycle:
 
     def _try(self, candidate: Candidate, round_: Round) -> None:
         key, above = candidate.key, candidate.rank[0]
-        gang = self._gangs[key]
-        if (key, above) in self._done or (key in self._stale and not above):
+        gang = self._state.gangs[key]
+        if (key, above) in self._done or (key in self._state.members.dirty and not above):
             round_.add(candidate.next())
             return
-        # What is free is so for this priority: whether it is enough must be asked of no other one's view.
+        # What is free depends on the priority, because of nominated pods.
         self._snapshot.heed_nominated(self._assessments[key].terms.priority)
         if not self._queue.worth_a_try(candidate, self._snapshot):
             return
@@ -125,7 +105,7 @@ class Cycle:
         want = self._assessments[key].want
         refused = gang.attempt.refused_members
         if not above and want.extras and want.repairs and all(pod.uid in refused for pod in want.repairs):
-            # Only its further members are still to be tried: the last call had no time for them.
+            # Only its members above the minimum are still to be tried: the last call had no time for them.
             self._done.add((key, above))
             round_.add(Candidate((True, candidate.rank[1]), key))
             return
@@ -144,12 +124,13 @@ class Cycle:
                 round_.add(Candidate((True, candidate.rank[1]), key))
         round_.add(self._queue.next_of(candidate, gang))
         if not above and want.extras and gang.attempt.refused_members:
-            # Its further members may have to wait for the next call: until they are tried it is not parked.
+            # Members above the minimum may have to wait for the next call: the gang is not parked until they are tried.
             gang.attempt.try_again()
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
-        """Place the quorum, or park the gang. Returns whether it has places."""
-        if gang.attempt.in_line(self._held_up_by(gang.key)):
+        """Place the quorum, or park the gang. Returns whether the quorum is placed."""
+        lanes, state = self._queue.lanes, self._state
+        if gang.attempt.in_line(lanes.held_up_by(gang.key, state.gangs, state.assessments, self._now)):
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
             return False
         if self._place_quorum(gang, ask):
@@ -160,11 +141,11 @@ class Cycle:
         return False
 
     def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
-        """Place it if it fits, and the caps allow what it holds. Returns whether it has places now."""
+        """Place the quorum if it fits and the caps allow its placeholders. Returns whether it is placed."""
         if gang.record.capped is not None and self._stopped(gang, ask.members):
-            # Planned once, to say of what would never fit just that; while too much is asked for, nothing need be.
+            # A gang is planned once before this, so that one that can never fit gets that reason.
             return False
-        refused = self._avoidance.by_gang(gang.key)
+        refused = self._state.avoidance.by_gang(gang.key)
         ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
         mark = self._snapshot.mark()
         found = self._place(ask)
@@ -177,7 +158,7 @@ class Cycle:
         gang.attempt.heard("")
         if isinstance(found, Refusal):
             gang.attempt.begin_count()
-            if not found.never and self._caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
+            if not found.never and self._state.caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
                 return False
             gang.attempt.refused(found)
             self._count(found)
@@ -189,24 +170,22 @@ class Cycle:
         gang.note(undone="")
         if gang.undo is not None:
             rollback.retry(gang)
-        if not gang.record.scheduled_at:
-            spec = self._assessments[gang.key].terms.spec
-            if gang.record.quorum is None:
-                gang.begin_quorum(minima(spec))
+        if not gang.record.scheduled_at and gang.record.quorum is None:
+            gang.begin_quorum(minima(self._assessments[gang.key].terms.spec))
         if not ask.own:
-            # Beside members that are bound or on their way nobody waits for another.
-            gang.attempt.goes_first(going_first(gang, ask.avoided, found.assignments))
+            # Where members are bound or being bound already, no member waits for another.
+            gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
         self._bind(gang, found.assignments)
         return True
 
     def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
-        if not self._caps.stops(gang, members):
+        if not self._state.caps.stops(gang, members):
             return False
         self._decided.refusals[Reason.NAMESPACE_LIMIT] += 1
         return True
 
     def _above(self, gang: Gang, want: Want) -> None:
-        """Place members above the minimum: those of a quorum placed just now, and those that were wanted anyway."""
+        """Place members above the minimum: those of a quorum placed in this cycle, and those wanted before."""
         members = [*want.extras]
         if want.quorum is not None and gang.key in self._placed:
             members += further(gang, want.quorum.members, self._assessments[gang.key].terms.spec)
@@ -215,11 +194,11 @@ class Cycle:
         self._decided.left[gang.key] = [*left, *refused]
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
-        """Place each of these for itself. Returns for whom no time was left; nobody is tried again who was refused."""
+        """Place each of these independently. Returns those neither placed nor refused, for which no time was left."""
         members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
         if members:
             terms = self._assessments[gang.key].terms
-            refused = self._avoidance.by_gang(gang.key)
+            refused = self._state.avoidance.by_gang(gang.key)
             ask = Ask(
                 members=members,
                 need=1,
@@ -231,13 +210,13 @@ class Cycle:
                 avoided=self._avoided_by_all | refused,
                 refused=refused,
             )
-            found = place_each(self._snapshot, ask, self._hunts)
+            found = place_each(self._snapshot, ask, self._state.hunts)
             gang.attempt.members_refused(found.refused)
             for refusal in found.refused.values():
                 self._count(refusal)
             for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
                 self._queue.note(refusal, self._snapshot)
-            # None is sent beside places for members to come, which must be durable first.
+            # Members that exist are sent first: a reservation for members to come must be durable before it.
             self._bind(gang, [place for place in found.places if place[0].name], above=above)
             self._bind(gang, [place for place in found.places if not place[0].name])
             members = found.left
@@ -246,19 +225,19 @@ class Cycle:
         return members
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
-        """Without those to come for whom the namespace may not hold places."""
+        """These members, without placeholders that the namespace may not reserve."""
         allowed: list[Pod] = []
         to_come: list[Pod] = []
         for pod in members:
-            if not pod.name:
-                if self._stopped(gang, [*to_come, pod]):
-                    continue
+            if pod.name:
+                allowed.append(pod)
+            elif not self._stopped(gang, [*to_come, pod]):
                 to_come.append(pod)
-            allowed.append(pod)
+                allowed.append(pod)
         return allowed
 
     def _move(self, gang: Gang, pod: Pod) -> None:
-        """Place a member elsewhere than in the places of its role, of which it gives up one only for another."""
+        """Place a member outside its role's reservation, of which one place is given up only if another is found."""
         place = placeholders.given_up_for(gang, pod)
         row = self._cluster.capacity.rows[place.node]
         mark = self._snapshot.mark()
@@ -276,14 +255,14 @@ class Cycle:
         self._decided.effects += [renewed(effect, above=True) for effect in begun] if above else begun
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
-        """Place, or give the refusal that an equal ask has had since anything was last taken in this pass."""
+        """Place, or return the refusal of an equal ask if nothing was taken in this cycle since."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
         key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority)
         alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
         taken, refusal = self._refused.get(key, (-1, None))
         if alike and refusal is not None and taken == self._snapshot.mark():
             return refusal
-        found = place(self._snapshot, ask, self._hunts)
+        found = place(self._snapshot, ask, self._state.hunts)
         if isinstance(found, Refusal):
             self._queue.note(found, self._snapshot)
             if alike:

@@ -1,98 +1,61 @@
-"""Which gangs are brought up to date in one call of the machine, and what that makes of who waits."""
+"""Which gangs are brought up to date in one call of the machine, and what that changes in the queue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from gangsched.core.cluster.cache import Cluster
-from gangsched.core.containment import Containment
+from msgspec.structs import replace
+
 from gangsched.core.gang import bindings, making, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.membership import Members
 from gangsched.core.gang.reconcile import reconcile
-from gangsched.core.gang.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.policy import Policy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
-from gangsched.core.queueing import validation
-from gangsched.core.queueing.admission import Admission
-from gangsched.core.queueing.deadlines import Deadlines
-from gangsched.core.queueing.queue import Queue
-from gangsched.core.status.writer import StatusWriter
+from gangsched.core.state import State
 
 LARGE = 250
 LOOK_S_PER_POD = 20e-6
-"""A gang of more than LARGE pods that waits for nothing in the queue is brought up to date at most this often for each
-of its pods: that costs about a tenth of it, and events of its members that come in between are dealt with together."""
+"""A gang of more than LARGE pods that waits for nothing in the queue is brought up to date at most once in this many
+seconds for each of its pods. That costs about a tenth of the time, and batches the events of its members."""
 
 
 class Upkeep:
-    """Reconciles gangs, keeps `assessments`, files each gang where it waits, and has people told.
+    """Reconciles gangs, keeps their assessments, files each gang in the queue and writes its status.
 
-    `leave` has all that waits for a gang forget it. `timeouts` only grows.
+    `timeouts` only grows.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        members: Members,
-        assessments: dict[GroupKey, Assessment],
-        *,
-        surroundings: Surroundings,
-        queue: Queue,
-        admission: Admission,
-        deadlines: Deadlines,
-        tellings: Deadlines,
-        writer: StatusWriter,
-        containment: Containment,
-        leave: Callable[[GroupKey], None],
-        policy: Policy,
-        look_s_per_pod: float,
-    ) -> None:
+    def __init__(self, state: State, look_s_per_pod: float) -> None:
         self.timeouts = 0
         self._waits: list[float] = []
-        self._cluster = cluster
-        self._members = members
-        self._assessments = assessments
-        self._surroundings = surroundings
-        self._queue = queue
-        self._admission = admission
-        self._deadlines = deadlines
-        self._tellings = tellings
-        self._writer = writer
-        self._containment = containment
-        self._leave = leave
-        self._policy = policy
+        self._state = state
+        self._assessments = state.assessments
         self._look_s_per_pod = look_s_per_pod
 
     def go_on_from(self, former: Upkeep) -> None:
-        """Count on from there: all else was made anew."""
+        """Count on from there."""
         self.timeouts = former.timeouts
         self._waits = former.take_waits()
 
-    def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
-        """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
-        if pod.uid in self._cluster.pods or pod.declaration is None:
-            return None
-        key = GroupKey(pod.namespace, pod.declaration.group)
-        assessment = self._assessments.get(key)
-        return (key, assessment.missing) if assessment is not None and assessment.missing else None
+    def take_waits(self) -> list[float]:
+        """Seconds from complete to bound of the gangs scheduled since the last call."""
+        waits, self._waits = self._waits, []
+        return waits
 
     def some(
         self, waiting: int, effects: list[Effect], now: float, budget: Budget
     ) -> tuple[dict[GroupKey, None], list[GroupKey]]:
-        """Bring gangs up to date: with a quarter of the budget each those touched by this call's events, those that
-        have been `waiting` for that (or more of the former), the longest waiting first, and those that are due.
+        """Bring gangs up to date, each kind with a quarter of the budget: those touched by this call's events; those
+        that were dirty before (the first `waiting`; or more of the former), longest waiting first; those that are due.
 
-        Returns them, and with an eighth of the budget those of which only something is due to be told.
+        Returns them, and, with an eighth of the budget, those of which only the status is due.
         """
         touched: dict[GroupKey, None] = {}
-        dirty = self._members.dirty
+        dirty = self._state.members.dirty
         for key in dirty.beyond(waiting):
             if budget.spent >= units.TURN // 4:
                 break
@@ -101,133 +64,49 @@ class Upkeep:
         while budget.spent < units.TURN // 2 and (longest := dirty.first()) is not None:
             dirty.done(longest)
             budget.charge(self.if_due(longest, touched, effects, now))
-        while budget.spent < units.TURN * 3 // 4 and (due := self._deadlines.take_due(now)) is not None:
+        while budget.spent < units.TURN * 3 // 4 and (due := self._state.deadlines.take_due(now)) is not None:
             budget.charge(self.if_due(due, touched, effects, now))
-        to_be_told: list[GroupKey] = []
-        while budget.spent < units.TURN * 7 // 8 and (untold := self._tellings.take_due(now)) is not None:
-            to_be_told.append(untold)
+        unwritten: list[GroupKey] = []
+        while budget.spent < units.TURN * 7 // 8 and (due := self._state.status_deadlines.take_due(now)) is not None:
+            unwritten.append(due)
             budget.charge(units.GANG // 2)
-        return touched, to_be_told
+        return touched, unwritten
 
     def if_due(self, key: GroupKey, touched: dict[GroupKey, None], effects: list[Effect], now: float) -> int:
-        """Bring the gang up to date, unless it is large and can wait. Returns the work as units."""
-        gang = self._members.gangs.get(key)
+        """Bring the gang up to date, unless it is large and can wait. Returns the work in budget units."""
+        state, containment = self._state, self._state.containment
+        gang = state.gangs.get(key)
         if gang is None:
             touched[key] = None
             return 0
-        if now < gang.look_at and not self._queue.wants_first(key):
-            self._deadlines.hasten(key, gang.look_at)
-            if key in self._queue:
-                self._queue.file(gang, self._assessments[key])
+        if now < gang.look_at and not state.queue.wants_first(key):
+            state.deadlines.hasten(key, gang.look_at)
+            if key in state.queue:
+                state.queue.file(gang, self._assessments[key])
             return units.POD
         touched[key] = None
-        if key in self._containment.parked and not self._containment.may_leave(key, now):
+        if key in containment.parked and not containment.may_leave(key, now):
             return units.GANG
         decided = len(effects)
         try:
-            if key in self._containment.parked:
-                gang = self._containment.release(key, now)
+            if key in containment.parked:
+                gang = containment.release(key, now)
             self._advance(gang, effects, now)
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             del effects[decided:]
-            self._containment.sent(effects)
-            self._containment.park(key, Step.UPKEEP, error, now)
+            state.contain(effects, now, Step.UPKEEP, key, error)
         return units.GANG + units.POD * len(gang.pods)
 
-    def tell(self, key: GroupKey, effects: list[Effect], now: float) -> None:
-        """Tell what is due of the gang, and forget it if nothing speaks of it any more."""
-        gang = self._members.gangs.get(key)
-        if gang is None:
-            self.forget(key)
-            return
-        if key not in self._containment.parked:
-            try:
-                effects += self._told(gang, self._assessments[key], now)
-            except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                self._containment.sent(effects)
-                self._containment.park(key, Step.TELLING, error, now)
-        if key in self._containment.parked:
-            effects += self._containment.look(key, now)
-            gang = self._members.gangs[key]
-        if self._members.finished(gang):
-            self.forget(key)
-
-    def _told(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
-        effects: list[Effect] = []
-        self._writer.schedule(gang, assessment, now)
-        if gang.tell_at <= now:
-            effects = self._writer.tell(gang, assessment, now)
-            self._writer.schedule(gang, assessment, now)
-        self._tellings.set(gang.key, gang.tell_at)
-        return effects
-
-    def forget(self, key: GroupKey) -> None:
-        """The gang exists no longer."""
-        self._members.drop(key)
-        self._assessments.pop(key, None)
-        self._leave(key)
-        self._deadlines.drop(key)
-        self._containment.drop(key)
-
-    def set_deadlines(self, keys: Iterable[GroupKey], effects: list[Effect], now: float) -> None:
-        """Note when each of these gangs must be looked at again, now that they have been and were told of."""
-        for key in keys:
-            gang = self._members.gangs.get(key)
-            if gang is None:
-                continue
-            due = self._assessments[key].due
-            if key not in self._containment.parked:
-                try:
-                    due = min(due, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
-                except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                    self._containment.sent(effects)
-                    self._containment.park(key, Step.UPKEEP, error, now)
-                    effects += self._containment.look(key, now)
-                    due = self._assessments[key].due
-            self._deadlines.set(key, due)
-
-    def try_again(self, keys: Iterable[GroupKey]) -> None:
-        """Have the next pass try these gangs, though they were refused in the same cluster."""
-        for key in keys:
-            gang = self._members.gangs[key]
-            gang.attempt.try_again()
-            if key in self._queue:
-                self._queue.file(gang, self._assessments[key])
-
-    def take_waits(self) -> list[float]:
-        """Seconds from complete to bound of the gangs scheduled since the last call."""
-        waits, self._waits = self._waits, []
-        return waits
-
-    def let_in(self) -> list[GroupKey]:
-        """Have those tried that may enter now."""
-        entered, kept_out = self._admission.let_in(self._members.gangs)
-        # The clock of a group that may not be tried yet stands still.
-        self._members.dirty.note(*self._admission.take_giving_way(), *kept_out)
-        for key in entered:
-            self._queue.file(self._members.gangs[key], self._assessments[key])
-        return entered
-
-    def validate(self) -> list[str]:
-        """Contradictions between the gangs and what is kept of who waits."""
-        alive = {*self._members.gangs, *self._members.dirty}
-        return [
-            *(f"{key}: an assessment though it is gone" for key in self._assessments if key not in alive),
-            *validation.of_queue(self._queue, alive),
-            *validation.of_admission(self._admission, alive),
-            *validation.of_deadlines(self._deadlines, alive),
-            *validation.of_deadlines(self._tellings, alive),
-        ]
-
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
+        state = self._state
         if len(gang.pods) > LARGE:
             gang.look_at_once(not_before=now + len(gang.pods) * self._look_s_per_pod)
         assessment, decided = reconcile(
             gang,
-            self._cluster,
-            policy=self._policy,
-            priority_classes=self._surroundings.priority_classes,
-            foreign=self._members.foreign,
+            state.cluster,
+            policy=state.policy,
+            priority_classes=state.surroundings.priority_classes,
+            foreign=state.members.foreign,
             now=now,
         )
         self._assessments[gang.key] = assessment
@@ -235,7 +114,81 @@ class Upkeep:
         self.timeouts += assessment.timed_out
         if assessment.newly_scheduled and gang.complete_since:
             self._waits.append(now - gang.complete_since)
-        if self._admission.admits(gang, assessment, now):
-            self._queue.file(gang, assessment)
+        if state.admission.admits(gang, assessment, now):
+            state.queue.file(gang, assessment)
         else:
-            self._queue.drop(gang.key)
+            state.queue.drop(gang.key)
+
+    def write_status(self, key: GroupKey, effects: list[Effect], now: float) -> None:
+        """Write what is due of the gang's status, and forget the gang if nothing mentions it any more."""
+        state, containment = self._state, self._state.containment
+        gang = state.gangs.get(key)
+        if gang is None:
+            self.forget(key)
+            return
+        if key not in containment.parked:
+            try:
+                assessment = self._assessments[key]
+                state.writer.schedule(gang, assessment, now)
+                if gang.tell_at <= now:
+                    written = state.writer.write(gang, assessment, now)
+                    state.writer.schedule(gang, assessment, now)
+                    effects += written
+                state.status_deadlines.set(key, gang.tell_at)
+            except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                state.contain(effects, now, Step.TELLING, key, error)
+        if key in containment.parked:
+            effects += containment.look(key, now)
+        if state.members.finished(state.gangs[key]):
+            self.forget(key)
+
+    def forget(self, key: GroupKey) -> None:
+        """The gang exists no longer."""
+        state = self._state
+        state.members.drop(key)
+        self._assessments.pop(key, None)
+        state.leave(key)
+        state.deadlines.drop(key)
+        state.containment.drop(key)
+
+    def set_deadlines(self, keys: Iterable[GroupKey], effects: list[Effect], now: float) -> None:
+        """Note when each of these gangs, whose status is written, must be brought up to date again."""
+        state = self._state
+        for key in keys:
+            gang = state.gangs.get(key)
+            if gang is None:
+                continue
+            due = self._assessments[key].due
+            if key not in state.containment.parked:
+                try:
+                    due = min(due, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
+                except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                    state.contain(effects, now, Step.UPKEEP, key, error)
+                    effects += state.containment.look(key, now)
+                    due = self._assessments[key].due
+            state.deadlines.set(key, due)
+
+    def try_again(self, keys: Iterable[GroupKey]) -> None:
+        """Have the next cycle try these gangs, though they were refused in the same cluster."""
+        state = self._state
+        for key in keys:
+            gang = state.gangs[key]
+            gang.attempt.try_again()
+            if key in state.queue:
+                state.queue.file(gang, self._assessments[key])
+
+    def want_only(self, left: Mapping[GroupKey, Sequence[Pod]]) -> None:
+        """Of members above their minimum these gangs want only these, for which a cycle had no time."""
+        for key, extras in left.items():
+            assessment = self._assessments[key]
+            self._assessments[key] = replace(assessment, want=replace(assessment.want, extras=extras))
+
+    def let_in(self) -> list[GroupKey]:
+        """Admit the gangs for which there is room. Returns them."""
+        state = self._state
+        entered, kept_out = state.admission.let_in(state.gangs)
+        # The clock of a group that may not be tried yet stands still.
+        state.members.dirty.note(*state.admission.take_giving_way(), *kept_out)
+        for key in entered:
+            state.queue.file(state.gangs[key], self._assessments[key])
+        return entered

@@ -22,7 +22,7 @@ def deadlines(**at):
 
 
 def test_nothing_is_due_where_nothing_was_set():
-    assert Deadlines().next() is None
+    assert Deadlines().next() == INFINITY
     assert due(Deadlines(), 1e12) == []
 
 
@@ -50,7 +50,7 @@ def test_a_deadline_set_twice_alike_is_due_once():
     made.set(key("a"), 2.0)
     made.set(key("a"), 1.0)
     assert due(made, 3.0) == [key("a")]
-    assert made.next() is None
+    assert made.next() == INFINITY
 
 
 def test_infinity_and_drop_mean_none():
@@ -59,7 +59,7 @@ def test_infinity_and_drop_mean_none():
     made.set(key("a"), INFINITY)
     made.drop(key("b"))
     made.drop(key("b"))
-    assert made.next() is None
+    assert made.next() == INFINITY
     assert due(made, 10.0) == []
 
 
@@ -93,4 +93,4 @@ def test_it_behaves_as_a_plain_table_of_times(steps):
             ready = {each for each, when in table.items() if when <= at}
             assert set(due(made, float(at))) == ready
             table = {each: when for each, when in table.items() if each not in ready}
-        assert made.next() == min((when for when in table.values() if when != INFINITY), default=None)
+        assert made.next() == min((when for when in table.values() if when != INFINITY), default=INFINITY)

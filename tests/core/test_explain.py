@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from gangsched.core.cluster.cache import Cluster
@@ -7,6 +10,7 @@ from gangsched.core.gang.declaration import resolve
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment, advance
+from gangsched.core.gang.wants import Want
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import PodTerm
@@ -14,7 +18,8 @@ from gangsched.core.objects.status import Demand
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.status.explanation import Holders, ahead_of, amounts, demanded, incomplete, refused
+from gangsched.core.queueing.queue import Queue
+from gangsched.core.status.explanation import NAMED, Holders, ahead_of, amounts, demanded, incomplete, refused
 from tests.builders import GPU, group, key, node, pod
 
 
@@ -181,7 +186,13 @@ def test_amounts_are_written_as_people_write_them():
     ],
 )
 def test_groups_ahead_are_named_in_the_own_namespace_and_counted_elsewhere(before, said):
-    assert ahead_of(key("a"), before) == said
+    queue = Queue(Cluster().capacity)
+    for priority, each in enumerate([key("a"), *reversed(before)]):
+        terms = SimpleNamespace(priority=priority, created=0.0, instance_group="")
+        assessment: Any = SimpleNamespace(terms=terms, want=Want(quorum=Ask(members=members(1), need=1)))
+        queue.file(Gang(each), assessment)
+    own, number = queue.ahead(key("a"), most=NAMED)
+    assert ahead_of(own, number - len(own)) == said
 
 
 def held(cluster, refusal, name="a"):

@@ -384,8 +384,8 @@ def test_what_is_kept_for_those_who_wait_goes_with_them():
         coming: list[Event] = [PodSeen(plain), GroupSeen(group(f"b{at}", min_member=1)), PodSeen(outside)]
         at_rest(machine, float(at), *coming)
         at_rest(machine, float(at), PodGone(plain.uid), PodGone(outside.uid), GroupGone(key(f"b{at}")))
-    assert len(machine._queue._refused._unknown) < 10  # noqa: SLF001 - nothing else shows memory
-    assert len(machine._admission._order["default"]) < 100  # noqa: SLF001 - nothing else shows memory
+    assert len(machine._state.queue._refused._unknown) < 10  # noqa: SLF001 - nothing else shows memory
+    assert len(machine._state.admission._outside) < 10  # noqa: SLF001 - nothing else shows memory
 
 
 def test_further_members_are_tried_though_the_time_ended_with_a_repair_that_was_refused(monkeypatch):

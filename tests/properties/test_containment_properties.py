@@ -37,7 +37,7 @@ STEPS = (
     (Members, "_note_bound"),
     (Members, "_leave"),
     (StatusWriter, "schedule"),
-    (StatusWriter, "tell"),
+    (StatusWriter, "write"),
 )
 """Functions that are called for one gang, but for `rollback.go_on`: where that fails too, a part stays bound."""
 

@@ -118,7 +118,7 @@ def in_schedule(injector: Injector) -> None:
 
 
 def in_tell(injector: Injector) -> None:
-    injector.into(StatusWriter, "tell")
+    injector.into(StatusWriter, "write")
 
 
 def in_deadlines(injector: Injector) -> None:

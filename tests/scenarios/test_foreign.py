@@ -290,7 +290,7 @@ class TestTheObject:
         harness.wait(2)
         assert harness.bound() == []
         assert harness.machine.gangs == {}
-        assert harness.machine._members.foreign.keys("volcano") == []  # noqa: SLF001 - what is kept shows nowhere
+        assert harness.machine._state.members.foreign.keys("volcano") == []  # noqa: SLF001 - what is kept shows nowhere
 
 
 class TestSeveralSources:

@@ -1,4 +1,4 @@
-"""What new nodes must bring for those who wait, and the Demand objects that say so.
+"""What new nodes must bring for gangs that wait, and the Demand objects that say so.
 
-Law: a leaf. Nothing but the machine imports it.
+Law: a leaf. Nothing but `state` imports it.
 """

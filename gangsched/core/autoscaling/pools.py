@@ -1,4 +1,4 @@
-"""What each instance group must add for a refused group, as the Demand objects of palantir's autoscaler say it."""
+"""What each instance group must add for a refused group, in the form of palantir's Demand objects."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ZONE = names_of("topology.kubernetes.io/zone")
 
 
 def pool_demands(refusal: Refusal, label: str, *, members: Sequence[Pod]) -> tuple[PoolDemand, ...]:
-    """What the instance groups of this node label must add, by name; nothing where that would not make the group fit.
+    """What the instance groups of this node label must add, by name; empty where that would not make the group fit.
 
     It would not if a member asks for none of them, if no new node helps, or if all members must be on one node, which
-    this form cannot say. `members` are those that were refused, in the order of trying, some of which the units name.
+    Demand objects cannot express. `members` are those that were refused, in the order of trying; the units name some.
     """
     key, value = refusal.domain or ("", None)
     by_group: dict[str, dict[MemberClass, int]] = {}
@@ -42,7 +42,7 @@ def pool_demands(refusal: Refusal, label: str, *, members: Sequence[Pod]) -> tup
 
 
 def _units(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> tuple[DemandUnit, ...]:
-    """The members by equal requests; the last unit has the names of those that no other one stands for."""
+    """The members by equal requests; the last unit also has the names of members whose requests no unit has."""
     names = _names(missing, members)
     wanted = expansion.demand(missing, None)
     units = [DemandUnit(each.count, each.requests, tuple(sorted(names.pop(each.requests, ())))) for each in wanted]
@@ -54,7 +54,7 @@ def _units(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> tuple[
 
 
 def _names(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> dict[Amounts, list[str]]:
-    """Which pods are missing, by their requests: of equal ones the last tried; who does not exist comes last."""
+    """The names of missing pods, by their requests: of equal pods the last tried; those that do not exist come last."""
     counts: Counter[Shape] = Counter()
     for member, count in missing.items():
         counts[member.shape] += count

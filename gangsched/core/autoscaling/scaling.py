@@ -1,10 +1,10 @@
-"""What palantir's autoscaler is asked for: a Demand object for each instance group that must grow for a waiting group.
+"""Demand objects for palantir's autoscaler: one for each instance group that must grow for a waiting group.
 
 The objects that are wanted are compared with those that are seen, whenever anything changes that either depends on. A
-new one is written once the refusal has lasted as long as its telling takes, another content after the interval that
-other changes of numbers keep, and one that nobody wants any more is deleted at once. What was written and is not seen
-is written again, at ever longer intervals: it may have been lost, or somebody else's object may have its name, which is
-left alone. Nothing is compared while Demand objects are not served.
+new one is written once the refusal has lasted as long as a status waits for it, changed content after the interval of
+other changes of numbers, and one that no group wants any more is deleted at once. What was written and is not seen is
+written again, at ever longer intervals: it may have been lost, or another owner's object, which is never overwritten,
+may have its name. Nothing is compared while Demand objects are not served.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.status.conditions import NO_ROOM
 
 LONGEST_RETRY_S = 3600.0
-"""What is not seen although it was written is written again at most so long after."""
+"""The longest pause, in seconds, before an object that was written and is not seen is written again."""
 _NEVER = float("-inf")
 _LONGEST_NAME = 253
 _DIGITS = 8
@@ -38,7 +38,7 @@ _DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a gang wants, and what it was made of."""
+    """What a gang wants, and what that was derived from."""
 
     refusal: Refusal
     owner_uid: str
@@ -55,7 +55,7 @@ class _Sent:
 
 
 class Scaling:
-    """Keeps the Demand objects in step with the groups that wait for room."""
+    """Keeps the Demand objects consistent with the groups that wait for room."""
 
     def __init__(self, cluster: Cluster, policy: Policy, deadlines: Deadlines) -> None:
         self._cluster = cluster
@@ -71,20 +71,18 @@ class Scaling:
         self._unwanted: dict[DemandKey, None] = {}
 
     def note(self, event: DemandFact) -> None:
-        """A Demand object of ours appeared, changed or went, or they are not served any more."""
+        """A Demand object of ours appeared, changed or went, or they are no longer served."""
         match event:
             case DemandSeen(found):
-                self._keep(found)
+                self._see(found.demand.key, found)
             case DemandGone(key):
-                self._gone(key)
+                self._see(key, None)
             case DemandsReplaced(demands):
                 self._all = self._all or not self._served
                 self._served = True
-                listed = {found.demand.key for found in demands}
-                for key in [key for key in self._seen if key not in listed]:
-                    self._gone(key)
-                for found in demands:
-                    self._keep(found)
+                listed = {found.demand.key: found for found in demands}
+                for key in [*(key for key in self._seen if key not in listed), *listed]:
+                    self._see(key, listed.get(key))
             case DemandsHidden():
                 self._served = False
                 for known in (self._seen, self._wanted, self._holder, self._sent, self._touched, self._unwanted):
@@ -94,20 +92,15 @@ class Scaling:
         """What was seen, as events for a successor."""
         return [DemandsReplaced(tuple(self._seen.values()))] if self._served else []
 
-    def _keep(self, found: SeenDemand) -> None:
-        self._seen[found.demand.key] = found
-        self._look_at(found.demand.key)
-
-    def _gone(self, key: DemandKey) -> None:
-        self._seen.pop(key, None)
-        self._look_at(key)
-
-    def _look_at(self, key: DemandKey) -> None:
-        holder = self._holder.get(key)
-        if holder is None:
-            self._unwanted[key] = None
+    def _see(self, key: DemandKey, found: SeenDemand | None) -> None:
+        if found is not None:
+            self._seen[key] = found
         else:
-            self._touched[holder] = None
+            self._seen.pop(key, None)
+        if key in self._holder:
+            self._touched[self._holder[key]] = None
+        else:
+            self._unwanted[key] = None
 
     def decide(
         self,
@@ -120,7 +113,7 @@ class Scaling:
     ) -> list[Effect]:
         """What is to be written for these gangs, and for the objects that have changed.
 
-        `contain` is told of a gang whose demand cannot be found out because of a defect.
+        `contain` is called with a gang whose demand cannot be determined because of a defect.
         """
         if not self._served:
             return []
@@ -143,7 +136,7 @@ class Scaling:
         return effects
 
     def _want(self, gang: Gang, assessment: Assessment) -> _Wanted | None:
-        """What the gang wants now; none unless it was refused and it is room that it waits for."""
+        """What the gang wants now; None unless it was refused and waits for room."""
         refusal = gang.attempt.refusal
         owner = min(assessment.census.live, key=member_order, default=None)
         if refusal is None or owner is None or gang.plain or gang.reason not in NO_ROOM:
@@ -154,19 +147,11 @@ class Scaling:
         quorum = assessment.want.quorum
         members = quorum.members if quorum is not None else assessment.census.waiting
         pools = pool_demands(refusal, self._policy.turns.label, members=members)
-        return _Wanted(
-            refusal,
-            owner.uid,
-            tuple(
-                DemandObject(
-                    DemandKey(gang.key.namespace, demand_name(owner.name, pool.instance_group if pools[1:] else "")),
-                    owner.name,
-                    owner.uid,
-                    pool,
-                )
-                for pool in pools
-            ),
-        )
+        objects = []
+        for pool in pools:
+            name = demand_name(owner.name, pool.instance_group if pools[1:] else "")
+            objects.append(DemandObject(DemandKey(gang.key.namespace, name), owner.name, owner.uid, pool))
+        return _Wanted(refusal, owner.uid, tuple(objects))
 
     def _exchange(self, key: GroupKey, wanted: _Wanted | None) -> None:
         """Remember what the gang wants, and which objects it does not want any more."""
@@ -189,7 +174,7 @@ class Scaling:
                 continue
             seen, last = self._seen.get(wanted.key), self._sent.get(wanted.key)
             if seen is not None and seen.demand == wanted:
-                # One that a former leader has written is ours from now on.
+                # An object that a former leader wrote is ours from now on.
                 self._sent.setdefault(wanted.key, _Sent("", _NEVER, 0)).unseen = 0
                 continue
             due = gang.reason_since + self._policy.fold_s
@@ -223,23 +208,20 @@ class Scaling:
         return effects
 
     def validate(self, gangs: Container[GroupKey]) -> list[str]:
-        """What is remembered of gangs and objects that are gone, in a sentence each."""
+        """What is remembered of gangs and objects that are gone, each as a sentence."""
         wrong = [f"{key}: wants an object though gone" for key in self._wanted if key not in gangs]
         for key, holder in self._holder.items():
             wanted = self._wanted.get(holder)
             if wanted is None or key not in {each.key for each in wanted.objects}:
                 wrong.append(f"{key}: held for {holder}, which does not want it")
         known = self._holder.keys() | self._seen.keys() | self._unwanted.keys()
-        wrong += [
-            f"{key}: a write of it is remembered, and it is neither wanted nor there"
-            for key in self._sent.keys() - known
-        ]
-        return wrong
+        left = self._sent.keys() - known
+        return wrong + [f"{key}: a write of it is remembered, and it is neither wanted nor there" for key in left]
 
     def _ours(self, seen: SeenDemand) -> bool:
-        """Whether it is ours to delete: another gangsched may have written it for its own pods.
+        """Whether we may delete it: another gangsched may have written it for its own pods.
 
-        One whose pod is gone, and which no gang of ours has wanted, is deleted with the pod.
+        An object whose pod is gone, and which no gang of ours has wanted, is deleted with the pod.
         """
         demand = seen.demand
         if demand.key in self._sent:
@@ -256,7 +238,7 @@ class Scaling:
 def demand_name(owner: str, instance_group: str) -> str:
     """The name of the Demand object of the pod, and of the instance group if that is not empty.
 
-    An instance group may have any text for a name, so a digest tells apart what would otherwise be written alike.
+    The name of an instance group may be any text, so a digest distinguishes names that would otherwise be equal.
     """
     name = f"demand-{owner}"
     exact = True

@@ -1,4 +1,4 @@
-"""Who waits, in which order, and who is tried next: order, FIFO lanes, parking and waking, admission, deadlines.
+"""The gangs that wait, and which is tried next: order, FIFO lanes, parking and waking, admission, deadlines.
 
-Law: the only room that knows who waits. A parked gang costs nothing until something names it that could help.
+Law: the only room that knows which gangs wait. A parked gang costs nothing until something happens that could help it.
 """

@@ -1,27 +1,29 @@
-"""When each gang must be looked at again though nothing happens: a heap whose outdated entries are skipped."""
+"""When each gang is due though nothing happens: a heap whose outdated entries are skipped."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from heapq import heapify, heappop, heappush
 
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.queueing.lines import unless_among
 
 _SLACK = 64
 
 
 class Deadlines:
-    """One deadline for each key, in epoch seconds."""
+    """One deadline for each key, in epoch seconds; infinity stands for none."""
 
     def __init__(self) -> None:
         self._at: dict[GroupKey, float] = {}
         self._heap: list[tuple[float, GroupKey]] = []
 
     def set(self, key: GroupKey, at: float) -> None:
-        """Set the key's deadline, replacing the former one; infinity means none."""
+        """Set the key's deadline, replacing the former one."""
         if self._at.get(key) == at:
             return
         if at == float("inf"):
-            self._at.pop(key, None)
+            self.drop(key)
             return
         self._at[key] = at
         heappush(self._heap, (at, key))
@@ -39,20 +41,22 @@ class Deadlines:
         """The key has no deadline any more."""
         self._at.pop(key, None)
 
-    def next(self) -> float | None:
-        """The earliest deadline; None if there is none."""
-        self._skip_outdated()
-        return self._heap[0][0] if self._heap else None
-
-    def take_due(self, now: float) -> GroupKey | None:
-        """The first key of those whose deadline has come, which then has none; None if there is none."""
-        at = self.next()
-        if at is None or at > now:
-            return None
-        key = heappop(self._heap)[1]
-        del self._at[key]
-        return key
-
-    def _skip_outdated(self) -> None:
+    def next(self) -> float:
+        """The earliest deadline."""
         while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
             heappop(self._heap)
+        return self._heap[0][0] if self._heap else float("inf")
+
+    def take_due(self, now: float) -> GroupKey | None:
+        """The key with the earliest deadline, which it then has no more; None if none is due."""
+        if self.next() > now:
+            return None
+        key = heappop(self._heap)[1]
+        self.drop(key)
+        return key
+
+    def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
+        """Contradictions, each as a sentence. A key with a UID may be of an object that is no gang."""
+        yield from unless_among("the deadlines", [key for key in self._at if not key.pod_uid], alive)
+        if not {(at, key) for key, at in self._at.items()} <= set(self._heap):
+            yield "a deadline does not come up"

@@ -1,68 +1,52 @@
-"""Strict FIFO inside an instance group: nobody overtakes an earlier group that waits for room (contract rule 7).
+"""Strict FIFO inside an instance group: no group overtakes an earlier one that waits for room (contract rule 7).
 
-An instance group is a set of nodes that pods ask for by one label. A group that can never fit holds nobody up, and one
-that is younger than the age from which the order is enforced does not yet.
+An instance group is a set of nodes that pods ask for by one label. A group that can never fit holds up no other, nor
+does one that is younger than the age from which the order is enforced.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Mapping
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.queueing.lines import Lines, Rank
 
-OrderKey = tuple[bool, int, float, str, str]
 
-
-class Turns:
-    """The groups that wait in line, by instance group, each with its place in the order."""
+class Lanes:
+    """The FIFO lanes: the gangs that wait, by instance group, in order."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, list[tuple[OrderKey, GroupKey]]] = {}
-        self._place_of: dict[GroupKey, tuple[str, OrderKey]] = {}
+        self._lines = Lines()
+        self.drop, self.validate = self._lines.drop, self._lines.validate
 
-    def file(self, gang: Gang, assessment: Assessment, order: OrderKey) -> None:
-        """The gang wants its quorum placed; one that has begun waits for nobody."""
-        self.drop(gang.key)
-        line = assessment.terms.instance_group
-        if line and assessment.want.quorum is not None and not assessment.want.repair:
-            self._place_of[gang.key] = (line, order)
-            insort(self._lines.setdefault(line, []), (order, gang.key))
-
-    def drop(self, key: GroupKey) -> None:
-        """The gang waits no more."""
-        place = self._place_of.pop(key, None)
-        if place is not None:
-            line, order = place
-            waiting = self._lines[line]
-            del waiting[bisect_left(waiting, (order, key))]
-            if not waiting:
-                del self._lines[line]
+    def file(self, gang: Gang, assessment: Assessment, rank: Rank) -> None:
+        """The gang wants its quorum placed; one that has begun is in no lane."""
+        lane, want = assessment.terms.instance_group, assessment.want
+        in_lane = lane and want.quorum is not None and not want.repair
+        self._lines.file(gang.key, rank, ((lane,),) if in_lane else ())
 
     def held_up_by(
         self, key: GroupKey, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> GroupKey | None:
-        """The first of those who wait before this gang in its line and may not be overtaken; None if it is its turn."""
-        place = self._place_of.get(key)
-        if place is None:
-            return None
-        line, order = place
-        for before, other in self._lines[line]:
-            if before >= order:
-                break
-            if _holds_up(gangs[other], assessments[other], now):
-                return other
+        """The first gang before this one in its lane that may not be overtaken; None if there is none."""
+        rank = self._lines.rank(key)
+        for lane in self._lines.names_of(key):
+            for before, other in self._lines[lane]:
+                if before == rank:
+                    break
+                if _holds_up(gangs[other], assessments[other], now):
+                    return other
         return None
 
-    def whose_turn_it_is(
+    def first(
         self, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> list[GroupKey]:
-        """Who waits for nobody in its line: all up to the first that may not be overtaken."""
+        """The gangs that none holds up: in each lane all up to the first that may not be overtaken."""
         found = []
-        for line in self._lines.values():
-            for _, key in line:
+        for lane in self._lines.names():
+            for _, key in self._lines[lane]:
                 found.append(key)
                 if _holds_up(gangs[key], assessments[key], now):
                     break

@@ -1,18 +1,18 @@
-"""Gangs that were refused, and what room would have to be freed before one of them is worth another look.
+"""Gangs that were refused, and how much room must be freed before one of them is worth another try.
 
 Gangs that asked for the same with the same priority are in one bucket, in order: what keeps the first of them out keeps
-out all, so that only the first is tried, and the next one once it has found a place. (Nominated pods leave each
-priority another room.) For each class that a bucket lacks it is counted how many members could have found room since
-the last refusal: on rows in which something has become better since then (they are `fresh`, and counted anew as they
-fill) and, before that, on others. It is never less than what was really freed, so nobody is forgotten; a bucket is open
-while it is as much as was missing. All this is arithmetic for all buckets at once, so that thousands of gangs that
-nothing helps cost next to nothing.
+out all, so that only the first is tried, and the next one once the first is placed. (Nominated pods leave each priority
+different room.) For each class that a bucket lacks, the number of members is counted that could have found room since
+the last refusal: on rows that have improved since then (`fresh` rows, counted again as they fill) and on rows that were
+fresh before. It is never less than what was really freed, so that no gang is forgotten; a bucket is open while it is at
+least what was missing. This is arithmetic for all buckets at once, so that thousands of gangs that nothing helps cost
+almost nothing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,27 +26,26 @@ from gangsched.core.objects.shape import PODS, Shape
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.queueing.lines import Entry, Rank
 
-Rank = tuple[bool, tuple[bool, int, float, str, str]]
-"""Whether only members above the minimum are wanted, and the place in the order (contract rule 6)."""
-Entry = tuple[Rank, GroupKey]
 FEW = 8
-"""So many fresh rows are counted one by one; of more it is only summed up what they have."""
+"""Up to so many fresh rows are counted one by one; of more, only the sum of what is free is compared."""
 MOST_ASKED = 16
 """A gang whose members were refused for more different requests than this is tried whenever anything is freed."""
 MOST_CLASSES = 64
-"""So is one that was refused for its quorum, if that has more different classes than this."""
-
-
+"""A gang that was refused for its quorum is too, if that has more different classes than this."""
 RENEWED = 32
-"""At most so many buckets are tried for which too little was freed, so that numbers that people are told stay right."""
+"""Up to so many buckets are tried although too little was freed, so that the numbers in their messages stay right."""
+_LACKED = np.dtype([("lack", "i8"), ("before", "i8"), ("since", "i8"), ("shut", "?"), ("forced", "?")], align=True)
+"""A class that a bucket lacks: how many members, for how many of them rows that are no longer fresh had room, the
+relief at which that count began, and whether its bucket may not be tried, or must be. `lack` is 0 without a bucket."""
 
 
 @dataclass(slots=True)
 class Bucket:
     """Gangs that asked for the same, in order, and the positions of the classes that they lack.
 
-    `several`: these are too many, and one that asks for nothing stands for them.
+    `several`: they lack too many classes; one class that asks for nothing stands for all.
     """
 
     asked: Hashable
@@ -58,7 +57,7 @@ class Bucket:
 
 
 class Parked:
-    """The buckets; arrays hold one element for each class that one of them lacks."""
+    """The buckets; arrays hold one element for each class that a bucket lacks."""
 
     def __init__(self) -> None:
         self.buckets: dict[Hashable, Bucket] = {}
@@ -70,47 +69,34 @@ class Parked:
         self._fresh: dict[int, int] = {}
         self._reliefs = 0
         self._amounts: IntArray = np.zeros((16, 4), dtype=np.int64)
-        self._lack: IntArray = np.zeros(16, dtype=np.int64)
-        self._before: IntArray = np.zeros(16, dtype=np.int64)
-        self._now: IntArray = np.zeros(16, dtype=np.int64)
-        self._since: IntArray = np.zeros(16, dtype=np.int64)
-        self._owned: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
-        self._shut: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
-        self._forced: npt.NDArray[np.bool_] = np.zeros(16, dtype=np.bool_)
+        self._lacked: npt.NDArray[np.void] = np.zeros(16, dtype=_LACKED)
 
     # Who waits
 
     def file(self, gang: Gang, rank: Rank, capacity: Capacity) -> None:
-        """The gang is parked for what it was refused last."""
+        """Park the gang for its last refusals."""
         known = (gang.attempt.refusal, *gang.attempt.refused_members.values())
         refusals = {id(each): each for each in known if each is not None}
         by_asked = {each.asked: each for each in refusals.values()}
         if len(by_asked) > MOST_ASKED:
             by_asked = {gang.key: next(iter(by_asked.values()))}
-        # In order: by it positions are given up, and used again by the next buckets.
+        # In order: positions are freed in it, and the next buckets use them again.
         filed = (rank, tuple(by_asked))
-        before = self._asked_by.get(gang.key)
-        if before == filed:
-            return
-        kept = [self._bucket(asked, refusal, capacity) for asked, refusal in by_asked.items()]
-        for bucket in kept:
-            if before is None or before[0] != rank or bucket.asked not in before[1]:
-                insort(bucket.waiting, (rank, gang.key))
-        if before is not None:
-            left = [asked for asked in before[1] if before[0] != rank or asked not in by_asked]
-            self._leave(gang.key, before[0], left)
-        self._asked_by[gang.key] = filed
+        if self._asked_by.get(gang.key) != filed:
+            for asked, refusal in by_asked.items():
+                insort(self._bucket(asked, refusal, capacity).waiting, (rank, gang.key))
+            # Only now: a bucket that it stays in must not become empty.
+            self.drop(gang.key)
+            self._asked_by[gang.key] = filed
 
     def drop(self, key: GroupKey) -> None:
         """The gang is not parked any more."""
-        before = self._asked_by.pop(key, None)
-        if before is not None:
-            self._leave(key, *before)
-
-    def _leave(self, key: GroupKey, rank: Rank, several: Iterable[Hashable]) -> None:
+        if key not in self._asked_by:
+            return
+        rank, several = self._asked_by.pop(key)
         for asked in several:
-            bucket = self.buckets[asked]
-            del bucket.waiting[bisect_left(bucket.waiting, (rank, key))]
+            waiting = self.buckets[asked].waiting
+            del waiting[bisect_left(waiting, (rank, key))]
             self._forget_if_empty(asked)
 
     def _forget_if_empty(self, asked: Hashable) -> None:
@@ -124,13 +110,13 @@ class Parked:
                     del self._unknown[resource]
             for at in bucket.lacks:
                 self._owner[at] = None
-                self._owned[at] = self._forced[at] = False
-                self._vacant.append(at)
+            self._lacked[bucket.lacks] = 0
+            self._vacant += bucket.lacks
 
     # What is missing
 
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
-        """So much was missing just now, on this snapshot: who asked for that waits until as much was freed again."""
+        """This was missing on this snapshot: gangs that asked for it wait until as much is freed again."""
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
         exact = len(bucket.members) == 1 and not bucket.within_domain
@@ -138,18 +124,13 @@ class Parked:
 
     def settle(self, bucket: Bucket, *, lack: int = 1) -> None:
         """The bucket waits until something is freed for so many members of a class that it lacks."""
-        for at in bucket.lacks:
-            self._lack[at] = lack
-            self._before[at] = 0
-            self._since[at] = self._reliefs
-            self._shut[at] = False
-            self._forced[at] = False
+        self._lacked[bucket.lacks] = (lack, 0, self._reliefs, False, False)
 
     def relieve(self, relief: Relief, capacity: Capacity) -> None:
-        """Something has become better."""
+        """Something has improved on nodes."""
         self._reliefs += 1
         if any(before <= self._reliefs - FEW for before in self._fresh.values()):
-            # They are not cleared while somebody has yet to be tried; many reliefs would cost too much to tell apart.
+            # Rows stay fresh while a gang has yet to be tried; distinguishing many reliefs would cost too much.
             self._clear(capacity.free)
         self._fresh |= dict.fromkeys(relief.rows, self._reliefs)
         for resource in [resource for resource in self._unknown if capacity.column(resource) is not None]:
@@ -159,32 +140,31 @@ class Parked:
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
                 closed = bool(member.seen) or bucket.several
                 if (relief.everywhere and closed) or (relief.domains and (bucket.within_domain or bucket.several)):
-                    self._forced[at] = True
+                    self._lacked["forced"][at] = True
         if relief:
-            self._shut[:] = False
+            self._lacked["shut"] = False
 
     @property
     def moves(self) -> bool:
-        """Whether anything has become better that was not looked at to the end."""
-        return bool(self.buckets) and (bool(self._fresh) or bool(self._forced.any()))
+        """Whether anything has improved for which not all gangs were tried yet."""
+        return bool(self.buckets) and (bool(self._fresh) or bool(self._lacked["forced"].any()))
 
     def opened(self, snapshot: Snapshot) -> list[Bucket]:
-        """The buckets of which the first gang is worth a try now."""
+        """The buckets whose first gang is worth a try now."""
         for asked in self._noted:
             self._forget_if_empty(asked)
         self._noted.clear()
         size = len(self._owner)
-        if not (self._fresh or self._forced[:size].any()):
+        lacked = self._lacked[:size]
+        if not (self._fresh or lacked["forced"].any()):
             return []
-        every = np.arange(size)
-        self._now[:size] = self._room(every, snapshot.free)
+        gained = lacked["before"] + self._room(np.arange(size), snapshot.free)
         snapshot.budget.charge(size * min(len(self._fresh), FEW))
-        gained = self._before[:size] + self._now[:size]
-        may = self._owned[:size] & ~self._shut[:size]
-        found = np.flatnonzero(may & ((gained >= self._lack[:size]) | self._forced[:size])).tolist()
-        partly = np.flatnonzero(may & (gained >= 1) & (gained < self._lack[:size])).tolist()
+        may, enough = (lacked["lack"] > 0) & ~lacked["shut"], gained >= lacked["lack"]
+        found = np.flatnonzero(may & (enough | lacked["forced"])).tolist()
+        partly = np.flatnonzero(may & (gained >= 1) & ~enough).tolist()
         if len(partly) <= RENEWED:
-            # They are refused again, and told what is missing now.
+            # They are refused again, and their messages say what is missing now.
             found += partly
         if not found:
             self._clear(snapshot.free)
@@ -192,38 +172,38 @@ class Parked:
         return list(buckets.values())
 
     def promising(self, bucket: Bucket, snapshot: Snapshot) -> bool:
-        """Whether room is left that could help the bucket. If not it is shut until something is freed again."""
+        """Whether room is left that could help the bucket. If not, it is shut until something is freed again."""
         lacks = np.array(bucket.lacks, dtype=np.int64)
-        if self._forced[lacks].any():
+        lacked = self._lacked[lacks]
+        if lacked["forced"].any():
             return True
-        room = self._room(lacks, snapshot.free)
-        enough = (self._before[lacks] + room >= 1) & ~self._shut[lacks]
-        known = (self._before[lacks] >= self._lack[lacks]).any()
+        enough = (lacked["before"] + self._room(lacks, snapshot.free) >= 1) & ~lacked["shut"]
+        known = (lacked["before"] >= lacked["lack"]).any()
         if enough.any() and not known and len(self._fresh) <= FEW:
             enough[:] = any(snapshot.fits(member, row) for member in bucket.members for row in self._fresh)
         if not enough.any():
-            self._shut[lacks] = True
+            self._lacked["shut"][lacks] = True
         return bool(enough.any())
 
     def _clear(self, free: IntArray) -> None:
-        """No row is fresh any more: what they had room for is only summed up."""
+        """Make no row fresh any more, and keep the sum of what they had room for."""
         size = len(self._owner)
-        self._before[:size] += self._room(np.arange(size), free)
+        self._lacked["before"][:size] += self._room(np.arange(size), free)
         self._fresh.clear()
 
     def _room(self, lacks: IntArray, free: IntArray) -> IntArray:
-        """How many members of each of these classes the rows that are fresh since it was refused have room for."""
+        """How many members of each of these classes fit on the rows that became fresh after its refusal."""
         by_relief: dict[int, list[int]] = {}
         for row, relief in self._fresh.items():
             if row < len(free):
                 by_relief.setdefault(relief, []).append(row)
         room: IntArray = np.zeros(len(lacks), dtype=np.int64)
         for relief, rows in by_relief.items():
-            room += np.where(self._since[lacks] < relief, self._room_on(rows, lacks, free), 0)
+            room += np.where(self._lacked["since"][lacks] < relief, self._room_on(rows, lacks, free), 0)
         return room
 
     def _room_on(self, rows: list[int], lacks: IntArray, free: IntArray) -> IntArray:
-        """How many members of each of these classes these rows have room for, at most."""
+        """How many members of each of these classes fit on these rows, at most."""
         width = min(self._amounts.shape[1], free.shape[1])
         amounts = self._amounts[lacks]
         asked = amounts[:, :width]
@@ -234,7 +214,7 @@ class Parked:
             for each in there:
                 room += np.clip(np.where(asked > 0, each // divisors, MOST).min(axis=1), 0, MOST)
         else:
-            # As floats: a sum over many nodes may be more than an int64 holds, and one more makes up for their errors.
+            # As floats: a sum over many nodes may exceed an int64, and adding 1 makes up for rounding errors.
             sums = np.maximum(there, 0).astype(np.float64).sum(axis=0)
             room = np.clip(np.where(asked > 0, sums / divisors + 1, MOST).min(axis=1), 0, MOST).astype(np.int64)
             room[(there.max(axis=0) < asked).any(axis=1)] = 0
@@ -255,15 +235,12 @@ class Parked:
                 at = self._vacant.pop() if self._vacant else self._grown()
                 bucket.lacks.append(at)
                 self._owner[at] = bucket
-                self._lack[at] = 1
-                self._before[at] = self._now[at] = self._since[at] = 0
-                self._shut[at] = self._forced[at] = False
-                self._owned[at] = True
+                self._lacked[at] = (1, 0, 0, False, False)
                 self._encode(at, capacity)
         return bucket
 
     def _encode(self, at: int, capacity: Capacity) -> None:
-        """Write down what a member of the class asks for, or that no node has it."""
+        """Store what a member of the class asks for, or that no node has it."""
         bucket = self._owner[at]
         if bucket is None:
             return
@@ -282,13 +259,35 @@ class Parked:
     def _grown(self) -> int:
         at = len(self._owner)
         self._owner.append(None)
-        if at >= len(self._lack):
-            more = (0, at)
-            self._amounts = np.pad(self._amounts, (more, (0, 0)))
-            self._lack, self._before, self._now, self._since = (
-                np.pad(each, more) for each in (self._lack, self._before, self._now, self._since)
-            )
-            self._owned, self._shut, self._forced = (
-                np.pad(each, more) for each in (self._owned, self._shut, self._forced)
-            )
+        if at >= len(self._lacked):
+            self._amounts = np.pad(self._amounts, ((0, at), (0, 0)))
+            self._lacked = np.concatenate([self._lacked, np.zeros_like(self._lacked)])
         return at
+
+    def validate(self, keys: Collection[GroupKey], capacity: Capacity) -> Iterator[str]:
+        """Contradictions, each as a sentence; `keys` are the gangs that should be parked."""
+        if self._asked_by.keys() != set(keys):
+            yield "the gangs in buckets are not those that are parked"
+        waiting: dict[Hashable, list[Entry]] = {asked: [] for asked in self._noted if asked in self.buckets}
+        for key, (rank, several) in self._asked_by.items():
+            for asked in several:
+                waiting.setdefault(asked, []).append((rank, key))
+        if {asked: bucket.waiting for asked, bucket in self.buckets.items()} != {
+            asked: sorted(entries) for asked, entries in waiting.items()
+        }:
+            yield "the buckets do not hold the gangs that asked for what they lack"
+        owner: list[Bucket | None] = [None] * len(self._owner)
+        for bucket in self.buckets.values():
+            for at in bucket.lacks:
+                owner[at] = bucket
+        free = [at for at, bucket in enumerate(owner) if bucket is None]
+        owned = [bucket is not None for bucket in owner]
+        if any(one is not other for one, other in zip(owner, self._owner, strict=True)) or sorted(self._vacant) != free:
+            yield "the positions of buckets are not those that they have"
+        elif (self._lacked["lack"][: len(owner)] > 0).tolist() != owned or self._lacked["forced"][free].any():
+            yield "positions without a bucket may open"
+        for resource, positions in self._unknown.items():
+            if not positions or not all(owned[at] for at in positions):
+                yield f"{resource}: no parked gang lacks it"
+        if any(row >= len(capacity.names) for row in self._fresh):
+            yield "a row is fresh that does not exist"

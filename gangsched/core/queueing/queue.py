@@ -1,19 +1,19 @@
-"""Who waits, in which order, and who of them is tried now.
+"""The queue: which gangs wait, in which order, and which of them are tried now.
 
-A gang that was refused is parked: it costs nothing until something happens that could help it. What could help is room
-or an obstacle gone on a node (`Cluster.relief`; `core.queueing.parking` knows whom), a change of its own spec or
-members, or the end of a back-off; the latter two clear `gang.attempt.parked` themselves.
+A gang that was refused is parked: it costs nothing until something happens that could help it. That is more room or one
+obstacle less on a node (`Cluster.relief`; `core.queueing.parking` finds the gangs it helps), a change of its own spec
+or members, or the end of a back-off; the latter two clear `gang.attempt.parked` themselves.
 
-A call of `Machine.handle` tries as many gangs as its budget allows, in the order of contract rule 6, newly arrived ones
-among them; the others stay where they are for the next call. Whoever has waited for more than PATIENCE calls is tried
-first, the longest waiting first, with up to half of the budget. So a gang is tried at the latest after PATIENCE + n + 1
-calls, n being the gangs and buckets of parked gangs that waited already when it began to wait to be tried.
+A call of `Machine.handle` tries as many gangs as its budget allows, in the order of contract rule 6, new gangs
+included; the others keep their place for the next call. Gangs that have waited for more than PATIENCE calls are tried
+first, the longest waiting first, with up to half of the budget. So a gang is tried after at most PATIENCE + n + 1
+calls, n being the number of gangs and buckets of parked gangs that waited already when it began to wait to be tried.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
@@ -26,11 +26,16 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.queueing.lanes import OrderKey, Turns
-from gangsched.core.queueing.parking import Bucket, Entry, Parked, Rank
+from gangsched.core.queueing.lanes import Lanes
+from gangsched.core.queueing.lines import Entry, Lines, Name, OrderKey, Rank
+from gangsched.core.queueing.parking import Bucket, Parked
 
 PATIENCE = 64
-"""For so many calls a gang waits behind more urgent ones that keep coming."""
+"""The number of calls for which a gang waits behind more urgent ones that keep coming."""
+_ACTIVE: Name = ("active",)
+_HELD_UP: Name = ("held up",)
+_FIRST: Name = ("first",)
+"""The gangs that want more than members above the minimum; those of a namespace are in (*_FIRST, namespace) too."""
 
 
 def order_key(gang: Gang, assessment: Assessment) -> OrderKey:
@@ -40,171 +45,141 @@ def order_key(gang: Gang, assessment: Assessment) -> OrderKey:
 
 
 class Queue:
-    """The gangs that want something of a pass: active ones are to be tried, parked ones wait to be woken."""
+    """The gangs that want something of a cycle: active ones are to be tried, parked ones wait to be woken.
+
+    `lanes` are the FIFO lanes of instance groups.
+    """
 
     def __init__(self, capacity: Capacity) -> None:
+        self.lanes = Lanes()
         self._capacity = capacity
-        self._rank: dict[GroupKey, Rank] = {}
-        self._active: list[Entry] = []
+        self._lines = Lines()
         self._since: dict[GroupKey, int] = {}
-        self._parked: set[GroupKey] = set()
         self._refused = Parked()
-        self._first: list[tuple[OrderKey, GroupKey]] = []
-        self._first_in: dict[str, list[tuple[OrderKey, GroupKey]]] = {}
-        self.turns = Turns()
-        self._held_up: set[GroupKey] = set()
         self._calls = 0
         self._open: dict[Hashable, tuple[int, Bucket]] = {}
 
     def __contains__(self, key: GroupKey) -> bool:
-        """Whether the gang wants something of a pass."""
-        return key in self._rank
+        """Whether the gang wants something of a cycle."""
+        return key in self._lines
 
     def __len__(self) -> int:
-        """How many gangs want something of a pass."""
-        return len(self._rank)
+        """How many gangs want something of a cycle."""
+        return len(self._lines)
 
     @property
     def parked(self) -> int:
         """How many of them wait to be woken."""
-        return len(self._parked)
+        return len(self._lines) - len(self._since)
 
     def wants_first(self, key: GroupKey) -> bool:
-        """Whether the gang wants more of a pass than members above its minimum."""
-        return key in self._rank and not self._rank[key][0]
+        """Whether the gang wants more of a cycle than members above its minimum."""
+        rank = self._lines.rank(key)
+        return rank is not None and not rank[0]
 
     # Filing
 
     def file(self, gang: Gang, assessment: Assessment) -> None:
-        """Put the gang where it belongs."""
-        key, want = gang.key, assessment.want
+        """Put the gang into the lists where it belongs now."""
+        key, want, parked = gang.key, assessment.want, gang.attempt.parked
         if not want:
             self.drop(key)
             return
-        if key in self._parked and not gang.attempt.parked:
-            # What has unparked it may help whoever was refused: nobody else would wake them now.
+        before, active = self._lines.rank(key), key in self._since
+        if before is not None and not active and not parked:
+            # What has unparked it may help every gang that was refused: nothing else would wake them now.
             gang.attempt.forget_members()
-        order = order_key(gang, assessment)
-        rank = (want.quorum is None and not want.repairs and not want.moves, order)
-        self._place(key, rank, parked=gang.attempt.parked)
-        self.turns.file(gang, assessment, order)
-        if gang.attempt.parked:
+        rank = (want.quorum is None and not want.repairs and not want.moves, order_key(gang, assessment))
+        if before != rank or active == parked:
+            self._since.pop(key, None)
+            if not parked:
+                self._since[key] = self._calls
+        names = [] if parked else [_ACTIVE]
+        if parked and gang.attempt.held_up_by is not None:
+            names.append(_HELD_UP)
+        if not rank[0]:
+            names += [_FIRST] if gang.plain else [_FIRST, (*_FIRST, key.namespace)]
+        self._lines.file(key, rank, names)
+        self.lanes.file(gang, assessment, rank)
+        if parked:
             self._refused.file(gang, rank, self._capacity)
         else:
             self._refused.drop(key)
-        if gang.attempt.parked and gang.attempt.held_up_by is not None:
-            self._held_up.add(key)
-        else:
-            self._held_up.discard(key)
 
     def drop(self, key: GroupKey) -> None:
         """The gang wants nothing any more."""
-        rank = self._rank.pop(key, None)
-        if rank is None:
-            return
-        self._unlist(key, rank)
-        self._refused.drop(key)
-        self.turns.drop(key)
-        self._held_up.discard(key)
-
-    def _place(self, key: GroupKey, rank: Rank, *, parked: bool) -> None:
-        before = self._rank.get(key)
-        if before == rank and parked == (key in self._parked):
-            return
-        if before is not None:
-            self._unlist(key, before)
-        self._rank[key] = rank
-        if parked:
-            self._parked.add(key)
-        else:
-            insort(self._active, (rank, key))
-            self._since[key] = self._calls
-        if not rank[0]:
-            for line in self._lines(key):
-                insort(line, (rank[1], key))
-
-    def _unlist(self, key: GroupKey, rank: Rank) -> None:
-        if key in self._parked:
-            self._parked.discard(key)
-        else:
-            del self._active[bisect_left(self._active, (rank, key))]
-            del self._since[key]
-        if not rank[0]:
-            for line in self._lines(key):
-                del line[bisect_left(line, (rank[1], key))]
-            if not self._first_in.get(key.namespace, True):
-                del self._first_in[key.namespace]
-
-    def _lines(self, key: GroupKey) -> list[list[tuple[OrderKey, GroupKey]]]:
-        """Where the gang is listed for those who ask who is ahead of them."""
-        return [self._first] if key.pod_uid else [self._first, self._first_in.setdefault(key.namespace, [])]
+        for part in (self._lines, self._refused, self.lanes):
+            part.drop(key)
+        self._since.pop(key, None)
 
     # Who is ahead
 
     def before(self, key: GroupKey) -> list[GroupKey]:
         """The gangs whose quorum or repair is tried before this one's, in order."""
-        return [other for _, other in self._first[: self._place_of(key, self._first)]]
+        return [other for _, other in self._lines[_FIRST][: self._place_of(key, _FIRST)]]
 
     def ahead(self, key: GroupKey, *, most: int) -> tuple[list[GroupKey], int]:
         """As `before`, but only the first groups of its own namespace and how many gangs there are in all."""
-        own = self._first_in.get(key.namespace, [])
-        return [other for _, other in own[: min(most, self._place_of(key, own))]], self._place_of(key, self._first)
+        own = (*_FIRST, key.namespace)
+        named = self._lines[own][: min(most, self._place_of(key, own))]
+        return [other for _, other in named], self._place_of(key, _FIRST)
 
-    def _place_of(self, key: GroupKey, line: list[tuple[OrderKey, GroupKey]]) -> int:
-        return bisect_left(line, (self._rank[key][1], key)) if self.wants_first(key) else 0
+    def _place_of(self, key: GroupKey, name: Name) -> int:
+        rank = self._lines.rank(key)
+        return 0 if rank is None or rank[0] else bisect_left(self._lines[name], (rank, key))
 
     # Trying
 
     def wake(self, cluster: Cluster) -> None:
-        """See what has become better."""
+        """Note what has improved on nodes."""
         relief = cluster.take_relief()
         if relief or relief.domains:
             self._refused.relieve(relief, self._capacity)
 
-    def wake_whose_turn_it_is(
+    def wake_first_in_lane(
         self, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> None:
-        """Move gangs that waited for an earlier one of their instance group to the active ones, if it is their turn."""
-        if not self._held_up:
+        """Make gangs active that waited for an earlier one of their instance group and are held up no more."""
+        if not self._lines[_HELD_UP]:
             return
-        for key in self.turns.whose_turn_it_is(gangs, assessments, now):
-            if key in self._held_up:
+        for key in self.lanes.first(gangs, assessments, now):
+            if _HELD_UP in self._lines.names_of(key):
                 gangs[key].attempt.try_again()
                 gangs[key].attempt.in_line(None)
                 self.file(gangs[key], assessments[key])
 
     @property
     def moves(self) -> bool:
-        """Whether anybody is active, or anything has become better for those who are parked."""
-        return bool(self._active) or self._refused.moves
+        """Whether a gang is active, or anything has improved for those that are parked."""
+        return bool(self._since) or self._refused.moves
 
     def begin_call(self, snapshot: Snapshot) -> None:
-        """Find out who may be tried in this call."""
+        """Find the gangs that may be tried in this call."""
         self._calls += 1
         opened = {bucket.asked: bucket for bucket in self._refused.opened(snapshot)}
-        # Since when, of one that was open before: the bucket itself may have been emptied and made again since.
+        # A bucket that was open keeps its call, even if it was emptied and made again in between.
         since = {asked: call for asked, (call, _) in self._open.items()}
         self._open = {asked: (since.get(asked, self._calls), bucket) for asked, bucket in opened.items()}
 
     @property
     def waits(self) -> bool:
-        """Whether anybody is to be tried."""
-        return bool(self._active) or any(bucket.waiting for _, bucket in self._open.values())
+        """Whether a gang is to be tried."""
+        return bool(self._since) or any(bucket.waiting for _, bucket in self._open.values())
 
     def overdue(self) -> list[Candidate]:
-        """Who has waited for more than PATIENCE calls, the longest waiting first, and in order if equally long."""
+        """The gangs that have waited for more than PATIENCE calls, the longest waiting first, then in order."""
         limit = self._calls - PATIENCE
-        active = takewhile(lambda each: each[1] < limit, self._since.items())
-        found = [(since, Candidate(self._rank[key], key)) for key, since in active]
+        overdue = takewhile(lambda each: each[1] < limit, self._since.items())
+        found = [(since, Candidate(rank, key)) for key, since in overdue if (rank := self._lines.rank(key)) is not None]
         found += [(since, _first_of(bucket)) for since, bucket in self._open.values() if since < limit]
         return [candidate for _, candidate in sorted(found)]
 
     def round(self) -> Round:
-        """All who are to be tried, in order."""
-        return Round(self._active, [_first_of(bucket) for _, bucket in self._open.values()])
+        """All gangs that are to be tried, in order."""
+        return Round(self._lines[_ACTIVE], [_first_of(bucket) for _, bucket in self._open.values()])
 
     def candidates(self, round_: Round, budget: Budget) -> Iterator[Candidate]:
-        """Who is to be tried, for as long as the budget lasts: whoever is overdue with up to half of it."""
+        """The gangs to try, for as long as the budget lasts: those that are overdue with up to half of it."""
         half = budget.left // 2
         for candidate in self.overdue():
             if budget.left <= half:
@@ -221,7 +196,7 @@ class Queue:
         return False
 
     def next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
-        """Who is to be tried next of the bucket of a gang that has been tried; nobody if it was refused as before."""
+        """The next gang to try of the bucket of a gang that was tried; None if that was refused for the same again."""
         bucket = candidate.bucket
         if bucket is None or not gang.attempt.parked:
             return candidate.next()
@@ -234,9 +209,18 @@ class Queue:
         return candidate.next()
 
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
-        """Somebody was refused just now, on this snapshot."""
+        """A gang was refused on this snapshot."""
         self._refused.note(refusal, snapshot)
         self._open.pop(refusal.asked, None)
+
+    def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
+        """Contradictions, each as a sentence."""
+        yield from self._lines.validate("the queue", alive)
+        yield from self.lanes.validate("the lanes", self._lines)
+        since = self._since
+        if since.keys() != {key for _, key in self._lines[_ACTIVE]} or list(since.values()) != sorted(since.values()):
+            yield "the active gangs are not those that wait and are not parked, in the order in which they came"
+        yield from self._refused.validate([key for key in self._lines if key not in since], self._capacity)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -260,7 +244,7 @@ def _first_of(bucket: Bucket) -> Candidate:
 
 
 class Round:
-    """Candidates in order; who comes back, or next in a bucket, takes its place among them."""
+    """Candidates in order; one that is added, such as the next of a bucket, takes its place among them."""
 
     def __init__(self, active: Sequence[Entry], opened: list[Candidate]) -> None:
         self._active = iter(active)
@@ -269,7 +253,7 @@ class Round:
         self._push_active()
 
     def add(self, candidate: Candidate | None) -> None:
-        """This one is to be tried as well."""
+        """Try this one too."""
         if candidate is not None:
             heappush(self._heap, candidate)
 

@@ -1,4 +1,4 @@
-"""What people are told, and when: conditions, messages, Events, the PodGroup's status.
+"""What users read, and when it is written: conditions, messages, Events, the PodGroup's status.
 
-Law: it compares what should stand with what stands, and invents no state.
+Law: it compares the status that should be written with the last one, and adds no state.
 """

@@ -1,10 +1,12 @@
-"""A gang's state in a word and a sentence: the reason and message of its condition, its Event and its members."""
+"""Reasons and messages: of a group's conditions Scheduled and Degraded, its Event and its members' conditions."""
 
 from __future__ import annotations
 
 from gangsched.core.gang import bindings, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.wants import raised
+from gangsched.core.gang.writes import Undo
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.status import Demand
@@ -18,11 +20,11 @@ _ENDS = {Phase.SUCCEEDED: Reason.SUCCEEDED, Phase.FAILED: Reason.GANG_FAILED}
 NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.NEVER_FITS, Reason.TIMED_OUT})
 """Reasons of a group that waits for room."""
 NODES_SHOWN = 30
-"""The Scheduled Event names so many nodes; an Event's note holds 1,024 characters."""
+"""The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
 
 
 def refused_reason(refusal: Refusal) -> Reason:
-    """The reason of members that find no room: an autoscaler is to act unless no node that it could add would help."""
+    """The reason of members that find no room: an autoscaler acts on it unless no node that it could add would help."""
     return Reason.NEVER_FITS if refusal.hopeless else Reason.UNSCHEDULABLE
 
 
@@ -63,31 +65,31 @@ def _waiting_reason(gang: Gang) -> Reason:
 
 
 def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
-    """What new nodes must bring for a group of this reason; nothing unless it is room that it waits for."""
+    """What new nodes must bring for a group with this reason; empty unless it waits for room."""
     return gang.attempt.refusal.demand if gang.attempt.refusal is not None and reason in NO_ROOM else ()
 
 
-def _gated(gang: Gang) -> str:
-    gated = sum(pod.gated for pod in gang.pods.values())
-    if not gated:
-        return ""
-    return f" {'1 pod has' if gated == 1 else f'{gated} pods have'} scheduling gates and will count without them."
+def _counted(number: int, thing: str, one: str, many: str) -> str:
+    """As in "1 pod has" and "3 pods have"."""
+    return f"{number_of(number, thing)} {one if number == 1 else many}"
 
 
-def _disowned(gang: Gang) -> str:
-    number = len(gang.disowned)
-    if not number:
-        return ""
-    return f" {'1 pod does' if number == 1 else f'{number} pods do'} not count, because another owner has the group."
+def _incomplete(gang: Gang, assessment: Assessment) -> str:
+    message = explanation.incomplete(assessment)
+    if gated := sum(pod.gated for pod in gang.pods.values()):
+        message += f" {_counted(gated, 'pod', 'has', 'have')} scheduling gates and will count without them."
+    if gang.disowned:
+        do = _counted(len(gang.disowned), "pod", "does", "do")
+        message += f" {do} not count, because another owner has the group."
+    return message
 
 
-def _nobody(gang: Gang) -> str:
+def _no_members(gang: Gang) -> str:
     if not gang.strangers:
         return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
     names = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
-    count = len(gang.strangers)
     return (
-        f"{'1 pod names' if count == 1 else f'{count} pods name'} this PodGroup with a schedulerName that gangsched "
+        f"{_counted(len(gang.strangers), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
         f"does not serve ({names}): correct their schedulerName."
     )
 
@@ -97,9 +99,8 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
     hindrance = assessment.hindrance
     if hindrance is not None and reason is hindrance.reason:
         return hindrance.message
-    census = assessment.census
     if gang.record.capped is not None and reason is gang.record.capped.reason:
-        return _capped(gang, assessment)
+        return _capped(assessment, gang.record.capped.note)
     if reason is Reason.NAMESPACE_LIMIT:
         return gang.outside
     time_s = assessment.terms.max_schedule_time_s
@@ -110,30 +111,27 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.TIMED_OUT: f"No room within {time_s:g}s; tried again after a back-off, or as soon as something helps. "
         f"{refusal}",
         Reason.SUCCEEDED: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
-        Reason.SCHEDULED: f"{number_is(len(census.bound) + census.done, 'member')} bound or done, of "
-        f"{gang.record.minimum} needed.",
+        Reason.SCHEDULED: f"{number_is(_there(assessment), 'member')} bound or done, of {gang.record.minimum} needed.",
         Reason.BINDING: f"{number_is(len(gang.flying()) - len(gang.vacant()), 'binding')} under way.",
         Reason.NOT_ITS_TURN: _in_line(gang, assessment),
         Reason.PLACES_HELD: _held(gang, assessment),
         Reason.MEMBERS_MISSING: late_message(gang, assessment),
         Reason.BINDING_UNDONE: _undone(gang),
         Reason.BINDING_REFUSED: _binding_refused(gang, assessment),
-        Reason.GANG_INCOMPLETE: explanation.incomplete(assessment) + _gated(gang) + _disowned(gang),
-        Reason.NO_MEMBERS: _nobody(gang),
+        Reason.GANG_INCOMPLETE: _incomplete(gang, assessment),
+        Reason.NO_MEMBERS: _no_members(gang),
         Reason.GANG_FAILED: f"The run ended with {succeeded} of {number_of(gang.record.minimum, 'member')} succeeded.",
     }
     if reason is Reason.GANG_FAILED and gang.record.outcome is Outcome.OUT_OF_TIME:
         return (
             f"No room within {time_s:g}s, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
-            f"to begin anew. {refusal}"
+            f"to start over. {refusal}"
         )
     return f"{said[reason].rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
 
 
-def _capped(gang: Gang, assessment: Assessment) -> str:
-    """Which cap has released its places or keeps them from being held, and who is bound meanwhile."""
-    capped = gang.record.capped
-    note = capped.note if capped is not None else ""
+def _capped(assessment: Assessment, note: str) -> str:
+    """Which cap has released its reservation or prevents it, and how many members are bound meanwhile."""
     if not assessment.census.bound:
         return f"{note} {assessment.terms.lowered}".rstrip()
     return f"{len(assessment.census.bound)} of {number_is(assessment.minimum, 'member')} bound and stay. {note}"
@@ -146,14 +144,14 @@ def _binding_refused(gang: Gang, assessment: Assessment) -> str:
         return f"The API server refused a binding, which is tried again: {said}"
     more = f" and {len(doubted) - 1} more" if len(doubted) > 1 else ""
     return (
-        f"The API server refuses to bind {doubted[0]}{more} wherever that was tried, so nobody else is bound and no "
-        "place is held: find what refuses it, most often an admission policy, or delete the pod; it is tried again "
+        f"The API server refuses to bind {doubted[0]}{more} wherever that was tried, so no other member is bound and "
+        "no place is held: find what refuses it, most often an admission policy, or delete the pod; it is tried again "
         f"first of all after a back-off. The last answer: {said}"
     )
 
 
 def _in_line(gang: Gang, assessment: Assessment) -> str:
-    """Who is first in the line of the instance group; the name of another namespace's group is not told."""
+    """Which group is first in the lane of the instance group; one of another namespace is not named."""
     first = gang.attempt.held_up_by
     if first is None:
         return ""
@@ -165,22 +163,24 @@ def _in_line(gang: Gang, assessment: Assessment) -> str:
 
 
 def _held(gang: Gang, assessment: Assessment) -> str:
-    """Of places held for members to come. For how long is said by the status."""
-    number = len(gang.vacant())
+    """The reservation for members to come, and how long it lasts."""
+    places = len(gang.vacant())
     return (
         f"{len(assessment.census.bound)} of {number_is(assessment.minimum, 'member')} bound and "
-        f"{'a place is' if number == 1 else f'{number} places are'} held for those to come, for up to "
+        f"{'a place is' if places == 1 else f'{places} places are'} held for those to come, for up to "
         f"{min(assessment.terms.max_schedule_time_s, assessment.terms.max_hold_s):g}s."
     )
 
 
+def _there(assessment: Assessment) -> int:
+    return len(assessment.census.bound) + assessment.census.done
+
+
 def late_message(gang: Gang, assessment: Assessment) -> str:
-    """Who of a group is there whose other members had not come in time."""
+    """How many members are bound of a group whose other members did not come in time."""
     if gang.vacant():
         return _held(gang, assessment)
-    there = (
-        f"{len(assessment.census.bound) + assessment.census.done} of {number_is(gang.record.minimum, 'member')} bound"
-    )
+    there = f"{_there(assessment)} of {number_is(gang.record.minimum, 'member')} bound"
     if not gang.record.vacated:
         return f"{there}; the others are bound first of all as soon as they exist and fit."
     return (
@@ -197,7 +197,7 @@ def _undone(gang: Gang) -> str:
         return f"{gang.undo.note}: the bound members are evicted, so that the group starts over whole."
     if gang.undo is not None:
         return f"{gang.undo.note}; the condition Degraded says why the bound members are left."
-    return f"{gang.record.undone}: those were evicted; the group is planned anew after a back-off."
+    return f"{gang.record.undone}: those were evicted; the group is planned again after a back-off."
 
 
 def scheduled_note(gang: Gang, assessment: Assessment) -> str:
@@ -209,3 +209,58 @@ def scheduled_note(gang: Gang, assessment: Assessment) -> str:
     shown = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())[:NODES_SHOWN])
     more = f" and {number_of(len(nodes) - NODES_SHOWN, 'more node')}" if len(nodes) > NODES_SHOWN else ""
     return f"Bound {number_of(len(assessment.census.bound), 'member')} to {shown}{more}."
+
+
+def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
+    """The reason of the Degraded condition, whatever its status; None for a group that has no such condition."""
+    if gang.undo is not None:
+        if any(rollback.refusals(gang)):
+            return Reason.EVICTION_REFUSED
+        if gang.undo.restart is not None:
+            return Reason.RESTARTING
+        return Reason.PARTLY_BOUND if rollback.spared(gang) else Reason.BINDING_UNDONE
+    if not gang.record.scheduled_at or gang.record.ended:
+        return None
+    if gang.record.phase is Phase.DEGRADED:
+        return Reason.MEMBERS_MISSING
+    return Reason.MINIMUM_RAISED if raised(gang, assessment.terms.spec) else Reason.HEALTHY
+
+
+def degraded_message(gang: Gang, assessment: Assessment) -> str:
+    """The message of the Degraded condition, whatever its status."""
+    if gang.undo is not None:
+        return _evicting(gang, gang.undo)
+    if gang.record.late:
+        return late_message(gang, assessment)
+    there = _there(assessment)
+    minimum = assessment.terms.spec.minimum
+    if gang.record.phase is Phase.DEGRADED:
+        capped = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
+        return (
+            f"{there} of {number_is(gang.record.minimum, 'member')} left; a replacement is bound first of all as soon "
+            f"as it exists.{capped}"
+        )
+    if minimum > gang.record.minimum:
+        are = "is" if there == 1 else "are"
+        return f"minMember was raised from {gang.record.minimum} to {minimum}; {there} {are} bound."
+    return "The minimum is bound."
+
+
+def _evicting(gang: Gang, doing: Undo) -> str:
+    left = rollback.targets(gang)
+    spared = rollback.spared(gang)
+    refusal = next(rollback.refusals(gang), None)
+    parts = [doing.note]
+    if doing.retried:
+        parts.append("the rest is being tried again")
+    elif len(left) > len(spared):
+        parts.append(f"{number_is(len(left) - len(spared), 'member')} still to be evicted")
+    if refusal is not None and not doing.retried:
+        parts.append(f"the API server refuses it, which is tried again: {refusal.message}")
+    if spared:
+        why = doing.spared[spared[0].uid]
+        parts.append(
+            f"{number_is(len(spared), 'member')} left in place ({spared[0].name}: {why}): delete them to free their "
+            "nodes, or make room so that the rest can be bound"
+        )
+    return "; ".join(parts) + "."

@@ -1,55 +1,93 @@
-"""Events on a gang: once for each thing that there is to say."""
+"""Events on a gang and on pods that name it, each emitted once."""
 
 from __future__ import annotations
 
+from gangsched.core.gang import ownership
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, member_order
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.status.conditions import (
-    UNTOLD_REASONS,
-)
+from gangsched.core.status.conditions import UNTOLD_REASONS, refused_reason, scheduled_note
 
 
 def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
     """The Event on the PodGroup, else on the oldest member; none if there is neither."""
-    regarding = _regarding(gang, assessment)
-    if regarding is None:
-        return []
-    kind, name, uid = regarding
-    return [
-        EmitEvent(
-            kind=kind,
-            namespace=gang.key.namespace,
-            name=name,
-            uid=uid,
-            type="Normal" if reason in UNTOLD_REASONS else "Warning",
-            reason=reason,
-            action="Scheduling",
-            note=note,
-        )
-    ]
-
-
-def is_heard(assessment: Assessment, reason: Reason) -> bool:
-    """Whether waiting members say this reason already: it was told before a restart."""
-    return any(pod.told_reason == reason for pod in assessment.census.waiting)
-
-
-def _regarding(gang: Gang, assessment: Assessment) -> tuple[str, str, str] | None:
+    oldest = min(assessment.census.live, key=member_order, default=None)
     if gang.group is not None:
-        return "PodGroup", gang.key.name, gang.group.uid
-    live = assessment.census.live
-    oldest = min(live, key=member_order, default=None)
-    return ("Pod", oldest.name, oldest.uid) if oldest is not None else None
+        kind, name, uid = "PodGroup", gang.key.name, gang.group.uid
+    elif oldest is not None:
+        kind, name, uid = "Pod", oldest.name, oldest.uid
+    else:
+        return []
+    severity = "Normal" if reason in UNTOLD_REASONS else "Warning"
+    return [EmitEvent(kind, gang.key.namespace, name, uid, severity, reason, "Scheduling", note)]
 
 
-def new_strangers(gang: Gang) -> list[Pod]:
-    """Pods of other schedulers that name the group and were not told that they are no members."""
+def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, *, scheduler: str) -> list[Effect]:
+    """The Events that are due: on the gang's condition, on pods of other schedulers, and on a second owner.
+
+    `scheduler` is the schedulerName that such a pod should have.
+    """
+    effects = _on_condition(gang, assessment, reason, message)
+    for pod in _new_strangers(gang):
+        gang.told.said_of_stranger(pod.uid)
+        note = (
+            f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is no "
+            f"member. Set schedulerName to {scheduler} or remove the label."
+        )
+        about = ("Pod", pod.namespace, pod.name, pod.uid)
+        effects.append(EmitEvent(*about, "Warning", Reason.FOREIGN_MEMBER, "Scheduling", note))
+    # Once for the same owners, until all members are gone.
+    if not assessment.census.live:
+        gang.told.named_owners = frozenset()
+    if _has_new_owners(gang):
+        gang.told.named_owners |= gang.claims.keys()
+        effects += emit(gang, assessment, Reason.SEVERAL_OWNERS, ownership.described(gang))
+    return effects
+
+
+def has_news(gang: Gang) -> bool:
+    """Whether an Event is due on a pod of another scheduler or on a second owner."""
+    return bool(_new_strangers(gang)) or _has_new_owners(gang)
+
+
+def _new_strangers(gang: Gang) -> list[Pod]:
+    """Pods of other schedulers that name the group and have no Event yet that says so."""
     return [pod for uid, pod in gang.strangers.items() if uid not in gang.told.strangers]
 
 
-def has_new_owners(gang: Gang) -> bool:
-    """Whether an owner claims the gang beside another, and was not told of."""
+def _has_new_owners(gang: Gang) -> bool:
+    """Whether an owner claims the gang beside another, and no Event names it yet."""
     return not gang.claims.keys() <= gang.told.named_owners
+
+
+def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: str) -> list[Effect]:
+    told = gang.told
+    hindrance = assessment.hindrance
+    if gang.record.scheduled_at and hindrance is not None and assessment.census.waiting:
+        if hindrance.reason == told.hindered or _is_heard(assessment, hindrance.reason):
+            return []
+        told.hindered = hindrance.reason
+        return emit(gang, assessment, hindrance.reason, hindrance.message)
+    told.hindered = ""
+    if reason == told.event or reason in (Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS):
+        return []
+    if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
+        return []
+    refused = reason in (Reason.UNSCHEDULABLE, Reason.NEVER_FITS)
+    if refused and gang.attempt.refusal is None:
+        return []
+    before = told.said(reason)
+    if (refused or reason is Reason.NOT_ITS_TURN) and before == Reason.TIMED_OUT:
+        return []
+    members = refused_reason(gang.attempt.refusal) if refused and gang.attempt.refusal is not None else reason
+    if gang.group is None and not before and _is_heard(assessment, members):
+        return []
+    note = scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message
+    return emit(gang, assessment, reason, note)
+
+
+def _is_heard(assessment: Assessment, reason: Reason) -> bool:
+    """Whether the conditions of waiting members have this reason already: it was written before a restart."""
+    return any(pod.told_reason == reason for pod in assessment.census.waiting)

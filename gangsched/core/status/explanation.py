@@ -1,6 +1,6 @@
-"""Sentences that tell a person why a gang waits, what is missing and who holds it.
+"""Sentences that explain why a gang waits, what is missing and which groups hold it.
 
-Names of the gang's own namespace may be told; others' are only counted (contract rule 16).
+Groups of the gang's own namespace may be named; others are only counted (contract rule 16).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints import registry
+from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
@@ -23,13 +24,14 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.refusal import Obstacle, Refusal
+from gangsched.core.queueing.queue import Queue
 
 LOOKS = 20_000
-"""So many pods are looked at in KEPT_S to find holders: sentences beyond say less, but nobody is kept waiting."""
+"""The most pods that are examined in KEPT_S to find holders; sentences after that say less, but cost nothing."""
 KEPT_S = 0.5
-"""For so long it is remembered who holds what."""
+"""For so many seconds holders are cached."""
 NAMED = 3
-"""At most so many groups are named in one sentence."""
+"""The most groups that are named in one sentence."""
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
@@ -53,7 +55,7 @@ def incomplete(assessment: Assessment) -> str:
 
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
-    """Why the quorum does not fit, what is missing, per reason how many nodes, who holds it and who is ahead."""
+    """Why the quorum does not fit: what is missing, how many nodes by reason, the holders and the groups ahead."""
     if refusal.wanted == 1:
         head = "No node has room"
     elif refusal.fits:
@@ -99,15 +101,9 @@ def _within(head: str, wanted: int, domain: Domain) -> str:
     return f"{head} into one domain of {key} ({value} was looked at: it has most room, or members already)"
 
 
-def ahead_of(key: GroupKey, before: Sequence[GroupKey], *, others: int = 0) -> str:
-    """Which waiting groups are tried before this one: those of its namespace by name, others and plain pods counted.
-
-    `others` are further ones that are only counted.
-    """
-    own = [str(other) for other in before if other.namespace == key.namespace and not other.pod_uid]
-    named = own[:NAMED]
-    number = len(before) + others
-    return f"Ahead of it: {_join(named, number - len(named))}" if number else ""
+def ahead_of(own: Sequence[GroupKey], others: int) -> str:
+    """The groups that are tried before another: some of its namespace by name, others and plain pods by number."""
+    return f"Ahead of it: {_join([str(key) for key in own], others)}" if own or others else ""
 
 
 @dataclass(slots=True)
@@ -127,9 +123,9 @@ class _Held:
 
 
 class Holders:
-    """Who holds a resource on the nodes that accept a shape, remembered for a moment.
+    """Which groups hold a resource on the nodes that accept a shape, cached for KEPT_S.
 
-    Many waiting groups ask the same question at once; `renew` forgets answers that are older.
+    Many waiting groups ask the same question at once; `renew` clears the cache when it is older.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -139,16 +135,16 @@ class Holders:
         self._since = float("-inf")
 
     def renew(self, now: float) -> None:
-        """Forget what was found out too long ago."""
+        """Clear the cache if it is older than KEPT_S."""
         if now >= self._since + KEPT_S:
             self._known.clear()
             self._looks = LOOKS
             self._since = now
 
     def sentence(self, key: GroupKey, refusal: Refusal) -> str:
-        """Who holds what lacks most: at most three groups of the gang's namespace by name, the others by number.
+        """Who holds the resource that lacks most: up to three groups of the gang's namespace by name, others by number.
 
-        Pods that are terminating hold it too, until they are gone; how much is coming free is said beside.
+        Terminating pods hold it too, until they are gone; the sentence says how much they will free.
         """
         resource = next(
             (resource for resource, _ in refusal.short),
@@ -190,8 +186,17 @@ class Holders:
         return known
 
 
+def quorum_refused(gang: Gang, holders: Holders, queue: Queue) -> str:
+    """Why the gang's quorum does not fit, with the holders and the groups ahead; empty if it was not refused."""
+    refusal = gang.attempt.refusal
+    if refusal is None:
+        return ""
+    own, number = queue.ahead(gang.key, most=NAMED)
+    return refused(refusal, holders=holders.sentence(gang.key, refusal), ahead=ahead_of(own, others=number - len(own)))
+
+
 def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
-    """The rows that accept the members which found no room, of the domain that was looked at if there is one."""
+    """The rows that accept the members that found no room, within the refusal's domain if it has one."""
     accepting = cluster.accepting(refusal.failing)
     return accepting if refusal.domain is None else accepting & cluster.labels.inside(refusal.domain)
 

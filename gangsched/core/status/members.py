@@ -1,4 +1,4 @@
-"""What each waiting member is told."""
+"""The conditions of waiting members."""
 
 from __future__ import annotations
 
@@ -8,15 +8,37 @@ from gangsched.core.gang import ownership
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import raised
+from gangsched.core.objects.effects import Effect, PatchPodCondition
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.status import explanation
-from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, reason_of, refused_reason
-from gangsched.core.status.degraded import degraded_message
+from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, degraded_message, reason_of, refused_reason
 
 
-def member_verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
-    """Each waiting member that is kept from a node, with the reason for its own condition.
+def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy, now: float) -> list[Effect]:
+    """The conditions of members that are due."""
+    effects: list[Effect] = []
+    for pod, reason in owed(gang, assessment, policy, now):
+        message = _message(gang, assessment, pod, reason, group_message=group_message)
+        gang.told.said_to_member(pod.uid, reason, now)
+        since = 0.0 if pod.told_reason else now
+        effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, message, since))
+    return effects
+
+
+def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:
+    """Waiting members whose condition was written with another reason than it should have, or was lost."""
+    found = []
+    for pod, reason in _verdicts(gang, assessment):
+        said, at = gang.told.members.get(pod.uid, (pod.told_reason, float("-inf")))
+        if said != reason or (pod.told_reason != reason and now >= at + policy.message_interval_s):
+            found.append((pod, reason))
+    return found
+
+
+def _verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
+    """Each waiting member that cannot be bound now, with the reason for its condition.
 
     It is `Unschedulable` only where more capacity would help, because autoscalers act on it.
     """
@@ -35,8 +57,8 @@ def member_verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, R
             yield pod, general
 
 
-def member_message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, *, group_message: str) -> str:
-    """The sentence for a member's reason, which begins with its group's name if that is known."""
+def _message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, *, group_message: str) -> str:
+    """The message for a member's reason, which begins with its group's name if it has one."""
     message = group_message
     if reason is Reason.SURPLUS:
         message = _above_maximum(gang, pod)
@@ -64,7 +86,7 @@ def _above_maximum(gang: Gang, pod: Pod) -> str:
 
 
 def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
-    """The reason of members that have none of their own; None where nothing need be said."""
+    """The reason of members that have none of their own; None where no condition is needed."""
     reason = reason_of(gang, assessment)
     if reason in (Reason.SCHEDULED, Reason.MEMBERS_MISSING):
         if assessment.hindrance is not None:

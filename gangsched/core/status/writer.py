@@ -1,58 +1,46 @@
-"""What people are told of a gang: PodGroup status, members' conditions and Events, folded (contract rules 16 and 17).
+"""Writes a gang's PodGroup status, members' conditions and Events, with changes folded (contract rules 16 and 17).
 
-A change becomes due by its kind: what has been decided at once, a refusal after it has lasted a second (so that one
-lifted sooner is never written), a mere change of a message at most every 30 s. When due, the gang's present state is
-written, whatever has led to it; what was written last is never written again.
+When a change is due depends on its kind: a decision at once, a refusal after it has lasted a second (so that one lifted
+sooner is never written), a mere change of a message at most every 30 s. When due, the gang's present state is written,
+whatever led to it; what was written last is not written again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
-from gangsched.core.gang import bindings, ownership, placeholders, rollback
+from gangsched.core.gang import bindings, placeholders, rollback
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
-from gangsched.core.objects.effects import Effect, EmitEvent, PatchPodCondition, PatchStatus
-from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.effects import Effect, PatchStatus
+from gangsched.core.objects.pod import role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
-from gangsched.core.status import explanation
-from gangsched.core.status.conditions import (
-    demand_of,
-    message_of,
-    reason_of,
-    refused_reason,
-    scheduled_note,
-)
-from gangsched.core.status.degraded import degraded_message, degraded_reason
-from gangsched.core.status.events import emit, has_new_owners, is_heard, new_strangers
-from gangsched.core.status.members import member_message, member_verdicts
+from gangsched.core.queueing.queue import Queue
+from gangsched.core.status import explanation, members
+from gangsched.core.status.conditions import degraded_message, degraded_reason, demand_of, message_of, reason_of
+from gangsched.core.status.events import events_of, has_news
 
 AT_ONCE = frozenset({Phase.SCHEDULED, Phase.TIMED_OUT, Phase.FAILED, Phase.SUCCEEDED, Phase.DEGRADED})
-"""Phases that are told without waiting."""
+"""Phases that are written at once."""
 
 
 class StatusWriter:
-    """Writes what is due for a gang and remembers it in `gang.told`.
+    """Writes what is due for a gang and records it in `gang.told`."""
 
-    `ahead` says in a sentence which groups are tried before a gang.
-    """
-
-    def __init__(self, policy: Policy, holders: explanation.Holders, ahead: Callable[[Gang], str]) -> None:
+    def __init__(self, policy: Policy, holders: explanation.Holders, queue: Queue) -> None:
         self._policy = policy
         self._holders = holders
-        self._ahead = ahead
+        self._queue = queue
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
-        """Set when the gang is next due to be told of; called after every change, so that what goes again is untold."""
+        """Set when the gang's status is next due; called after every change, as one may end before it is written."""
         told = gang.told
         reason = reason_of(gang, assessment)
         if reason != gang.reason:
@@ -67,7 +55,7 @@ class StatusWriter:
             due = float("inf")
         elif (bindings.unsecured(gang) and gang.group is not None) or decided or newly_scheduled:
             due = now
-        elif changed or self._owed(gang, assessment, now) or new_strangers(gang) or has_new_owners(gang):
+        elif changed or has_news(gang) or members.owed(gang, assessment, self._policy, now):
             due = max(min(gang.tell_at, now + self._policy.fold_s), gang.reason_since + self._policy.fold_s)
         elif told.unwritten and gang.group is not None:
             due = now
@@ -77,10 +65,11 @@ class StatusWriter:
             due = float("inf")
         gang.tell_at = max(due, told.write_again_at)
 
-    def tell(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
-        """What is to be written now; nothing if it has all been said."""
+    def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
+        """What is to be written now; empty if all of it has been written."""
         reason = reason_of(gang, assessment)
-        message = message_of(gang, assessment, reason, refusal=self._refusal_text(gang))
+        refusal = explanation.quorum_refused(gang, self._holders, self._queue)
+        message = message_of(gang, assessment, reason, refusal=refusal)
         effects: list[Effect] = []
         told = gang.told
         if gang.group is not None:
@@ -96,22 +85,13 @@ class StatusWriter:
             told.unheard(self._build(gang, assessment, reason))
         told.basis = _basis(gang, assessment)
         gang.tell_at = float("inf")
-        effects += self._event(gang, assessment, reason, message)
-        effects += self._conditions(gang, assessment, message, now)
-        effects += self._stranger_events(gang)
-        effects += self._claims_event(gang, assessment)
-        return effects
+        events = events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
+        return [*effects, *events, *members.write(gang, assessment, message, self._policy, now)]
 
     # Status
 
-    def _refusal_text(self, gang: Gang) -> str:
-        refusal = gang.attempt.refusal
-        if refusal is None:
-            return ""
-        return explanation.refused(refusal, holders=self._holders.sentence(gang.key, refusal), ahead=self._ahead(gang))
-
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
-        """The status with messages and demand: the former ones where only numbers have changed and it is not time."""
+        """The status with messages and demand: the last ones where only numbers have changed and the interval lasts."""
         told = gang.told
         status = self._build(gang, assessment, reason)
         last = told.status or GroupStatus()
@@ -122,7 +102,7 @@ class StatusWriter:
         conditions = []
         demand = status.demand
         for condition in status.conditions:
-            # The demand is made of the same numbers as the message beside it.
+            # The demand has the same numbers as the message of this condition.
             demanded = condition.type == "Scheduled"
             text = message if demanded else degraded_message(gang, assessment)
             before = old.get(condition.type)
@@ -162,84 +142,9 @@ class StatusWriter:
             demand=demand_of(gang, reason),
         )
 
-    # Events and members' conditions
-
-    def _event(self, gang: Gang, assessment: Assessment, reason: Reason, message: str) -> list[Effect]:
-        told = gang.told
-        hindrance = assessment.hindrance
-        if gang.record.scheduled_at and hindrance is not None and assessment.census.waiting:
-            if hindrance.reason == told.hindered or is_heard(assessment, hindrance.reason):
-                return []
-            told.hindered = hindrance.reason
-            return emit(gang, assessment, hindrance.reason, hindrance.message)
-        told.hindered = ""
-        if reason == told.event or reason in (Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS):
-            return []
-        if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
-            return []
-        refused = reason in (Reason.UNSCHEDULABLE, Reason.NEVER_FITS)
-        if refused and gang.attempt.refusal is None:
-            return []
-        before = told.said(reason)
-        if (refused or reason is Reason.NOT_ITS_TURN) and before == Reason.TIMED_OUT:
-            return []
-        members = refused_reason(gang.attempt.refusal) if refused and gang.attempt.refusal is not None else reason
-        if gang.group is None and not before and is_heard(assessment, members):
-            return []
-        note = scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message
-        return emit(gang, assessment, reason, note)
-
-    def _conditions(self, gang: Gang, assessment: Assessment, group_message: str, now: float) -> list[Effect]:
-        effects: list[Effect] = []
-        for pod, reason in self._owed(gang, assessment, now):
-            message = member_message(gang, assessment, pod, reason, group_message=group_message)
-            gang.told.said_to_member(pod.uid, reason, now)
-            since = 0.0 if pod.told_reason else now
-            effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, message, since))
-        return effects
-
-    def _owed(self, gang: Gang, assessment: Assessment, now: float) -> list[tuple[Pod, Reason]]:
-        """Waiting members whose condition says another reason than it should, or has not come to say it."""
-        owed = []
-        for pod, reason in member_verdicts(gang, assessment):
-            said, at = gang.told.members.get(pod.uid, (pod.told_reason, float("-inf")))
-            lost = pod.told_reason != reason and now >= at + self._policy.message_interval_s
-            if said != reason or lost:
-                owed.append((pod, reason))
-        return owed
-
-    def _stranger_events(self, gang: Gang) -> list[Effect]:
-        effects: list[Effect] = []
-        for pod in new_strangers(gang):
-            gang.told.said_of_stranger(pod.uid)
-            effects.append(
-                EmitEvent(
-                    kind="Pod",
-                    namespace=pod.namespace,
-                    name=pod.name,
-                    uid=pod.uid,
-                    type="Warning",
-                    reason=Reason.FOREIGN_MEMBER,
-                    action="Scheduling",
-                    note=f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is no "
-                    f"member. Set schedulerName to {self._policy.scheduler_names[0]} or remove the label.",
-                )
-            )
-        return effects
-
-    def _claims_event(self, gang: Gang, assessment: Assessment) -> list[Effect]:
-        """One Event for the same owners, until they are gone."""
-        told = gang.told
-        if not assessment.census.live:
-            told.named_owners = frozenset()
-        if not has_new_owners(gang):
-            return []
-        told.named_owners |= gang.claims.keys()
-        return emit(gang, assessment, Reason.SEVERAL_OWNERS, ownership.described(gang))
-
 
 def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
-    """What the messages are made of, beside what the status counts."""
+    """What the messages are derived from, besides what the status counts."""
     refused = next(rollback.refusals(gang), None)
     spared = len(gang.undo.spared) if gang.undo is not None else 0
     return (
@@ -261,7 +166,7 @@ def _basis_changed(gang: Gang, assessment: Assessment) -> bool:
 
 
 def _settled(status: GroupStatus) -> GroupStatus:
-    """The status without what may wait until it is time for another message."""
+    """The status without what may wait for the interval between messages."""
     return replace(
         status,
         demand=(),
@@ -270,7 +175,7 @@ def _settled(status: GroupStatus) -> GroupStatus:
 
 
 def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None:
-    """The places held for members whose binding has not been confirmed, or not been seen yet, and for those to come."""
+    """The places of members whose binding is not confirmed or not seen yet, and of members to come."""
     held: dict[tuple[str, str, Amounts], list[str]] = {}
     for binding in gang.bindings.values():
         if binding.state is not BindState.BOUND:

@@ -1,0 +1,84 @@
+"""Sorted lists of gangs that wait."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
+
+from gangsched.core.objects.declaration import GroupKey
+
+OrderKey = tuple[bool, int, float, str, str]
+"""The place in the order of contract rule 6."""
+Rank = tuple[int, OrderKey]
+"""What comes before the order: for a queue, whether only members above the minimum are wanted (0 or 1)."""
+Entry = tuple[Rank, GroupKey]
+Name = tuple[Hashable, ...]
+
+
+class Lines:
+    """Lists of gangs by name, each sorted by rank and then key. A gang is in several of them with the same rank."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Name, list[Entry]] = {}
+        self._filed: dict[GroupKey, tuple[Rank, Sequence[Name]]] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._filed
+
+    def __iter__(self) -> Iterator[GroupKey]:
+        return iter(self._filed)
+
+    def __len__(self) -> int:
+        return len(self._filed)
+
+    def __getitem__(self, name: Name) -> Sequence[Entry]:
+        return self._lines.get(name, ())
+
+    def names(self) -> list[Name]:
+        """The names of all lists, none of which is empty."""
+        return list(self._lines)
+
+    def rank(self, key: GroupKey) -> Rank | None:
+        """The gang's rank; None if it is in no list."""
+        return self._filed[key][0] if key in self._filed else None
+
+    def names_of(self, key: GroupKey) -> Sequence[Name]:
+        """The names of the lists that the gang is in."""
+        return self._filed[key][1] if key in self._filed else ()
+
+    def file(self, key: GroupKey, rank: Rank, names: Sequence[Name]) -> None:
+        """Put the gang into these lists with this rank, and remove it from all others."""
+        if self._filed.get(key) == (rank, names):
+            return
+        self.drop(key)
+        self._filed[key] = (rank, names)
+        for name in names:
+            insort(self._lines.setdefault(name, []), (rank, key))
+
+    def drop(self, key: GroupKey) -> None:
+        """The gang waits no more."""
+        if key not in self._filed:
+            return
+        rank, names = self._filed.pop(key)
+        for name in names:
+            line = self._lines[name]
+            del line[bisect_left(line, (rank, key))]
+            if not line:
+                del self._lines[name]
+
+    def validate(self, what: str, alive: Container[GroupKey]) -> Iterator[str]:
+        """Contradictions, each as a sentence."""
+        yield from unless_among(what, self._filed, alive)
+        lines: dict[Name, list[Entry]] = {}
+        for key, (rank, names) in self._filed.items():
+            for name in names:
+                lines.setdefault(name, []).append((rank, key))
+        if self._lines != {name: sorted(entries) for name, entries in lines.items()}:
+            yield f"the lists of {what} are not those of the gangs in it"
+
+
+def unless_among(what: str, keys: Iterable[GroupKey], alive: Container[GroupKey]) -> Iterator[str]:
+    """A sentence that names those of the keys that are not among `alive`; none if all are."""
+    gone = [str(key) for key in keys if key not in alive]
+    if gone:
+        yield f"{', '.join(gone)}: among {what} though gone"

@@ -1,0 +1,84 @@
+"""Everything that the machine knows: what the steps of one call share.
+
+Law: it makes the parts and connects them, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gangsched.core.autoscaling.scaling import Scaling
+from gangsched.core.cluster.avoidance import Avoidance
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.containment import Containment
+from gangsched.core.gang.caps import Caps
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.membership import Members
+from gangsched.core.gang.surroundings import Surroundings
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import Effect
+from gangsched.core.objects.faults import Step
+from gangsched.core.objects.policy import Policy
+from gangsched.core.planning.topology import Hunts
+from gangsched.core.queueing.admission import Admission
+from gangsched.core.queueing.deadlines import Deadlines
+from gangsched.core.queueing.queue import Queue
+from gangsched.core.status.explanation import Holders
+from gangsched.core.status.writer import StatusWriter
+
+
+class State:
+    """The cluster, the gangs, what each of them wants (`assessments`), who waits, and what is written of them.
+
+    `deadlines` are when gangs are due to be brought up to date, `status_deadlines` when their status is due to be
+    written. Of a `former` state's containment the parked gangs and the bindings in flight are kept.
+    """
+
+    def __init__(self, policy: Policy, avoidance: Avoidance, former: Containment | None) -> None:
+        self.policy = policy
+        self.avoidance = avoidance
+        self.cluster = Cluster()
+        self.gangs: dict[GroupKey, Gang] = {}
+        self.assessments: dict[GroupKey, Assessment] = {}
+        self.members = Members(self.cluster, self.gangs, avoidance, policy)
+        self.queue = Queue(self.cluster.capacity)
+        self.hunts = Hunts()
+        self.caps = Caps(self.cluster, policy)
+        self.admission = Admission(policy.namespace_limits.waiting_groups)
+        self.deadlines = Deadlines()
+        self.status_deadlines = Deadlines()
+        self.scaling = Scaling(self.cluster, policy, self.deadlines)
+        self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
+        self.holders = Holders(self.cluster)
+        self.writer = StatusWriter(policy, self.holders, self.queue)
+        self.containment = Containment(
+            self.cluster, self.members, self.assessments, policy=policy, leave=self.leave, former=former
+        )
+
+    def contain(self, effects: Sequence[Effect], now: float, step: Step, key: GroupKey, error: Exception) -> bool:
+        """Park a gang whose logic has failed in this step, after these effects. Returns whether others may go on."""
+        self.containment.sent(effects)
+        self.containment.park(key, step, error, now)
+        return not self.containment.broken
+
+    def leave(self, key: GroupKey) -> None:
+        """The gang waits for nothing any more."""
+        for room in (self.queue, self.admission, self.caps, self.status_deadlines):
+            room.drop(key)
+
+    def validate(self) -> list[str]:
+        """Contradictions in the state, each as a sentence."""
+        alive = {*self.gangs, *self.members.dirty}
+        return [
+            *self.cluster.validate(),
+            *self.members.validate(),
+            *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
+            *self.queue.validate(alive),
+            *self.admission.validate(alive),
+            *self.deadlines.validate(alive),
+            *self.status_deadlines.validate(alive),
+            *self.caps.validate(self.gangs),
+            *self.avoidance.validate(),
+            *self.scaling.validate(self.gangs),
+        ]
