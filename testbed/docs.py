@@ -1,6 +1,6 @@
-"""Writes what is generated: pages of docs/, the CRD, what the chart has of both, and from the chart manifests/.
+"""Writes the generated files: pages of docs/, the CRD, parts of the chart, and manifests/ from the chart.
 
-`python -m testbed.docs` (make docs) writes; a test compares, so that none of them can lie.
+`python -m testbed.docs` (make docs) writes them. A test compares them with the code, so that they are always current.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOTE = "<!-- Generated from the code by make docs: change the code, not this pa
 
 
 def pages() -> dict[Path, str]:
-    """Path, relative to the repository, of every file that has something generated, and what must be in it."""
+    """The path, relative to the repository, and the content of every file with generated parts."""
     return {
         Path("crds/gangsched.io_podgroups.yaml"): crd_yaml(),
         Path("charts/gangsched/files/gangsched.io_podgroups.yaml"): crd_yaml(),

@@ -143,7 +143,7 @@ class Leadership:
             await self._pause(at_most_s=election.held_for_s(self._monotonic()))
             left_s = election.held_for_s(self._monotonic())
             if left_s == 0.0:
-                why = self._problem or "this process did not run for so long"
+                why = self._problem or "this process was stopped for that time"
                 return self._lost(f"the Lease {self._leases} was not renewed for {election.timing.renew_s:g} s: {why}")
             try:
                 # The requests' own time-outs do not bound several requests in a row or the renewal of credentials.

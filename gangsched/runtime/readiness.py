@@ -46,7 +46,7 @@ class Readiness:
         if self._mandate.problem:
             problems.append(self._mandate.problem)
         if not problems and not self._engine.synced and not self._mandate.standby:
-            problems.append("this replica neither leads nor stands by yet: its first scheduling pass has not ended")
+            problems.append("this replica is neither leader nor standby yet: its first scheduling cycle has not ended")
         rivals = self._engine.rivals_problem()
         return [*problems, rivals] if rivals else problems
 

@@ -305,7 +305,7 @@ class TestKeep:
         made = await leading(world)
         world.now += 60.0
         assert not made.held()
-        assert "this process did not run for so long" in await made.keep()
+        assert "this process was stopped for that time" in await made.keep()
         assert world.calls == []
 
     @pytest.mark.parametrize(
