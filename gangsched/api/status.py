@@ -31,7 +31,7 @@ ConditionReason = Annotated[
 
 _LONGEST_MESSAGE = 32_768
 _MOST_RESOURCES = 1024
-"""Of one pod or of several together. A larger limit avoids that the API server refuses the whole status."""
+"""Of one pod or of several together. The limit is generous, because above it the API server refuses the status."""
 _MOST_ROLES = 128
 _LONGEST_ROLE = 253
 """The longest role in another system's annotations; our own are shorter."""
@@ -182,7 +182,7 @@ class PodGroupStatus(StatusPart):
         default=None, description="Places reserved while not all members are bound; absent otherwise."
     )
     schedule_start_time: Time | None = Field(
-        default=None, description="When the clock of maxScheduleTime started; absent while it is stopped."
+        default=None, description="Since when the clock of maxScheduleTime counts; absent while it is stopped."
     )
     schedule_paused_time: Time | None = Field(
         default=None,

@@ -30,8 +30,8 @@ class NamespaceLimits(Part):
     free_places: Number = Field(
         default=10,
         description="Number of places that may be reserved even above `heldPercent`, as long as they do not exceed "
-        "the four nodes with most of the resource. Without it hardly any group with templates could start in a small "
-        "cluster. From sixteen equal nodes on it has no effect. 0: the percentage always applies.",
+        "the four nodes with most of the resource. Without this exception hardly any group with templates could start "
+        "in a small cluster. From sixteen equal nodes on it has no effect. 0: the percentage always applies.",
     )
     waiting_groups: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         default=500,

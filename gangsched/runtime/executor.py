@@ -205,7 +205,7 @@ class Executor:
         self._metrics.withheld(job.kind)
         if not self._withheld:
             self._withheld = True
-            _log.warning("writing stops: this process has lost the lease, and another replica may lead")
+            _log.warning("writing stops: this process's term of leadership has ended, and another replica may lead")
 
     async def _send(self, job: Job) -> None:
         sent = self._monotonic()

@@ -111,7 +111,7 @@ class _Known(Collector):
         for name, text, number in (
             (
                 "gangsched_pods",
-                "Pods in the scheduler's cache: those of all schedulers that have not ended.",
+                "Pods in the scheduler's cache: all pods that have not ended, of any scheduler.",
                 stats and stats.pods,
             ),
             ("gangsched_nodes", "Nodes in the scheduler's cache.", stats and stats.nodes),
@@ -187,7 +187,7 @@ class Metrics:
         self._own_results = {BindPod.__name__: self._bindings, EvictPod.__name__: self._evictions}
         self._withheld = Counter(
             "gangsched_writes_withheld",
-            "Writes not sent because this process had lost the lease, by kind.",
+            "Writes not sent because this process's term of leadership had ended, by kind.",
             ["kind"],
             registry=registry,
         )
@@ -254,7 +254,7 @@ class Metrics:
         )
         self._leases_lost = Counter(
             "gangsched_leases_lost",
-            "How often this replica lost the lease while it led and became a standby.",
+            "How often this replica lost the lease as the leader and became a standby.",
             registry=registry,
         )
         self._api_failures = Counter(
@@ -314,7 +314,7 @@ class Metrics:
         self._results(kind, result).inc(count)
 
     def withheld(self, kind: str) -> None:
-        """Count a write of this kind that was not sent because the lease was lost."""
+        """Count a write of this kind that was not sent because the term of leadership had ended."""
         self._withheld.labels(kind).inc()
 
     def read_queue_from(self, kind: str, waiting: Callable[[], int]) -> None:
