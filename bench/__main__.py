@@ -1,7 +1,7 @@
 """`python -m bench [--quick] [--runs N] [--write] [PART …]`: every scenario, one JSON line each.
 
-Each run measures the bare API server first: the same pods bound by a client that plans nothing, with as many requests
-in flight. `ratio` is gangsched's rate to that, run by run. Every figure is given as [least, median, most] of the runs.
+Each run first measures the bare API server: a client without planning binds the same pods, with as many requests in
+flight. `ratio` is gangsched's rate divided by that one, run by run. Every figure has the form [least, median, most].
 PART chooses the scenarios whose title contains it; `--write` writes docs/performance.md and its plots.
 """
 
@@ -19,12 +19,12 @@ from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZES_SWEPT, Scenario
 
 RUNS = 3
 BRIEF_RUNS = 3
-"""So many times as often the two scenarios of bench-quick are run when all are: theirs last a second or two, in which a
-machine's other work changes a rate by a fifth."""
+"""Factor of the number of runs for the two scenarios of bench-quick if all scenarios run. Their runs last only one or
+two seconds, so that other work on the machine changes a rate by a fifth."""
 
 
 def main() -> None:
-    """Measure, print, and write if told so."""
+    """Measure, print, and write with `--write`."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only the first backlog and stream, and a short core")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"so often each scenario is run ({RUNS})")

@@ -1,4 +1,4 @@
-"""What is asked of gangsched: each bar with the scenario and figure that it is read from. The median counts."""
+"""The performance targets of gangsched: each bar with its scenario and figure. The median counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.scenarios import ALL, Kind
 
 BARE = "bare_pods_per_s"
 FULL_BARE = 1275.0
-"""Times that are absolute hold where the bare API server binds so many pods per second and scale with it elsewhere."""
+"""Absolute times apply if the bare API server binds this many pods per second, and scale with it otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,9 @@
-"""How long anybody waits beside a crowd, on the real API server: a healthy gang, and whoever asks for /livez.
+"""Delays next to a crowd, on the real API server: those of a healthy gang, and of requests for /livez.
 
-The crowd is created at a steady pace that leaves the API server time: what is measured is gangsched, which shares two
-cores with it. A gang's own delay runs from when this client's watch saw its last member to the request of its last
-binding. What the API server takes to bring a pod to a watch and to answer a binding is told beside it.
+The crowd is created at a steady rate that does not saturate the API server, because the benchmark measures gangsched,
+which shares two cores with it. A gang's own delay runs from the time at which this client's watch saw its last member
+to the request of its last binding. The API server's time to deliver a pod to a watch and to answer a binding is
+reported separately.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from testbed.operator import Operator
 from testbed.workloads import Json, member, pod_group
 
 PER_S = 250.0
-"""So many objects of the crowd a second."""
+"""Objects of the crowd per second."""
 SIZE = 5
 SAMPLE_S = 0.1
 _BOUND_WITHIN_S = 300.0
@@ -33,7 +34,7 @@ _NAMESPACE = "healthy"
 
 
 class Crowd(StrEnum):
-    """Who is there beside the healthy gang."""
+    """The kinds of crowd next to the healthy gang."""
 
     PARKED = "parked gangs"
     EMPTY = "PodGroups without pods"

@@ -1,7 +1,7 @@
-"""The longest call of `Machine.handle` beside what a tenant may ask: nothing else happens in the process meanwhile.
+"""The longest call of `Machine.handle` for demanding workloads of a tenant. A call blocks the whole process.
 
-Events are handed over as the engine does it, so many at a time, and the machine is called again while work is left. The
-garbage collector runs as in the operator. Times are of the processor.
+Events are passed in batches, as in the engine, and the machine is called again while work is left. The garbage
+collector runs as in the operator. Times are processor times.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """`python -m bench.churn [MINUTES]`: memory of the operator while gangs come and go, one JSON line.
 
-Gangs are created at a steady rate, under names that never come again. Most are bound, run on KWOK's nodes, and are
-deleted, half of them after their pods have succeeded; some never become complete, some never fit, some are plain pods;
-nodes of kinds of their own come and go, and the API server is restarted now and then. The resident memory of the
-operator is read from /proc every 10 s. What counts is the ratio of the end to the fifth minute (of a run shorter than
-15 minutes: to its first third). Progress goes to standard error.
+Gangs are created at a steady rate, each with a new name. Most are bound, run on KWOK's nodes and are deleted, half of
+them after their pods have succeeded. Some never become complete, some never fit, and some are plain pods. Nodes of new
+kinds come and go, and the API server restarts from time to time. The resident memory of the operator is read from /proc
+every 10 s. The result is the ratio of the end to the fifth minute (in a run shorter than 15 minutes: to its first
+third). Progress goes to standard error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NOT_FOUND, _CONFLICT, _SERVER_ERROR = 404, 409, 500
 
 @dataclass(slots=True)
 class Bound:
-    """Counts pods when they are first seen bound and wakes whoever waits for a gang's."""
+    """Counts pods when they are first seen bound, and wakes tasks that wait for them."""
 
     count: int = 0
     _awaited: dict[str, asyncio.Event] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Churn:
             await self._call("DELETE", f"{_NODES}/own-{name}", {})
 
     async def _call(self, method: str, path: str, body: dict[str, Any]) -> None:
-        """Send until the API server has done it, also across its restarts."""
+        """Retry until the API server has accepted the request, also across its restarts."""
         content_type = MERGE_PATCH if method == "PATCH" else "application/json"
         while True:
             try:
@@ -197,7 +197,7 @@ def _around(samples: Sequence[tuple[float, float]], at_s: float) -> float:
 
 
 async def _restart(control_plane: ControlPlane) -> None:
-    """Restart the API server now and then, so that everything is listed anew."""
+    """Restart the API server from time to time, so that everything is listed again."""
     while True:
         await asyncio.sleep(RESTART_EVERY_S)
         await asyncio.to_thread(control_plane.restart_apiserver)

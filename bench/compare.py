@@ -1,10 +1,10 @@
 """`python -m bench.compare [--pairs N] BASE [PART …]`: is the checkout as fast as the commit BASE?
 
-Each scenario is run in pairs on one control plane and with one client, those of the checkout: only the gangsched that
-is measured differs. One JSON line each has the ratio of every figure, the checkout's to the base's, as [lower end,
-median, upper end] of its 95 % interval, `speed` and `cpu_per_pod` among them, of which the verdict is made. PART
-chooses the scenarios whose title contains it, instead of those of bench-quick. Exit status 1: the checkout is slower;
-2: there is no such commit or scenario.
+Each scenario runs in pairs on one control plane and with one client, those of the checkout. Only the measured gangsched
+differs. One JSON line per scenario has the ratio of every figure, the checkout's to the base's, as [lower end, median,
+upper end] of its 95 % interval. The verdict depends on `speed` and `cpu_per_pod`. PART selects the scenarios whose
+title contains it, instead of those of bench-quick. Exit status 1: the checkout is slower; 2: there is no such commit or
+scenario.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMPARED = (Kind.BACKLOG, Kind.CONTENTION, Kind.STREAM)
 
 
 def main() -> int:
-    """Measure and print; 1 if a scenario's verdict is against the checkout."""
+    """Measure and print; return 1 if the checkout fails in a scenario."""
     parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
     least = pairs.LEAST_PAIRS
     parser.add_argument("--pairs", type=_pairs, default=least, metavar="N", help=f"so many, {least} or more ({least})")

@@ -1,4 +1,4 @@
-"""The core without a cluster: what a plan, an event, a wake-up and a known object cost. Times are of the processor."""
+"""The core without a cluster: the cost of a plan, an event, a wake-up and a known object, in processor time."""
 
 from __future__ import annotations
 

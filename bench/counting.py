@@ -1,7 +1,7 @@
-"""The least that a gang scheduler can do: `python -m bench.counting KUBECONFIG NODES SIZE`, a process like gangsched.
+"""A minimal gang scheduler: `python -m bench.counting KUBECONFIG NODES SIZE`, a process like gangsched.
 
-It watches pods, counts each gang's members by their names, and binds a gang once so many have been seen: no PodGroups,
-no nodes, no room, no statuses. What gangsched takes longer than this client, through the same connections, is its own.
+It watches pods, counts each gang's members by their names, and binds a gang once it has seen all of them. It ignores
+PodGroups, nodes, room and statuses. The difference to gangsched, with the same connections, is gangsched's own time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LIST, _EVENT = msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Event)
 
 
 async def count(kubeconfig: str, nodes: int, size: int) -> None:
-    """Watch and bind until ended.
+    """Watch and bind until cancelled.
 
     Raises:
         RuntimeError: a binding was refused.

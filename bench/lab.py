@@ -1,4 +1,4 @@
-"""One control plane, one client and the audit log's timeline: what every scenario on the API server is measured in."""
+"""The environment of a scenario on the API server: one control plane, one client and the timeline of the audit log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Lab:
         self._kubeconfig = kubeconfig
 
     async def bare(self) -> Figures:
-        """What the API server takes when nobody plans: the scenario's pods that have room, bound and then deleted."""
+        """Measure the API server without a scheduler: bind the scenario's pods that have room, then delete them."""
         pods = await self.load.add_pods()
         fitting = pods[: self.scenario.to_bind or len(pods)]
         rate = await self.bind_bare(fitting)
@@ -113,7 +113,7 @@ class Lab:
             return self.timeline.last_bound
         scheduled = self.scenario.to_bind // self.scenario.size
         while True:
-            # Asking for all groups costs the API server as much as telling many: not before it may be of use.
+            # A list of all groups costs the API server as much as many status writes, so it waits until it may help.
             await self.until(lambda: len(self.timeline.told) >= scheduled and self._silent_s() >= _SILENT_S)
             groups = await self.load.get_all(GROUPS)
             if sum(_is_scheduled(group) for group in groups) >= scheduled:
@@ -124,7 +124,7 @@ class Lab:
         return time.time() - max(self.timeline.told.values())
 
     async def check(self) -> None:
-        """See that the promises were kept.
+        """Check the scheduler's guarantees.
 
         Raises:
             RuntimeError: a gang is bound in part, or a node has more than it can hold.

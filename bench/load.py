@@ -22,7 +22,7 @@ from testbed.workloads import Json, member, pod_group
 T = TypeVar("T")
 
 IN_FLIGHT = 32
-"""So many requests at a time, as many as gangsched sends by default."""
+"""Requests in flight at once, as many as gangsched sends by default."""
 CREATED_AT_A_TIME = 8
 """Enough to keep two cores busy: with 16 as many pods a second are created and bound, but they queue up in the API
 server, and every binding waits in that queue (a gang of 20 took 33 ms instead of 23 from first to last)."""

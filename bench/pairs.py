@@ -1,7 +1,7 @@
-"""What is concluded from pairs of runs, one of the checkout and one of a base just before or after it.
+"""Conclusions from pairs of runs: one of the checkout and one of a base right before or after it.
 
-A machine's other work changes a rate by a fifth from minute to minute, and much less within a pair: each figure is
-divided by that of its pair, and only the median of those ratios is looked at.
+Other work on a machine changes a rate by a fifth from minute to minute, but much less within a pair. Each figure is
+therefore divided by that of its pair, and only the median of these ratios counts.
 """
 
 from __future__ import annotations
@@ -85,5 +85,5 @@ def inverse(found: Interval) -> Interval:
 
 
 def order(run: int, here: T, base: T) -> tuple[T, T]:
-    """Who is measured first in this run, and who then: each in turn, as what comes first may find a colder machine."""
+    """The order of the two in this run. They alternate, because the first one may find a colder machine."""
     return (here, base) if run % 2 else (base, here)

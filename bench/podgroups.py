@@ -1,8 +1,8 @@
-"""What PodGroups without pods cost the operator.
+"""The cost of PodGroups without pods for the operator.
 
-A dry run decides what it would say of each PodGroup and sends nothing. They are made, and then their statuses are
-written by this client, as the operator would write them: it sees every group twice, as it does in earnest, and the
-sending is left out. Processor time is that of the process, whatever else runs on the machine.
+A dry run decides the status of each PodGroup and sends nothing. This client creates the PodGroups and then writes their
+statuses as the operator would. The operator therefore sees every group twice, as in production, without the cost of
+sending. The processor time is that of the process, independent of other work on the machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the runs found: lines as JSON, kept in docs/performance.jsonl, from which docs/performance.md is made."""
+"""The results of the runs: lines of JSON in docs/performance.jsonl, the source of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Line = dict[str, Any]
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "performance.jsonl"
 START_S = 2.0
-"""For so long a process may start before the time to the last binding is compared with the bare one."""
+"""Start-up time of a process that is subtracted before the time to the last binding is compared with the bare one."""
 
 
 def line(title: str, found: Sequence[Figures]) -> Line:

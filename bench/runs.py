@@ -1,4 +1,4 @@
-"""One run of each kind of scenario: what is done in the lab, and the figures that come of it."""
+"""One run of each kind of scenario: the steps in the lab, and the resulting figures."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bench.lab import Figures, Lab, cpu_s, cpu_share, rss_mb
 from bench.scenarios import Kind
 
 IDLE_S = 30.0
-"""For so long it is measured what waiting costs while nothing changes."""
+"""How long the cost of waiting is measured while nothing changes."""
 TOLD_WITHIN_S = 60.0
 UPDATES_PER_S = 100
 PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 
 
 async def run(lab: Lab) -> Figures:
-    """Measure the bare API server, and who only counts, then gangsched; everything that was made is gone afterwards."""
+    """Measure the bare API server and the counting client, then gangsched; delete all created objects afterwards."""
     figures = {} if lab.scenario.kind is Kind.FOOTPRINT else await lab.bare()
     if lab.scenario.kind is Kind.STREAM:
         figures |= await counting(lab)
@@ -25,7 +25,7 @@ async def run(lab: Lab) -> Figures:
 
 
 async def alone(lab: Lab) -> Figures:
-    """Measure gangsched alone; everything that was made is gone afterwards."""
+    """Measure gangsched alone; delete all created objects afterwards."""
     figures = await _RUNS[lab.scenario.kind](lab)
     await lab.load.clear()
     return figures

@@ -1,4 +1,4 @@
-"""What is measured: so many nodes, gangs and members, and how the pods come."""
+"""The scenarios: numbers of nodes, gangs and members, and how the pods are created."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Kind(StrEnum):
     STREAM = "stream"
     """gangsched runs, and the pods come as fast as the API server takes them."""
     CONTENTION = "contention"
-    """As a backlog, but more is wanted than there is; then nothing changes for a while."""
+    """As a backlog, but with more demand than room; then nothing changes for a while."""
     PARKED = "parked"
-    """Nothing fits: how soon everybody is told, and what waiting costs."""
+    """Nothing fits: how soon all pods have their reason, and what waiting costs."""
     FOOTPRINT = "footprint"
     """Many pods that are bound already: what knowing them takes."""
     BESIDE = "beside"

@@ -1,7 +1,7 @@
-"""What a standby that takes over still has to do: `python -m bench.takeover [NODES GROUPS SIZE]`, one JSON line.
+"""The work of a standby at a takeover: `python -m bench.takeover [NODES GROUPS SIZE]`, one JSON line.
 
-A standby is fed like the leader and decides nothing. `fed_s` is what it has done before, `decided_s` what is left at
-the takeover: to adopt everything it has seen and to decide the first pass.
+A standby receives the same events as the leader and decides nothing. `fed_s` is its work before the takeover,
+`decided_s` the work at the takeover: adopting everything it has seen and deciding the first pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When things happened, by the API server's own clock: read from its audit log, so that no watch is in the way."""
+"""The times of events by the API server's own clock, from its audit log, without the delay of a watch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Timeline:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was, and begin with what is written from now on."""
+        """Drop the past entries, and start with the entries from now on."""
         self._read = self._log.stat().st_size if self._log.exists() else 0
         self._half = b""
         self.created: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""gangsched as it is in the checkout and as it is at another commit, each as a program that can be called."""
+"""gangsched from the checkout and from another commit, each as an executable program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @contextmanager
 def base(ref: str) -> Iterator[Path]:
-    """That commit in a worktree outside the checkout, which is gone after the block.
+    """That commit in a worktree outside of the checkout, which is deleted after the block.
 
     Raises:
         subprocess.CalledProcessError: git does not know the commit; it has said so.

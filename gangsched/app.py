@@ -1,7 +1,7 @@
-"""The composition root: builds every part of the operator, runs them, and ends them in the right order.
+"""The composition root: builds all parts of the operator, runs them, and stops them in the right order.
 
-At the end nothing new is decided first, then what is in flight may end, and only then the ground goes: the lease,
-watches, probes, kopf, connections.
+Shutdown first stops new decisions, then waits for the writes in flight, and only then stops what they depend on: the
+lease, watches, probes, kopf and connections.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _log = logging.getLogger(__name__)
 ENDED, FAILED, WRONG_USAGE = 0, 1, 2
 
 _DRAIN_S, _TELL_S = 7.0, 1.0
-"""At the end so long is waited for bindings and evictions in flight, whose own time limit is 6 s, and so long is told
-what people wait for; the whole end takes less than 10 s."""
+"""Shutdown waits this long for bindings and evictions in flight, whose own time limit is 6 s, and sends statuses and
+Events for this long. A whole shutdown takes less than 10 s."""
 _RELEASE_S = 1.5
 
 
@@ -77,7 +77,7 @@ async def run(
     if dry_run:
         _log.warning("dry run: decisions are logged and counted, nothing is written")
     elif not leader_elect:
-        _log.warning("without leader election: no second gangsched may serve the same schedulerName")
+        _log.warning("running without leader election: no second gangsched may serve the same schedulerName")
     shell = _Shell(
         session,
         settings,
@@ -98,7 +98,7 @@ async def run(
         await shell.close()
     if left:
         _log.warning(
-            "bindings or evictions were not answered before the end; the lease is left to expire",
+            "bindings or evictions were still unanswered at shutdown; the lease is left to expire",
             extra={"count": left, "waited_s": _DRAIN_S},
         )
     _log.info("ended")
@@ -150,7 +150,7 @@ class _Shell:
         """Answer probes, watch and campaign.
 
         Raises:
-            ListenError: the address for probes cannot be listened on.
+            ListenError: the server for probes cannot listen on its address.
         """
         await self._health.start(*self._settings.listen_address)
         self._kopf.start()
@@ -163,9 +163,10 @@ class _Shell:
         self._tasks = {name: tasks.create_task(work, name=name) for name, work in working.items()}
 
     async def end(self) -> int:
-        """Decide no more, let what is in flight end, release the lease, then stop everything.
+        """Stop deciding, wait for the writes in flight, release the lease, then stop everything.
 
-        Returns how many writes did not end. With any the lease is kept until it expires: they may still take effect.
+        Returns the number of writes that did not end. If there are any, the lease is not released and expires, because
+        they may still take effect.
         """
         await self._cancel("engine")
         left = await self._terms.drain(_DRAIN_S, telling_s=_TELL_S)
@@ -177,7 +178,7 @@ class _Shell:
         return left
 
     async def close(self) -> None:
-        """Close what is left open, also after a failure."""
+        """Close everything that is still open, also after a failure."""
         await self._health.stop()
         await self._kopf.stop()
         await self._session.close()
@@ -189,7 +190,7 @@ class _Shell:
         await asyncio.wait({task})
 
     async def _serve(self) -> None:
-        """Wait until everything is listed once, then campaign and lead."""
+        """Wait until every resource has been listed once, then campaign and lead."""
         await self._watches.listed()
         await self._terms.run()
 
@@ -229,7 +230,7 @@ class _Shell:
         chosen = self._settings.leader_election
         return Leadership(
             LeaseClient(
-                # Whatever else is on its way, and however few files are left to open: the lease is renewed.
+                # Its own connection, so that neither other requests nor the limit of open files delay a renewal.
                 session=self._session.apart(),
                 namespace=chosen.resource_namespace or own_namespace(),
                 name=chosen.resource_name,

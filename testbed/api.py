@@ -1,6 +1,6 @@
 """A small synchronous client of the Kubernetes API for the testbed: JSON over one kept-alive connection.
 
-The operator has its own; this one keeps the testbed free of it, so that the two cannot share a mistake.
+The operator has its own client. The testbed does not use it, so that the two cannot share a bug.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class ApiError(Exception):
-    """The API server's refusal, with its HTTP status and its own reason and message."""
+    """A refusal of the API server, with its HTTP status, reason and message."""
 
     def __init__(self, status: int, *, reason: str, message: str) -> None:
         super().__init__(f"{status} {reason}: {message}")
@@ -38,7 +38,7 @@ class Api:
         self._connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=_TIMEOUT_S, context=context)
 
     def get(self, path: str) -> Json:
-        """GET; a connection that the server has closed meanwhile is opened anew."""
+        """GET. If the server has closed the connection meanwhile, it is opened again."""
         try:
             return self._request("GET", path)
         except (ConnectionError, http.client.HTTPException):

@@ -1,8 +1,8 @@
 """The control plane's programs: found on the machine, or built from the Go modules in hack/.
 
-``python3 -m testbed.binaries`` prints, as its last line, the folder that holds them all. A program is taken from
-KUBEBUILDER_ASSETS if that is set, then from the cache, then from PATH where its version is the pinned one; the rest is
-built. The cache lies outside the checkout and is keyed by what is pinned, so that a fresh clone finds it.
+``python3 -m testbed.binaries`` prints, as its last line, the folder with all of them. A program is taken from
+KUBEBUILDER_ASSETS if that is set, then from the cache, then from PATH if it has the pinned version; the rest is built.
+The cache is outside of the checkout and its key consists of the pinned versions, so that a fresh clone finds it.
 Runs on a bare Python 3.11, before any virtual environment exists.
 """
 
@@ -56,7 +56,7 @@ class Program:
     version_arguments: tuple[str, ...] = ("--version",)
 
 
-# In the order in which they are built: the first is there after seconds, and what the demo needs comes before the rest.
+# In the order of the build: the first takes only seconds, and those that the demo needs come before the rest.
 PROGRAMS = {
     program.name: program
     for program in (
@@ -103,7 +103,7 @@ class Pins:
     def accepts(self, name: str, version: Version, *, explicit: bool = False) -> bool:
         """Whether a program of that version may stand in for the pinned one.
 
-        ``explicit``: it lies in KUBEBUILDER_ASSETS, which somebody has set to test against another Kubernetes.
+        ``explicit``: it is from KUBEBUILDER_ASSETS, which the user has set to test against another Kubernetes.
         """
         if name == "etcd":
             return version >= _OLDEST_ETCD
@@ -128,14 +128,14 @@ def parse_version(text: str) -> Version:
 
 
 def find(names: Collection[str] = ALL) -> Path | None:
-    """The folder that holds the named programs, or None if one of them would have to be built first."""
+    """The folder with the named programs; None if one of them must be built first."""
     pins = Pins.read()
     found = _found(names, pins, report=lambda _: None)
     return None if _missing(names, found) else _folder(found, pins)
 
 
 def ensure(names: Collection[str] = ALL, *, report: Report) -> Path:
-    """The folder that holds the named programs; what is missing is built, each step told to ``report``.
+    """The folder with the named programs. Missing ones are built; ``report`` receives each step.
 
     Raises:
         SetupError: a program could neither be found nor built.
@@ -259,7 +259,7 @@ def _build_one(program: Program, folder: Path, pins: Pins, *, go: GoToolchain, s
 
 @contextlib.contextmanager
 def _interrupted_at_exit(build: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Ends a build that still runs by SIGINT, on which Go ends the compilers that it has started."""
+    """Ends a running build with SIGINT, so that Go ends the compilers that it has started."""
     try:
         yield build
     finally:
@@ -295,7 +295,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m testbed.binaries", description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=["demo"], help="just what make demo needs; the default is everything")
     chosen = parser.parse_args()
-    # Ended in the same orderly way whether by Ctrl-C or by whoever runs it in the background.
+    # SIGTERM ends it in the same orderly way as Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         folder = ensure(DEMO if chosen.only else ALL, report=lambda line: print(line, flush=True))

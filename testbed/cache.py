@@ -1,4 +1,4 @@
-"""The project's folder in the user's cache, and what is put there once for all checkouts.
+"""The project's folder in the user's cache, and the files that all checkouts share there.
 
 Runs on a bare Python 3.11, before any virtual environment exists.
 """
@@ -20,7 +20,7 @@ Report = Callable[[str], None]
 
 
 class SetupError(Exception):
-    """Something this machine lacks; the message names the remedy."""
+    """This machine lacks something; the message names the remedy."""
 
 
 def cache_root() -> Path:

@@ -1,7 +1,7 @@
-"""The schema of the chart's values, by which helm refuses what the operator would refuse: the settings' own, beside it.
+"""The schema of the chart's values: with it helm refuses what the operator would refuse. It includes the settings.
 
-Helm judges what a user gives together with the chart's defaults. A null there removes a default; where there is none it
-stays, and is refused like any other wrong value.
+Helm validates the user's values together with the chart's defaults. A null removes a default. Without a default it
+stays, and the schema refuses it like any other wrong value.
 """
 
 from __future__ import annotations

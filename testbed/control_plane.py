@@ -1,4 +1,4 @@
-"""A real Kubernetes control plane for the demo, the tests and the benchmark: started, awaited, and surely ended.
+"""A real Kubernetes control plane for the demo, the tests and the benchmark, which always ends with its owner.
 
 etcd and kube-apiserver always; kube-controller-manager, KWOK and kube-scheduler by choice. Every listener is on
 127.0.0.1, every file in one temporary folder, every process held by testbed.tether.
@@ -66,7 +66,7 @@ class ControlPlane:
             scheduler: run kube-scheduler, for pods of ``default-scheduler``.
             audit: write requests to ``audit_log``.
             audit_policy: which of them; all, writes with their bodies, unless said.
-            not_ready_taint: new nodes get the not-ready taint as in a real cluster; off where nobody removes it.
+            not_ready_taint: new nodes get the not-ready taint as in a real cluster; off if no controller removes it.
             users: names of users beside the administrator, for ``kubeconfig_of_user``.
             extra_apiserver_args: further flags of kube-apiserver, last on its command line.
         """
@@ -111,7 +111,7 @@ class ControlPlane:
         return [entry for entry in entries if not user or entry["user"].get("username") == user]
 
     def not_permitted(self, user: str) -> list[str]:
-        """What that user asked for without the right to it, by the audit log."""
+        """The denied requests of that user, according to the audit log."""
         return [
             f"{entry['verb']} {entry['requestURI']}"
             for entry in self.audited(user)
@@ -313,7 +313,7 @@ class ControlPlane:
     def kubectl(
         self, *arguments: str | Path, stdin: str | None = None, kubeconfig: Path | None = None, check: bool = True
     ) -> str:
-        """What kubectl prints, as cluster-admin unless ``kubeconfig`` says otherwise.
+        """The output of kubectl, as cluster-admin unless ``kubeconfig`` says otherwise.
 
         Raises:
             ControlPlaneError: it failed and ``check`` is on; without ``check`` its error output is returned as well.
@@ -321,7 +321,7 @@ class ControlPlane:
         return self._command("kubectl", arguments, stdin=stdin, kubeconfig=kubeconfig, check=check)
 
     def helm(self, *arguments: str | Path, kubeconfig: Path | None = None, check: bool = True) -> str:
-        """What helm prints; otherwise as ``kubectl``."""
+        """The output of helm; otherwise like ``kubectl``."""
         return self._command("helm", arguments, stdin=None, kubeconfig=kubeconfig, check=check)
 
     def _command(
@@ -388,7 +388,7 @@ class ControlPlane:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports on 127.0.0.1 on which nothing listens at this moment."""
+    """Different ports on 127.0.0.1 on which no process listens now."""
     held: list[socket.socket] = []
     try:
         while len(held) < count:

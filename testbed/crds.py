@@ -16,7 +16,7 @@ _SERVED_WITHIN_S = 30
 def install(control_plane: ControlPlane, manifest: str | None = None) -> None:
     """Applies the manifest, the repository's own by default, and waits until PodGroups are served.
 
-    They are asked for rather than the CRD's conditions: `kubectl wait` fails while a new CRD has no status yet.
+    It lists PodGroups instead of reading the CRD's conditions: `kubectl wait` fails while a new CRD has no status.
 
     Raises:
         TimeoutError: they are not served within 30 s.

@@ -1,7 +1,7 @@
 """The race of two groups on a real API server, for a person to watch: ``python -m testbed.demo`` (make demo).
 
-While the control plane's programs are being built at the first run, the same race is played by ``gangsched simulate``.
-Ends by itself with a verdict; the exit status is 0 if all went as promised.
+While the first run builds the control plane's programs, ``gangsched simulate`` plays the same race.
+The demo ends by itself with a verdict; the exit status is 0 if the race went as expected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from testbed.race import FILES, FOLDER, Group, Race, RaceError, Scene
 
 PASSED, FAILED, INTERRUPTED = 0, 1, 130
 BUILD = (sys.executable, "-m", "testbed.binaries", "--only", "demo")
-"""Builds what the demo needs, telling its progress in lines."""
+"""Builds the programs that the demo needs, and prints its progress."""
 _GANGSCHED = (sys.executable, "-m", "gangsched")
 _BUILD_ENDS_WITHIN_S = 30
 _LOG_LINES = 30
@@ -32,7 +32,7 @@ _WIDTH = 100
 
 
 class Stage:
-    """What the person at the terminal sees: lines with the time since the start, and scenes when they change."""
+    """The output on the terminal: lines with the time since the start, and scenes when they change."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -48,7 +48,7 @@ class Stage:
         print(f"[{self.elapsed_s:5.1f} s] {text}", flush=True)
 
     def show(self, scene: Scene) -> None:
-        """The scene as a table, if it looks otherwise than the last one."""
+        """The scene as a table, if it differs from the last one."""
         lines = list(table(scene))
         if lines != self._shown:
             self._shown = lines
@@ -81,12 +81,12 @@ def _row(group: Group) -> tuple[str, ...]:
 
 
 def play(stage: Stage) -> str:
-    """Play the race from nothing to its end; returns the verdict.
+    """Play the whole race and return the verdict.
 
     Raises:
         SetupError: the programs of the control plane are missing and cannot be built.
         ControlPlaneError: a server or the operator did not start.
-        RaceError: the race did not go as promised.
+        RaceError: the race did not go as expected.
     """
     if binaries.find(binaries.DEMO) is None:
         build_while_simulating(stage)
@@ -127,10 +127,10 @@ def _race(race: Race, stage: Stage) -> str:
 
 
 def build_while_simulating(stage: Stage) -> None:
-    """Build what is missing in a process of its own, telling its progress, and meanwhile play the race in memory.
+    """Build the missing programs in another process, print its progress, and meanwhile play the race in memory.
 
     Raises:
-        SetupError: the build failed, as its last lines have told.
+        SetupError: the build failed; its last lines say why.
     """
     stage.say("the control plane's programs are not built yet; building them in the background")
     with _builder(stage) as builder:

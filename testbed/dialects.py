@@ -1,4 +1,4 @@
-"""What the registry of dialects says to the chart and to docs: rights, the chart's default, and tables."""
+"""The parts of the chart and docs that come from the registry of dialects: rights, the chart's default, and tables."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _keys() -> Iterator[str]:
 
 
 def _said(keys: Iterable[Key]) -> str:
-    """Where something is said: the first of these that is there."""
+    """The keys in order of precedence, for a table."""
     return ", else ".join(re.sub(r"^the (\w+) (.*)$", r"\1 `\2`", str(key)) for key in keys)
 
 

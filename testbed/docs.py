@@ -1,6 +1,6 @@
-"""Writes what is generated: pages of docs/, the CRD, what the chart has of both, and from the chart manifests/.
+"""Writes the generated files: pages of docs/, the CRD, parts of the chart, and manifests/ from the chart.
 
-`python -m testbed.docs` (make docs) writes; a test compares, so that none of them can lie.
+`python -m testbed.docs` (make docs) writes them. A test compares them with the code, so that they are always current.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOTE = "<!-- Generated from the code by make docs: change the code, not this pa
 
 
 def pages() -> dict[Path, str]:
-    """Path, relative to the repository, of every file that has something generated, and what must be in it."""
+    """The path, relative to the repository, and the content of every file with generated parts."""
     return {
         Path("crds/gangsched.io_podgroups.yaml"): crd_yaml(),
         Path("charts/gangsched/files/gangsched.io_podgroups.yaml"): crd_yaml(),
@@ -55,7 +55,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write all pages, and then what helm makes from the chart with them: it judges by the schema that is written."""
+    """Write all pages, then the manifests that helm renders from the chart. Helm validates with the written schema."""
     for made in (pages, manifests.pages):
         for path, text in made().items():
             (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def _states() -> str:
 
 
 def _together(starts: Sequence[Phase]) -> Iterator[str]:
-    """The phases of a step's start, those of a whole group under the group's name."""
+    """The start phases of a step. A complete group of phases appears under its name."""
     left = list(starts)
     for name, phases in _GROUPED.items():
         if set(phases) <= set(left):
@@ -124,9 +124,9 @@ def _configuration() -> str:
     lines = [
         "# Configuration",
         "",
-        "The file of `gangsched run --config`, in YAML. Options of the command line win over it; an unknown key is an",
-        "error. The chart's value `config` takes the same keys without `listen`, `logFormat` and `dialects`; helm",
-        "refuses unknown ones there, and wrong values.",
+        "The keys of the YAML file for `gangsched run --config`. Options of the command line override it; an unknown",
+        "key is an error. The chart's value `config` takes the same keys except `listen`, `logFormat` and `dialects`;",
+        "helm refuses unknown keys and invalid values there.",
         "",
         "| key | default | meaning |",
         "|---|---|---|",
@@ -176,7 +176,7 @@ def _members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
 
 
 def _documented(kind: type) -> Iterator[tuple[str, str]]:
-    """Names assigned or annotated in a class body, with the string that follows each."""
+    """The names assigned or annotated in a class body, each with the string after it."""
     [body] = [node.body for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)]
     for node, after in itertools.pairwise(body):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

@@ -1,4 +1,4 @@
-"""Puts what is generated into a page that people write."""
+"""Puts generated parts into a page that people write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of the testbed has left behind: processes, folders and listening sockets that carry its marker."""
+"""Finds leftovers of a run of the testbed: processes, folders and listening sockets with its marker."""
 
 from __future__ import annotations
 

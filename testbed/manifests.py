@@ -95,7 +95,7 @@ def pages() -> dict[Path, str]:
 
 
 def _rendered(namespace: str, *parts: str) -> str:
-    """These templates of the chart as helm renders them, without what only helm itself looks for."""
+    """These templates of the chart as helm renders them, without the metadata for helm itself."""
     folder = binaries.find(["helm"])
     if folder is None:
         raise FileNotFoundError("helm is not built yet: run make control-plane first.")
@@ -109,7 +109,7 @@ def _rendered(namespace: str, *parts: str) -> str:
 
 
 def _static_pod() -> str:
-    """The Deployment's pod, on its node's network and files: a static pod may refer to no other object."""
+    """The Deployment's pod with the network and files of its node: a static pod must not refer to API objects."""
     [deployment] = yaml.safe_load_all(_rendered("kube-system", "deployment"))
     template = deployment["spec"]["template"]
     spec: dict[str, Any] = template["spec"]

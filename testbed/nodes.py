@@ -50,7 +50,7 @@ def node(
 
 
 def wait_until_ready(api: Api, name: str) -> None:
-    """Waits until the taint with which a node is born has gone, since schedulers ignore the node until then.
+    """Waits until the initial taint of a node is gone, because schedulers ignore the node until then.
 
     Raises:
         TimeoutError: it has not gone within 30 s.

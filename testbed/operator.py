@@ -25,7 +25,7 @@ class Operator:
     """Starts `gangsched run` and waits until it is ready; ends it with SIGTERM.
 
     `arguments` are added to the command line. Without `kubeconfig` it acts as cluster-admin. With `leader_elect` it is
-    also ready as a standby. `program` is how gangsched is called, this checkout's unless said.
+    also ready as a standby. `program` is the command of gangsched, by default that of this checkout.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Operator:
 
     @property
     def log(self) -> str:
-        """All that it has printed since it was started last."""
+        """Its output since its last start."""
         return self.child.log.read_text(errors="replace")
 
     def start(self) -> None:

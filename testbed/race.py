@@ -1,7 +1,7 @@
 """The race of examples/race/ on a real API server: two groups, room for one.
 
-Nodes, PodGroups and StatefulSets are those of the example's files; the pods are made by kube-controller-manager, run by
-KWOK and bound by gangsched, which must be running already.
+Nodes, PodGroups and StatefulSets come from the example's files. kube-controller-manager creates the pods, KWOK runs
+them, and gangsched, which must be running already, binds them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WITHIN_S = 60.0
 
 
 class RaceError(Exception):
-    """The race did not go as promised; the message says what was seen instead."""
+    """The race did not go as expected; the message says what happened instead."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Scene:
     nodes: Mapping[str, tuple[str, ...]]
 
     def check(self) -> None:
-        """See that room was never divided among groups.
+        """Check that the room was never divided among groups.
 
         Raises:
             RaceError: more than one group has bound members.
@@ -152,7 +152,7 @@ class Race:
     def until(
         self, condition: Callable[[Scene], object], *, what: str, seen: Callable[[Scene], None] = lambda _: None
     ) -> Scene:
-        """Look again and again until the condition holds; `seen` is told every scene.
+        """Poll until the condition holds; `seen` receives every scene.
 
         Raises:
             RaceError: it does not hold within a minute, or room was divided meanwhile.

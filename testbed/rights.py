@@ -1,4 +1,4 @@
-"""The account that the chart gives the operator, with its rights and no other, on a control plane of the testbed."""
+"""The operator's account from the chart, with only its rights, on a control plane of the testbed."""
 
 from __future__ import annotations
 

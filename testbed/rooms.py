@@ -1,4 +1,4 @@
-"""The page docs/rooms.md: the rooms of the core, their laws and modules, and a drawing of which imports which."""
+"""The page docs/rooms.md: the rooms of the core, their laws and modules, and a drawing of their imports."""
 
 from __future__ import annotations
 

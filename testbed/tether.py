@@ -1,8 +1,8 @@
-"""A process that ends the testbed's servers when their owner is gone, however it went.
+"""A process that ends the testbed's servers when their owner is gone, even after a crash.
 
-The owner starts this module as a process of its own session and speaks to it in lines of JSON. It is the parent of
-every server, so a process id can never have passed to a stranger. When its standard input ends, because the owner
-closed it, crashed or was killed, it ends the servers (SIGTERM, then SIGKILL) and removes their folder.
+The owner starts this module as a process in a separate session and sends it lines of JSON. It is the parent of every
+server, so a process id cannot belong to another process. When its standard input ends, because the owner closed it,
+crashed or was killed, it ends the servers (SIGTERM, then SIGKILL) and removes their folder.
 Standard library only.
 """
 
@@ -56,7 +56,7 @@ class Child:
         return status
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal; nothing happens if the process has ended."""
+        """Sends a signal; does nothing if the process has ended."""
         self._tether.ask(do="signal", pid=self.pid, number=int(number))
 
     def wait(self, *, timeout_s: float) -> int:

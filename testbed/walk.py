@@ -1,4 +1,4 @@
-"""The drawings of docs/architecture.md: what one pod and one restart lead to, as the modules really call one another.
+"""The drawings of docs/architecture.md: the actual calls between modules for one pod and for one restart.
 
 Both run on the machine, from the bytes that the API server sends to the effects that go back to it. The first call from
 each room into each other is drawn, with the module and the function that are called; of the machine, the upkeep and the

@@ -30,7 +30,7 @@ def member(
     scheduler: str = SCHEDULER,
     **spec: object,
 ) -> Json:
-    """A pod that names the group (none if empty); extended resources are set as limits too, as the API demands."""
+    """A pod that names the group (none if empty). Extended resources are also limits, as the API requires."""
     amounts = dict({"cpu": "1"} if requests is None else requests)
     limits = {resource: amount for resource, amount in amounts.items() if "/" in resource}
     own = {"gangsched.io/pod-group": group} if group else {}
@@ -54,6 +54,6 @@ def member(
 
 
 def pod_template(group: str, *, labels: Mapping[str, str] | None = None, **spec: object) -> Json:
-    """What the owner of the group's members makes them of."""
+    """The pod template from which the owner of the group creates its members."""
     pod = member("", group, labels=labels)
     return {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"] | spec}

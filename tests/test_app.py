@@ -80,7 +80,9 @@ async def test_an_address_that_is_taken_ends_the_process_in_order(tmp_path, capl
         path = kubeconfig(tmp_path / "config", {})
         status = await app.run(settings, kubeconfig=path, context=None, dry_run=False, leader_elect=True)
     assert status == app.FAILED
-    assert [record.message for record in caplog.records if record.levelname == "CRITICAL"] == ["gangsched cannot go on"]
+    assert [record.message for record in caplog.records if record.levelname == "CRITICAL"] == [
+        "gangsched cannot continue"
+    ]
 
 
 @pytest.mark.slow

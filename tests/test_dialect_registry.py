@@ -66,7 +66,7 @@ def test_a_new_dialect_is_in_the_docs(made):
     assert "| `toy` | Toys, for a test | | list, watch `bands.toy.example` | yes |\n\n" in page
     assert "| `toy` | label `toy.example/band` | annotation `toy.example/size` | | |\n\n" in page
     assert "| `toy` | PodGroup of `toy.example/v2`, else `toy.example/v1` | `bandSize` |\n\n" in page
-    assert "native, toy` | Whose labels" in made["pages"]["docs/configuration.md"]
+    assert "native, toy` | Systems whose labels" in made["pages"]["docs/configuration.md"]
     assert "native,toy}'\n" in made["pages"]["docs/migrate/palantir.md"]
 
 

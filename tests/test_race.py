@@ -86,7 +86,7 @@ class TestWhileBuilding:
         out = capfd.readouterr().out
         assert "] [1/5] building etcd" in out
         assert "meanwhile the race without a cluster: gangsched simulate examples/race/blue.yaml" in out
-        assert "Bound whole in the end: 1 of 2 groups" in out
+        assert "Completely bound: 1 of 2 groups" in out
 
     def test_a_build_that_fails_ends_the_demo_after_what_it_said(self, build, capfd):
         build("import sys; sys.exit('error: no Go here')")

@@ -1,7 +1,7 @@
-"""From a PodGroup object, as the API server or a manifest has it, to `core.objects.podgroup.Group`.
+"""Converts a PodGroup object from the API server or a manifest to `core.objects.podgroup.Group`.
 
-Nothing here raises for what an object may hold: an object that cannot be read becomes a group with an error, a sentence
-for a person, so that its members wait and its owner is told.
+No content of an object raises an exception. An unreadable object becomes a group with an error, a sentence for a
+person, so that its members wait and its owner sees why.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from gangsched.core.objects.duration import format_duration, parse_duration
 from gangsched.core.objects.podgroup import Group, GroupSpec
 
 MADE_LABEL, MADE_BY = "gangsched.io/created-by", "gangsched"
-"""What marks a PodGroup that the operator has made."""
+"""Marks a PodGroup that the operator has created."""
 _TOLD_ERRORS = 3
 
 
 def group_from_object(obj: Mapping[str, object]) -> Group:
-    """Return the group that the object describes; see `Group.error` for an object that cannot be read."""
+    """Return the group that the object describes. An unreadable object has a `Group.error`."""
     metadata = _mapping(obj.get("metadata"))
     name = _text(metadata.get("name"))
     spec, error = _spec(obj.get("spec"), name)
@@ -49,7 +49,7 @@ def group_from_object(obj: Mapping[str, object]) -> Group:
 
 
 def made_group(key: GroupKey, spec: GroupSpec, *, owner: str, owner_uid: str) -> dict[str, Any]:
-    """The PodGroup to be created for a group that the pod of this name and UID declares, and with which it goes."""
+    """The PodGroup to create for a group that the pod with this name and UID declares. The pod owns the PodGroup."""
     body: dict[str, Any] = {"minMember": spec.min_member}
     if spec.max_member is not None:
         body["maxMember"] = spec.max_member
@@ -89,7 +89,7 @@ def _text(value: object) -> str:
 
 
 def _created(value: object) -> float:
-    """A manifest that was never applied has no creation time; it then counts as older than all that were."""
+    """The creation time. A manifest that was never applied has none and counts as older than all others."""
     try:
         return parse_time(_text(value))
     except ValueError:
@@ -141,7 +141,7 @@ def _preference(preference: Preference) -> declaration.Preference:
 
 
 def _sentence(error: ValidationError) -> str:
-    """What is wrong with the spec and where, the first few faults in the order of the fields."""
+    """The first few faults of the spec, in the order of the fields."""
     faults = error.errors(include_url=False)
     told = "; ".join(map(_fault, faults[:_TOLD_ERRORS]))
     return f"{told}; and {len(faults) - _TOLD_ERRORS} more" if len(faults) > _TOLD_ERRORS else told

@@ -1,8 +1,8 @@
-"""The spec of a PodGroup: the one place that says which fields exist, what they mean and what is refused.
+"""The spec of a PodGroup: the single definition of its fields, their meaning and their validation.
 
-The CustomResourceDefinition, the reading of manifests without an API server and the reference in docs/ come from here.
-Descriptions are what `kubectl explain podgroups.gangsched.io` prints. Lists, strings and maps are bounded, because the
-API server estimates the cost of CEL rules by their largest size and refuses the CRD beyond a limit.
+The CustomResourceDefinition, the parser of manifests without an API server and the reference in docs/ come from here.
+`kubectl explain podgroups.gangsched.io` prints the descriptions. Lists, strings and maps are bounded, because the API
+server estimates the cost of CEL rules from their largest size and refuses the CRD above a limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.planning.strategies import STRATEGIES
 
 MAX_NAME = 63
-"""A PodGroup's name is the value of its members' label `gangsched.io/pod-group`, which holds no more characters."""
+"""A PodGroup's name is the value of its members' label `gangsched.io/pod-group`, which has at most 63 characters."""
 
 NAME_RULE = Rule(
     f"self.metadata.name.size() <= {MAX_NAME}",
@@ -26,7 +26,7 @@ NAME_RULE = Rule(
     "gangsched.io/pod-group: choose a shorter name",
     lambda name: len(name) <= MAX_NAME,
 )
-"""The one rule on the whole object; in Python it sees the name alone."""
+"""The only rule on the whole object; in Python it checks only the name."""
 
 
 def _is_duration(text: str) -> bool:
@@ -78,7 +78,7 @@ NodeLabelKey = Annotated[
 
 
 class Role(Part):
-    """A named part of the group with a minimum of its own; pods join it by the label gangsched.io/role."""
+    """A named part of the group with its own minimum; pods join it with the label gangsched.io/role."""
 
     rules: ClassVar = (
         Rule(
@@ -98,7 +98,7 @@ class Role(Part):
     )
     template: MemberTemplate | None = Field(
         default=None,
-        description="Shape of members that do not exist yet: with it, places are planned and held as soon as the "
+        description="Shape of members that do not exist yet: with it, places are planned and reserved as soon as the "
         "group's first member exists. Defaults to none: only existing members are planned.",
     )
 
@@ -109,7 +109,7 @@ class Topology(Part):
     key: NodeLabelKey = Field(description="Node label whose values are the domains.")
     mode: Literal["Required", "Preferred"] = Field(
         default="Required",
-        description="Required (the default): all members in one domain or none is bound. Preferred: one domain where "
+        description="Required (the default): all members are bound in one domain, or none is. Preferred: one domain if "
         "the group fits into one, otherwise several.",
     )
 
@@ -144,11 +144,11 @@ class Placement(Part):
     strategy: Strategy = Field(
         default="Pack",
         description="Pack (the default) fills the fullest accepted node first; Spread gives each node one member in "
-        "turn; MinimalFragmentation, BestFit and MostUsed as in the documentation; a name with a slash is a plug-in's, "
-        "and where it is not installed the group waits with reason StrategyUnknown.",
+        "turn; the documentation describes MinimalFragmentation, BestFit and MostUsed. A name with a slash is that of "
+        "a plug-in; if it is not installed, the group waits with reason StrategyUnknown.",
     )
     topology: Topology | None = Field(
-        default=None, description="Keeps all members in one domain of a node label. Defaults to no such bond."
+        default=None, description="Keeps all members in one domain of a node label. Defaults to no constraint."
     )
     prefer: list[Preference] = Field(
         default_factory=list,
@@ -158,7 +158,7 @@ class Placement(Part):
 
 
 class PodGroupSpec(Part):
-    """What the group needs and how it is treated."""
+    """The requirements of the group and its scheduling policy."""
 
     rules: ClassVar = (
         Rule(
@@ -174,18 +174,18 @@ class PodGroupSpec(Part):
         ),
         Rule(
             "!has(self.priority) || !has(self.priorityClassName)",
-            "spec.priority and spec.priorityClassName exclude each other: remove one of them",
+            "spec.priority and spec.priorityClassName are mutually exclusive: remove one of them",
             lambda spec: spec.priority is None or spec.priority_class_name is None,
         ),
     )
 
     min_member: Annotated[Int32, Field(ge=1)] = Field(
         description="Members that must be bound together; fewer are never bound. The group's minimum is this number "
-        "or the sum of the roles' minMember, whichever is larger. May be changed at any time."
+        "or the sum of the roles' minMember, whichever is larger. It may change at any time."
     )
     max_member: Annotated[Int32, Field(ge=1)] | None = Field(
         default=None,
-        description="Members beyond this number are not scheduled; bound ones count first. Defaults to no limit.",
+        description="Members beyond this number are not scheduled; bound members count first. Defaults to no limit.",
     )
     max_schedule_time: Duration | None = Field(
         default=None,
@@ -195,8 +195,8 @@ class PodGroupSpec(Part):
     )
     timeout_policy: Annotated[TimeoutPolicy, Strict(strict=False)] = Field(
         default=TimeoutPolicy.RETRY,
-        description="What follows a time-out. Retry (the default): a pause of 10s that doubles up to 5m, then another "
-        "attempt. Fail: the group ends as Failed until its spec changes or all its members are gone.",
+        description="Action after a time-out. Retry (the default): a back-off of 10s that doubles up to 5m, then "
+        "another attempt. Fail: the group ends as Failed until its spec changes or all its members are gone.",
     )
     priority: Annotated[Int32, Field(le=1_000_000_000)] | None = Field(
         default=None,
@@ -208,14 +208,14 @@ class PodGroupSpec(Part):
         description="Name of a PriorityClass whose value is the group's priority. Not with priority.",
     )
     roles: Annotated[list[Role], Field(max_length=64), ListMap("name")] = Field(
-        default_factory=list, description="Named parts of the group with minima of their own. Defaults to none."
+        default_factory=list, description="Named parts of the group with their own minima. Defaults to none."
     )
     placement: Placement | None = Field(
-        default=None, description="Where the members go. Defaults to strategy Pack without further wishes."
+        default=None, description="Where the members go. Defaults to strategy Pack without preferences."
     )
     on_degraded: Annotated[OnDegraded, Strict(strict=False)] = Field(
         default=OnDegraded.REPAIR,
-        description="What follows when a scheduled group falls below its minimum. Repair (the default): replacements "
-        "are bound first of all that waits. Restart: all its members are evicted and start again together. Ignore: "
-        "nothing but the condition Degraded.",
+        description="Action when a scheduled group falls below its minimum. Repair (the default): replacements are "
+        "bound before everything else that waits. Restart: all its members are evicted and start again together. "
+        "Ignore: only the condition Degraded is set.",
     )

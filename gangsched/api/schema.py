@@ -1,7 +1,7 @@
-"""From pydantic models to the structural OpenAPI schema of a CustomResourceDefinition.
+"""Converts pydantic models to the structural OpenAPI schema of a CustomResourceDefinition.
 
-A constraint that OpenAPI cannot say is a `Rule`: CEL for the API server and the same in Python for whatever reads
-manifests without one (`simulate`), side by side so that nobody changes the one without the other.
+A constraint that OpenAPI cannot express is a `Rule`. It has the constraint as CEL for the API server and in Python for
+reading manifests without an API server (`simulate`), side by side so that both are changed together.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _KEYWORDS = (
 
 @dataclass(frozen=True)
 class Rule:
-    """A constraint in both languages; `message` names the field and the remedy.
+    """A constraint in CEL and in Python; `message` names the field and the remedy.
 
-    Used as an annotation of a field's type, or in a model's `rules`, where it sees the whole model.
+    It is an annotation of a field's type, or an element of a model's `rules`, where it sees the whole model.
     """
 
     cel: str
@@ -52,7 +52,7 @@ class Rule:
     holds: Callable[[Any], bool]
 
     def check(self, value: object) -> None:
-        """Raise the error that pydantic collects if the rule does not hold."""
+        """If the rule does not hold, raise the error that pydantic collects."""
         if not self.holds(value):
             raise PydanticCustomError("rule", "{rule}", {"rule": self.message})
 
@@ -74,13 +74,13 @@ class Rule:
 
 
 def matching(pattern: str, message: str) -> Rule:
-    """Return the rule that a text has this form; unlike OpenAPI's `pattern` it says so in words."""
+    """Return the rule that a text matches the pattern. Unlike OpenAPI's `pattern` it has a readable message."""
     return Rule(f"self.matches(r'{pattern}')", message, lambda text: re.fullmatch(pattern, text) is not None)
 
 
 @dataclass(frozen=True)
 class Format:
-    """OpenAPI's `format`, which pydantic does not write itself, as an annotation of a field's type."""
+    """OpenAPI's `format` as an annotation of a field's type. Pydantic does not write it itself."""
 
     name: str
 
@@ -90,7 +90,7 @@ class Format:
 
 @dataclass(frozen=True)
 class ListMap:
-    """A list whose entries are told apart by one field, as an annotation: the key is unique, patches merge by it."""
+    """Annotation of a list whose entries have a unique key field. Patches merge the list by this key."""
 
     key: str
 
@@ -99,7 +99,7 @@ class ListMap:
             names = [getattr(entry, self.key) for entry in entries]
             for name in names:
                 if names.count(name) > 1:
-                    message = "{key} {name} occurs more than once: give every entry a {key} of its own"
+                    message = "{key} {name} occurs more than once: give every entry a different {key}"
                     raise PydanticCustomError("duplicate", message, {"key": self.key, "name": repr(name)})
             return entries
 
@@ -110,7 +110,7 @@ class ListMap:
 
 
 class Part(BaseModel):
-    """A part of the PodGroup: camelCase outside, immutable, exact about types as the API server is."""
+    """A part of the PodGroup: camelCase in the API, immutable, as strict about types as the API server."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
@@ -137,7 +137,7 @@ Count = Annotated[Int32, Field(ge=0)]
 
 
 def structural(model: type[BaseModel]) -> JsonSchema:
-    """Return the model's schema as a CustomResourceDefinition takes it: no references, no nulls, no titles."""
+    """Return the model's schema for a CustomResourceDefinition: no references, no nulls, no titles."""
     schema = model.model_json_schema(by_alias=True)
     return _inlined(schema, schema.get("$defs", {}))
 
@@ -162,7 +162,7 @@ def _inlined(node: JsonSchema, defs: Mapping[str, JsonSchema]) -> JsonSchema:
 
 
 def _merged(node: JsonSchema, defs: Mapping[str, JsonSchema]) -> JsonSchema:
-    """Resolve a reference and the null of an optional field; what stands beside them wins."""
+    """Resolve a reference and the null of an optional field. Keywords next to them take precedence."""
     outer = dict(node)
     inner: JsonSchema = {}
     if "$ref" in outer:

@@ -1,4 +1,4 @@
-"""From `roles[].template` of a PodGroup to the shape that the core plans with, and back for groups that are made."""
+"""Converts `roles[].template` of a PodGroup to the shape that the core plans with, and back for created PodGroups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPERATORS = ("", "Equal", "Exists")
 
 
 def shape_from_template(read: wanted.MemberTemplate) -> Shape:
-    """The shape of a pod that asks for what the template says; preferences decide nothing and are passed over."""
+    """The shape of a pod with the template's requests and constraints. Preferences have no effect and are ignored."""
     affinity = read.affinity.node_affinity if read.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     found = ((resource, amount(resource, quantity)) for resource, quantity in sorted(read.requests.items()))
@@ -29,7 +29,7 @@ def shape_from_template(read: wanted.MemberTemplate) -> Shape:
 
 
 def template_to_object(shape: Shape) -> dict[str, Any]:
-    """The template that asks for this shape's requests, selectors and tolerations."""
+    """The template with this shape's requests, selectors and tolerations."""
     found: dict[str, Any] = {"requests": requests_to_object(shape.requests)}
     if shape.node_selector:
         found["nodeSelector"] = dict(shape.node_selector)
@@ -46,7 +46,7 @@ def template_to_object(shape: Shape) -> dict[str, Any]:
 
 
 def requests_to_object(requests: Amounts) -> dict[str, str]:
-    """Amounts as quantities."""
+    """The amounts as quantities."""
     return {name: f"{value}m" if name == "cpu" else str(value) for name, value in requests}
 
 

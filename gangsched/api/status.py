@@ -1,6 +1,7 @@
-"""The status of a PodGroup: its schema, and the way of `core.objects.status.GroupStatus` into the object and back.
+"""The status of a PodGroup: its schema, and the conversion of `core.objects.status.GroupStatus` to it and back.
 
-The engine writes all of it at once and reads it once, after a start: whatever a restart must not lose stands here.
+The engine always writes the whole status and reads it once after a start. The status has everything that a restart must
+not lose.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ ConditionReason = Annotated[
 
 _LONGEST_MESSAGE = 32_768
 _MOST_RESOURCES = 1024
-"""Of one pod, or of several taken together: a status that is refused for them tells nothing at all."""
+"""Of one pod or of several together. The limit is generous, because above it the API server refuses the status."""
 _MOST_ROLES = 128
 _LONGEST_ROLE = 253
-"""As long as a role that pods name in another system's annotation may be; our own are shorter."""
+"""The longest role in another system's annotations; our own are shorter."""
 
 
 class StatusPart(Part):
-    """A part of the status. What a newer version has added is passed over: it is replaced by the next write."""
+    """A part of the status. Fields of a newer version are ignored; the next write removes them."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True, strict=True)
 
@@ -49,18 +50,18 @@ class ConditionStatus(StatusPart):
         description="Scheduled: the minimum is bound. Degraded: the group was scheduled and has fallen below it."
     )
     status: Literal["True", "False", "Unknown"] = Field(description="Whether the condition holds.")
-    reason: ConditionReason = Field(description="Why, in one word for programs.")
-    message: Annotated[str, Field(max_length=_LONGEST_MESSAGE)] = Field(description="Why, in a sentence for people.")
+    reason: ConditionReason = Field(description="Reason, in one word for programs.")
+    message: Annotated[str, Field(max_length=_LONGEST_MESSAGE)] = Field(description="Reason, in a sentence for people.")
     last_transition_time: Time = Field(description="When `status` last changed.")
     observed_generation: Annotated[Int64, Field(ge=0)] = Field(
-        default=0, description="Generation of the spec that the condition is about."
+        default=0, description="Generation of the spec that the condition refers to."
     )
 
 
 class PlacementStatus(StatusPart):
-    """Places held on one node for one role."""
+    """Places reserved on one node for one role."""
 
-    node: Annotated[str, Field(min_length=1, max_length=253)] = Field(description="Node that has the places.")
+    node: Annotated[str, Field(min_length=1, max_length=253)] = Field(description="Node with the places.")
     role: Annotated[str, Field(max_length=_LONGEST_ROLE)] = Field(
         default="", description="Role whose members they are for; empty for members without a role."
     )
@@ -71,31 +72,31 @@ class PlacementStatus(StatusPart):
     requests: dict[str, Annotated[str, Field(max_length=64, pattern=QUANTITY)]] = Field(
         default_factory=dict,
         max_length=_MOST_RESOURCES,
-        description="What one place holds, by resource, as quantities.",
+        description="What one place reserves, by resource, as quantities.",
     )
 
 
 class ReservationStatus(StatusPart):
-    """Places held for the group; enough to hold them again after a restart of the operator."""
+    """Places reserved for the group, so that the operator can reserve them again after a restart."""
 
-    expires: Time = Field(description="When places that nobody has taken are released.")
+    expires: Time = Field(description="When unused places are released.")
     placements: list[PlacementStatus] = Field(
         default_factory=list, max_length=10_000, description="The places, by node and role."
     )
 
 
 class DemandStatus(StatusPart):
-    """Members for which new nodes would have to be added, as many as ask for the same."""
+    """Members with equal requests that need new nodes."""
 
     count: Annotated[Count, Field(ge=1)] = Field(description="Number of members; each may have a node of its own.")
     requests: dict[str, Annotated[str, Field(max_length=64, pattern=QUANTITY)]] = Field(
         default_factory=dict,
         max_length=_MOST_RESOURCES,
-        description="What each of them asks for, by resource, as quantities.",
+        description="Requests of each of them, by resource, as quantities.",
     )
     domain: Annotated[str, Field(max_length=63)] | None = Field(
         default=None,
-        description="Value that those nodes need for the label spec.placement.topology.key; absent if any will do.",
+        description="Value that those nodes need for the label spec.placement.topology.key; absent if any value fits.",
     )
 
 
@@ -104,67 +105,69 @@ ByRole = Annotated[dict[Annotated[str, Field(max_length=_LONGEST_ROLE)], Count],
 
 
 class MinimaStatus(StatusPart):
-    """How many members a quorum needs."""
+    """The number of members that a quorum needs."""
 
     total: Count = Field(description="In all.")
     roles: ByRole = Field(default_factory=dict, description="Of each role.")
 
 
 class CapStatus(StatusPart):
-    """A cap of the cluster that keeps places for members to come from being held."""
+    """A limit of the cluster that prevents the reservation of places for members that do not exist yet."""
 
-    reason: ConditionReason = Field(description="Which cap, in one word for programs.")
-    message: Annotated[str, Field(max_length=_LONGEST_MESSAGE)] = Field(description="Why, in a sentence for people.")
-    retry_time: Time | None = Field(default=None, description="Before this no places are held again.")
+    reason: ConditionReason = Field(description="The limit, in one word for programs.")
+    message: Annotated[str, Field(max_length=_LONGEST_MESSAGE)] = Field(description="Reason, in a sentence for people.")
+    retry_time: Time | None = Field(default=None, description="No places are reserved again before this time.")
 
 
 class RecordStatus(StatusPart):
-    """What the operator must remember of the group and its run beside the other fields of the status."""
+    """The operator's own record of the group and its run, in addition to the other fields of the status."""
 
     run_start_time: Time | None = Field(default=None, description="When the run's first live member was seen.")
     outcome: Annotated[Outcome, Strict(strict=False)] = Field(
         default=Outcome.NONE,
-        description="Succeeded, Failed: the run has ended so. OutOfTime: its clock ran out under timeoutPolicy Fail.",
+        description="Succeeded, Failed: result of the run. OutOfTime: it timed out under timeoutPolicy Fail.",
     )
     incomplete_time: Time | None = Field(
         default=None,
-        description="Since when the group counts with the members that are bound, because the time of places held for "
-        "members to come was over before it was ever whole.",
+        description="Since when the group counts as scheduled with its bound members only, because the reservation of "
+        "places for missing members expired before the group was complete.",
     )
-    quorum: MinimaStatus | None = Field(default=None, description="What the quorum under way was decided with.")
+    quorum: MinimaStatus | None = Field(
+        default=None, description="The minimum that the current quorum was decided with."
+    )
     quorum_succeeded: ByRole = Field(
-        default_factory=dict, description="Members of the quorum under way that have succeeded meanwhile, by role."
+        default_factory=dict, description="Members of the current quorum that have succeeded meanwhile, by role."
     )
-    role_minimums: ByRole = Field(default_factory=dict, description="Each role's minimum that was last satisfied.")
+    role_minimums: ByRole = Field(default_factory=dict, description="The minimum of each role that was last satisfied.")
     role_successes: ByRole = Field(default_factory=dict, description="Members that have succeeded, by role.")
-    timeouts: Count = Field(default=0, description="Time-outs and undone bindings of this run.")
-    backoff_level: Count = Field(default=0, description="How often the back-off has been doubled.")
+    timeouts: Count = Field(default=0, description="Time-outs and rollbacks of this run.")
+    backoff_level: Count = Field(default=0, description="How often the back-off was doubled.")
     retry_time: Time | None = Field(default=None, description="When the back-off ends.")
     undone: Annotated[str, Field(max_length=_LONGEST_MESSAGE)] = Field(
-        default="", description="What happened to the last quorum whose bindings were undone."
+        default="", description="What happened to the last quorum whose bindings were rolled back."
     )
     leader_succeeded: bool = Field(
-        default=False, description="Whether the member has succeeded whose success is the group's."
+        default=False, description="Whether the leading member has succeeded, whose success is that of the group."
     )
     places_expired: bool = Field(
-        default=False, description="Whether the time of places held for members to come is over."
+        default=False, description="Whether the reservation of places for missing members has expired."
     )
     hold_start_time: Time | None = Field(
-        default=None, description="Since when places are held for members to come that nobody has taken."
+        default=None, description="Since when unused places are reserved for members that do not exist yet."
     )
     holds_released: Count = Field(default=0, description="How often places were released at the end of maxHoldTime.")
-    cap: CapStatus | None = Field(default=None, description="The cap that keeps places from being held.")
+    cap: CapStatus | None = Field(default=None, description="The limit that prevents the reservation of places.")
 
 
 class PodGroupStatus(StatusPart):
-    """What the operator knows of the group; written by the operator alone."""
+    """The observed state of the group. Only the operator writes it."""
 
     phase: Annotated[Phase, Strict(strict=False)] | None = Field(
         default=None,
-        description="Pending: too few members, or something keeps it from being tried. Queued: complete, waits for "
-        "room. Reserved: places are held. Binding: bindings are on their way. Scheduled: the minimum is bound. "
-        "Running: the minimum is running. Degraded: was scheduled and fell below its minimum. TimedOut: in the "
-        "back-off after a time-out. Succeeded, Failed: the run has ended.",
+        description="Pending: too few members, or the group cannot be tried. Queued: complete, waits for room. "
+        "Reserved: places are reserved. Binding: bindings are in flight. Scheduled: the minimum is bound. Running: the "
+        "minimum is running. Degraded: was scheduled and fell below its minimum. TimedOut: in the back-off after a "
+        "time-out. Succeeded, Failed: the run has ended.",
     )
     conditions: Annotated[list[ConditionStatus], Field(max_length=16), ListMap("type")] = Field(
         default_factory=list, description="Scheduled and Degraded, each with a reason and a message."
@@ -176,37 +179,35 @@ class PodGroupStatus(StatusPart):
     failed: Count = Field(default=0, description="Members of this run that have failed.")
     minimum: Count = Field(default=0, description="The minimum that was last satisfied; 0 before the first time.")
     reservation: ReservationStatus | None = Field(
-        default=None, description="Places held while not all members are bound; absent otherwise."
+        default=None, description="Places reserved while not all members are bound; absent otherwise."
     )
     schedule_start_time: Time | None = Field(
-        default=None, description="Since when the running clock counts towards maxScheduleTime; absent while stopped."
+        default=None, description="Since when the clock of maxScheduleTime counts; absent while it is stopped."
     )
     schedule_paused_time: Time | None = Field(
         default=None,
-        description="Since when the clock stands, because a cap of the cluster has released places or keeps them from "
-        "being held; absent while it runs. The time between the two has counted.",
+        description="When the clock was paused, because a limit of the cluster released places or prevents their "
+        "reservation; absent while it runs. The time from scheduleStartTime to this has counted.",
     )
     scheduled_time: Time | None = Field(default=None, description="When the minimum was first bound in this run.")
-    attempts: Count = Field(
-        default=0, description="Time-outs and undone bindings of this run, plus the attempt under way."
-    )
+    attempts: Count = Field(default=0, description="Time-outs and rollbacks of this run, plus the current attempt.")
     source: Annotated[str, Field(max_length=253)] | None = Field(
         default=None, description="How the group was declared."
     )
     record: RecordStatus | None = Field(
-        default=None, description="What a restarted operator goes on with; for the operator's own use."
+        default=None, description="State that a restarted operator continues with; for the operator's own use."
     )
     demand: Annotated[list[DemandStatus], Field(max_length=MOST_DEMANDS)] | None = Field(
         default=None,
-        description="What must be added to the present nodes so that the minimum fits; absent while it is not room "
-        "that the group waits for, or where no new node could help.",
+        description="Resources to add to the present nodes so that the minimum fits; absent if the group does not wait "
+        "for room, or if no new node could help.",
     )
 
 
 def status_to_object(status: GroupStatus) -> dict[str, Any]:
-    """Return the object's part `status`, all of it; what is not so is left out.
+    """Return the whole `status` of the object, without empty fields.
 
-    Times are rounded to the microsecond; a condition's to the second below, as every Kubernetes API has it.
+    Times are rounded to the microsecond; those of conditions are cut to the second, as in every Kubernetes API.
     """
     fields = {
         "phase": status.phase or None,
@@ -230,10 +231,10 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
 
 
 def status_from_object(status: Mapping[str, object]) -> GroupStatus:
-    """Return the status that an object has; the empty one where it cannot be read.
+    """Return the status of an object; an empty one if it is unreadable.
 
-    The API server keeps unreadable things out by the same schema. Should one get in nevertheless, nothing may rely on
-    half of it: the state is then rebuilt from the pods alone, and the next write replaces the whole.
+    The API server refuses an unreadable status with the same schema. If it accepts one nevertheless, no part of it is
+    used: the state is rebuilt from the pods alone, and the next write replaces the whole status.
     """
     try:
         read = PodGroupStatus.model_validate(dict(status))
@@ -253,7 +254,7 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
 
 
 def _record_to_object(record: Record) -> dict[str, Any]:
-    """What the other fields of the status do not say."""
+    """The parts of the record that are not in other fields of the status."""
     fields = {
         "runStartTime": _time_to_object(record.run_start),
         "outcome": record.outcome or None,
@@ -294,7 +295,7 @@ def _record_from_object(read: PodGroupStatus) -> Record | None:
     successes = _counts_from_object(kept.role_successes)
     record = Record(
         phase=read.phase or Phase.PENDING,
-        # A status of a version that did not write it has at least one of these, if a run had begun to wait.
+        # An older version did not write runStartTime. Its status has one of the others if a run had begun to wait.
         run_start=_time_from_object(kept.run_start_time) or scheduled_at or clock_start,
         outcome=kept.outcome or _outcome_of(read.phase, scheduled=bool(scheduled_at)),
         scheduled_at=late_at or scheduled_at,
@@ -321,7 +322,7 @@ def _record_from_object(read: PodGroupStatus) -> Record | None:
 
 
 def _outcome_of(phase: Phase | None, *, scheduled: bool) -> Outcome:
-    """What a status of a version that did not write the outcome says of it."""
+    """The outcome according to a status of an older version, which did not write it."""
     if phase is Phase.FAILED:
         return Outcome.FAILED if scheduled else Outcome.OUT_OF_TIME
     return Outcome.SUCCEEDED if phase is Phase.SUCCEEDED else Outcome.NONE
@@ -333,7 +334,7 @@ def _cap_to_object(capped: Capped) -> dict[str, Any]:
 
 
 def _counts_to_object(counts: Counts) -> dict[str, int]:
-    """Numbers by role, within the schema's limit: pods may name any number of roles that their group does not have."""
+    """Numbers by role, within the schema's limit, because pods may name any number of undeclared roles."""
     kept = dict(counts[:_MOST_ROLES] if len(counts) <= _MOST_ROLES else counts[: _MOST_ROLES - 1])
     others = sum(number for _, number in counts[len(kept) :])
     if others:
@@ -365,7 +366,7 @@ def _condition_to_object(condition: Condition) -> dict[str, Any]:
 
 
 def _shortened(message: str) -> str:
-    """The message within the schema's limit: one longer would have the API server refuse the whole status, for ever."""
+    """The message within the schema's limit. With a longer one the API server would refuse the whole status."""
     return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
 
 

@@ -1,7 +1,7 @@
-"""`roles[].template`: the shape of members that do not exist yet, in the words of a pod's spec.
+"""`roles[].template`: the shape of members that do not exist yet, in the terms of a pod's spec.
 
-Field names, nesting and meaning are those of core/v1, so that the part can be copied from a pod template; only what
-decides where a pod may run is here. Every list is bounded, more generously than any pod needs.
+Field names, nesting and meaning are those of core/v1, so that a template can be copied from a pod template. It has only
+the fields that decide where a pod may run. Every list has a limit that no real pod reaches.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Request = Annotated[
         }
     ),
 ]
-"""A quantity as manifests have it; the one place where a number and a text are both accepted."""
+"""A quantity as in manifests; the only field that accepts both a number and a text."""
 
 
 class NodeSelectorRequirement(Part):
@@ -75,7 +75,7 @@ class NodeSelectorTerm(Part):
 
 
 class NodeSelector(Part):
-    """Alternatives of which one must match the node."""
+    """Alternatives; at least one must match the node."""
 
     node_selector_terms: list[NodeSelectorTerm] = Field(
         min_length=1, max_length=100, description="Alternatives: a node is accepted if any of them matches it."
@@ -83,7 +83,7 @@ class NodeSelector(Part):
 
 
 class PreferredSchedulingTerm(Part):
-    """A wish for nodes, with its weight."""
+    """A preference for nodes, with its weight."""
 
     weight: Annotated[int, Field(ge=1, le=100), Format("int32")] = Field(
         description="How much a matching node is preferred, from 1 to 100."
@@ -103,7 +103,7 @@ class NodeAffinity(Part):
 
 
 class Affinity(Part):
-    """Rules on where a member may run; only those on nodes exist here."""
+    """Rules on where a member may run; only node affinity is supported."""
 
     node_affinity: NodeAffinity | None = Field(default=None, description="Rules on the nodes' labels.")
 
@@ -112,18 +112,18 @@ class Toleration(Part):
     """A taint that the members accept."""
 
     key: LabelKey | None = Field(
-        default=None, description="Taint key to tolerate; left out, with operator Exists, every taint is tolerated."
+        default=None, description="Taint key to tolerate. Without it, operator Exists tolerates every taint."
     )
     operator: Literal["Exists", "Equal"] = Field(
         default="Equal", description="Exists ignores the taint's value, Equal (the default) compares it with `value`."
     )
     value: LabelValue | None = Field(default=None, description="Taint value to tolerate, with operator Equal.")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
-        default=None, description="Taint effect to tolerate; left out, all effects are tolerated."
+        default=None, description="Taint effect to tolerate. Without it, all effects are tolerated."
     )
     toleration_seconds: Int64 | None = Field(
         default=None,
-        description="Seconds for which a NoExecute taint is tolerated once bound; no influence on placement.",
+        description="Seconds for which a bound pod tolerates a NoExecute taint; no effect on placement.",
     )
 
 
@@ -133,8 +133,8 @@ class MemberTemplate(Part):
     requests: dict[str, Request] = Field(
         default_factory=dict,
         max_length=64,
-        description="What one member takes on its node, by resource (cpu, memory, nvidia.com/gpu …), as quantities: "
-        "the effective request of the whole pod, its overhead included.",
+        description="Requests of one member, by resource (cpu, memory, nvidia.com/gpu …), as quantities: the effective "
+        "request of the whole pod, including its overhead.",
     )
     node_selector: dict[str, LabelValue] = Field(
         default_factory=dict, max_length=64, description="Labels that a node must have, as in a pod's spec."

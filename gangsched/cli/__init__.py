@@ -1,8 +1,8 @@
 """The command line: `gangsched COMMAND`.
 
-Each command is a module of this package with `add_parser(commands)`, which adds its parser and sets `execute` to a
-function from the parsed arguments to the exit status. Such a module imports what it works with only when it runs, so
-that `gangsched version` answers at once.
+Each command is a module of this package with a function `add_parser(commands)`. It adds the command's parser and sets
+`execute` to a function from the parsed arguments to the exit status. A command imports its dependencies only when it
+runs, so that `gangsched version` answers at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse has no public name for it
 
 COMMANDS = ("run", "simulate", "explain", "crd", "version")
-"""Modules of this package, in the order in which `--help` lists them."""
+"""Modules of this package, in the order of `--help`."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -34,12 +34,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status; wrong usage ends with status 2 and a message."""
+    """Run the command line and return the exit status. Wrong usage prints a message and has status 2."""
     arguments = make_parser().parse_args(argv)
     execute: Callable[[argparse.Namespace], int] = arguments.execute
     try:
         return execute(arguments)
     except BrokenPipeError:
-        # Whoever read our output (`| head`) has seen enough; Python would complain about it once more at its exit.
+        # The reader of our output (`| head`) has stopped reading. Python would report that again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

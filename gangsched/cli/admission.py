@@ -1,8 +1,8 @@
-"""What the API server makes of a pod or node before it stores it, as far as scheduling depends on it.
+"""The API server's defaults and admission for pods and nodes, as far as scheduling depends on them.
 
 The rules are `SetDefaults_Pod`, `defaultPodRequests`, `defaultHostNetworkPorts` and `SetDefaults_NodeStatus` in
 k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3, and the admission plug-ins Priority and
-DefaultTolerationSeconds. Applied to what has passed them they change nothing.
+DefaultTolerationSeconds. They are idempotent.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _TOLERATED = [
     {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 ]
-"""What every pod tolerates for a while, unless it says itself what of these taints it tolerates."""
+"""Tolerations that every pod gets, unless it has its own for these taints."""
 
 Spec = dict[str, Any]
 
 
 class Priorities:
-    """The PriorityClasses of every cluster and those added."""
+    """The PriorityClasses of every cluster and the added ones."""
 
     def __init__(self) -> None:
         self.values = dict(SYSTEM_PRIORITIES)
         self._default = 0
 
     def add(self, manifest: Manifest) -> None:
-        """Know one more PriorityClass.
+        """Add a PriorityClass.
 
         Raises:
-            ManifestError: it has no value.
+            ManifestError: it has no valid value.
         """
         value = manifest.body.get("value")
         if not isinstance(value, int) or isinstance(value, bool):
@@ -46,10 +46,10 @@ class Priorities:
             self._default = value
 
     def of(self, spec: Mapping[str, Any], told: str) -> int:
-        """The pod's priority; `told` says which pod it is.
+        """The pod's priority; `told` names the pod in messages.
 
         Raises:
-            ManifestError: it names a PriorityClass that is not there.
+            ManifestError: the pod names an unknown PriorityClass.
         """
         name = spec.get("priorityClassName")
         if name in self.values:
@@ -59,20 +59,20 @@ class Priorities:
             return given
         if name:
             raise ManifestError(
-                [f"{told}: the API server would refuse it, there is no PriorityClass {name}: add its manifest"]
+                [f"{told}: the API server would refuse it, because PriorityClass {name} is missing: add its manifest"]
             )
         return self._default
 
 
 def admitted_pod_spec(spec: Mapping[str, Any], priorities: Priorities, told: str) -> Spec:
-    """A copy of the pod's spec with the API server's defaults; `told` says which pod or workload it is of.
+    """A copy of the pod's spec with the API server's defaults; `told` names the pod or workload in messages.
 
     Raises:
         ManifestError: the API server would refuse it.
     """
     containers = [_with_requests(container, told) for container in _listed(spec, "containers", told)]
     if not containers:
-        raise ManifestError([f"{told}: the API server would refuse it, it has no containers: write spec.containers"])
+        raise ManifestError([f"{told}: the API server would refuse it without containers: write spec.containers"])
     init_containers = [_with_requests(container, told) for container in _listed(spec, "initContainers", told)]
     admitted = {
         **spec,
@@ -91,7 +91,7 @@ def admitted_pod_spec(spec: Mapping[str, Any], priorities: Priorities, told: str
 
 
 def admitted_node(manifest: Manifest) -> Mapping[str, Any]:
-    """The node with what it can give: `status.allocatable`, else `status.capacity`."""
+    """The node with its allocatable resources: `status.allocatable`, else `status.capacity`."""
     status = mapping(manifest.body.get("status"))
     allocatable = status.get("allocatable")
     if allocatable is None:
@@ -108,7 +108,7 @@ def _listed(spec: Mapping[str, Any], field: str, told: str) -> Iterator[Mapping[
 
 
 def _with_default_tolerations(given: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """A toleration counts as one of a taint by key and effect alone, whatever value it asks for."""
+    """The given tolerations and the missing default ones. Only key and effect of a given one matter, not its value."""
     return given + [
         default
         for default in _TOLERATED
@@ -120,7 +120,7 @@ def _with_default_tolerations(given: list[Mapping[str, Any]]) -> list[Mapping[st
 
 
 def _with_requests(container: Mapping[str, Any], told: str) -> Spec:
-    """Requests that are not given are the limits."""
+    """Missing requests default to the limits."""
     resources = mapping(container.get("resources"))
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
     where = f"{told}: resources of container {container.get('name', '')}"
@@ -130,7 +130,7 @@ def _with_requests(container: Mapping[str, Any], told: str) -> Spec:
 
 
 def _pod_level(resources: Mapping[str, Any], containers: list[Spec], told: str) -> Spec:
-    """The pod's own limits become its requests where neither it nor, for cpu and memory, a container has any."""
+    """The pod's own limits become its requests if neither it nor, for cpu and memory, a container has any."""
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
     _check_quantities(limits, f"{told}: spec.resources.limits")
     _check_quantities(requests, f"{told}: spec.resources.requests")

@@ -1,4 +1,4 @@
-"""Why a group waits, found by letting the core decide on a copy of the cluster; nothing is written."""
+"""Finds out why a group waits: the core decides on a copy of the cluster, and nothing is written."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import accepting_rows, amounts
 
 TRIED = 5
-"""So many of those who hold what lacks are left out in thought, the largest first."""
+"""Most holders of a scarce resource that are removed from the copy to see whether the group then fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """Why members find no room: `wanted` must find it together, `fits` of them do, on so many `nodes`.
+    """Why members do not fit: `wanted` members must fit together, `fits` of them do, on `nodes` nodes.
 
-    `lacks` is what is missing in all, by resource. `held` says who has `resource`, the scarcest, on nodes that accept
-    the members, the largest first. `ahead` are waiting groups that are tried before.
+    `lacks` is the total shortage by resource. `held` are the holders of `resource`, the scarcest one, on nodes that
+    accept the members, the largest first. `ahead` are the waiting groups that are tried before.
     """
 
     wanted: int
@@ -54,9 +54,9 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """How a group stands and why. `besides` says why members above the minimum wait, `helps` what would unblock it.
+    """The state of a group and its cause. `besides` says why members above the minimum wait, `helps` what would help.
 
-    `source` says how the group was declared, empty for a pod without one. `demand` is what new nodes must bring.
+    `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
     """
 
     key: GroupKey
@@ -74,14 +74,14 @@ class Diagnosis:
 
 
 def from_status(group: Group) -> Diagnosis:
-    """What the operator last wrote of the PodGroup."""
+    """The diagnosis from the status that the operator last wrote."""
     status = group.status
     told = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
     return Diagnosis(
         key=group.key,
         phase=status.phase,
         reason=told.reason if told else "",
-        message=told.message if told else "It has no status yet: see whether the operator runs.",
+        message=told.message if told else "It has no status yet: check that the operator runs.",
         minimum=group.spec.minimum if group.spec else 0,
         members=status.members,
         bound=status.bound,
@@ -91,9 +91,9 @@ def from_status(group: Group) -> Diagnosis:
 
 
 def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
-    """Decide on everything that was read; None if no group and no waiting pod of that name is among it.
+    """Decide about the whole cluster; None if it has no group and no waiting pod with this name.
 
-    Back-offs are left out: the copy tries at once what the operator tries at their end.
+    Back-offs are ignored: the copy tries at once what the operator tries at their end.
     """
     machine = Machine(policy)
     machine.handle([_without_back_offs(event) for event in events], now)
@@ -151,7 +151,7 @@ class _Examination:
         )
 
     def _unreadable_to_the_operator(self, told: str) -> Diagnosis:
-        """The caller may read what the operator may not, which has said so on the members."""
+        """The caller may read a PodGroup that the operator may not read, as the members' conditions say."""
         assessment = self._assessment
         return Diagnosis(
             key=self._gang.key,
@@ -165,7 +165,7 @@ class _Examination:
         )
 
     def _fits_now(self) -> Diagnosis:
-        """The copy has just decided to bind members, which the operator has not done yet when this was read."""
+        """The copy decides to bind members that the operator had not bound when the cluster was read."""
         gang, assessment = self._gang, self._assessment
         status = gang.group.status if gang.group else None
         told = status.conditions[0].reason if status and status.conditions else ""
@@ -173,12 +173,12 @@ class _Examination:
             key=gang.key,
             phase=status.phase if status and status.phase else Phase.QUEUED,
             reason=told,
-            message="There is room for it now: it is bound at the operator's next pass.",
+            message="It fits now: the operator will bind it in its next scheduling cycle.",
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             bound=len(assessment.census.bound),
             source=assessment.terms.source,
-            helps=("a running operator, if it stays like this: see its log and /readyz",),
+            helps=("a running operator, if this does not change: see its log and /readyz",),
         )
 
     def _completing(self) -> Iterator[str]:
@@ -191,10 +191,11 @@ class _Examination:
         for role, number in sorted(assessment.missing_roles.items()):
             yield f"{number_of(number, 'more member')} of role {role}"
         if gated := sum(pod.gated for pod in gang.pods.values()):
-            yield f"removing scheduling gates: {number_of(gated, 'member')} with some, which do not count until then"
+            yield f"removing the scheduling gates of {number_of(gated, 'member')}, which do not count until then"
         if gang.strangers:
             other = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
-            yield f"another schedulerName: {number_of(len(gang.strangers), 'pod')} of {other} named the group in vain"
+            pods = number_of(len(gang.strangers), "pod")
+            yield f"another schedulerName: {pods} of {other} named the group without effect"
 
     # A refusal
 
@@ -235,7 +236,7 @@ class _Examination:
         each = amounts(refusal.failing.shape.requests)
         where = f" in one domain of {refusal.domain[0]}" if refusal.domain is not None else ""
         if refusal.short:
-            yield f"{amounts(refusal.short)} more on nodes that accept its members{where}, {each} for each of them"
+            yield f"{amounts(refusal.short)} more on nodes that accept its members{where}, {each} per member"
         else:
             yield f"nodes with {each} free{where} for each member that does not fit"
         for obstacle in refusal.obstacles:
@@ -245,10 +246,10 @@ class _Examination:
         spec = self._assessment.terms.spec
         enough = len(self._assessment.census.bound) + refusal.fits
         if not spec.roles and 0 < enough < spec.min_member:
-            yield f"spec.minMember of at most {enough}: so many members fit now"
+            yield f"spec.minMember of at most {enough}: that many members fit now"
 
     def _ends(self, holders: Sequence[GroupKey], ask: Ask) -> Iterator[str]:
-        """Who would have to end: single holders that suffice, else the fewest of them together, largest first."""
+        """The holders that would have to end: each single one that suffices, else the fewest largest ones together."""
         enough = [holder for holder in holders if self._would_fit(ask, [holder])]
         for holder in enough:
             yield f"the end of {holder}: the group fits then"
@@ -260,7 +261,7 @@ class _Examination:
                 return
 
     def _would_fit(self, ask: Ask, without: Sequence[GroupKey]) -> bool:
-        """Whether the quorum finds room on the copy without these holders, which are put back afterwards."""
+        """Whether the quorum fits on the copy without these holders. They are put back afterwards."""
         cluster = self._cluster
         left_out = [
             (pod, cluster.node_of(pod.uid))

@@ -25,13 +25,14 @@ def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "explain",
-        help="say why a group waits",
-        description="Say why a group waits: how many of its members fit, what lacks and who holds it, who is ahead, "
-        "and what would unblock it. The scheduler decides anew on what the cluster shows now; nothing is written. That "
-        "takes the right to list nodes, pods, PodGroups, namespaces and PriorityClasses; without it the PodGroup's "
-        "status alone is shown. Other systems' PodGroups are read too, where the caller may.",
-        epilog="Exit status: 0, 1 if there is no such group or the cluster does not answer, 2 for wrong usage or "
-        "missing credentials.",
+        help="show why a group waits",
+        description="Show why a group waits: how many of its members fit, which resources are missing and which pods "
+        "and groups hold them, which groups are ahead, and what would help. The command runs the scheduler on the "
+        "cluster's current state and writes nothing. It needs the right to list nodes, pods, PodGroups, namespaces and "
+        "PriorityClasses; without it, it shows only the PodGroup's status. It also reads other systems' PodGroups if "
+        "it may.",
+        epilog="Exit status: 0 for success, 1 if there is no such group or the cluster does not answer, 2 for wrong "
+        "usage or missing credentials.",
     )
     parser.add_argument("group", metavar="[NS/]NAME", help="the group, or a pod without one")
     parser.add_argument("-n", "--namespace", metavar="NS", default="default", help="namespace (default: default)")
@@ -55,7 +56,7 @@ def _execute(arguments: argparse.Namespace) -> int:
     namespace, slash, name = arguments.group.rpartition("/")
     key = GroupKey(namespace if slash else arguments.namespace, name)
     if not key.namespace or not key.name or "/" in key.namespace:
-        return _fail(f"{arguments.group!r} names no group: write NAMESPACE/NAME", WRONG_USAGE)
+        return _fail(f"{arguments.group!r} is not the name of a group: write NAMESPACE/NAME", WRONG_USAGE)
     flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
     try:
         policy = load(flags=flags).policy()
@@ -99,11 +100,11 @@ def _fail(message: str, status: int) -> int:
 def _unknown(key: GroupKey, reading: Reading) -> str:
     if reading.forbidden:
         return (
-            f"there is no PodGroup {key}, and whether pods declare such a group cannot be seen, because the API server "
-            f"says: {reading.forbidden}"
+            f"there is no PodGroup {key}, and gangsched cannot see whether pods declare such a group, because the API "
+            f"server says: {reading.forbidden}"
         )
     return (
-        f"there is no PodGroup {key}, and no pod of gangsched that names it or has that name waits: "
+        f"there is no PodGroup {key}, and no waiting pod of gangsched names it or has that name: check the name with "
         f"kubectl get podgroups.gangsched.io -n {key.namespace}"
     )
 
@@ -128,7 +129,7 @@ def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
         rows.append(("new nodes", f"would need room for {demanded(diagnosis.demand)}"))
     rows += [("would help" if not number else "", said) for number, said in enumerate(diagnosis.helps)]
     if reading.forbidden:
-        rows.append(("note", f"from the PodGroup's status alone, because the API server says: {reading.forbidden}"))
+        rows.append(("note", f"only from the PodGroup's status, because the API server says: {reading.forbidden}"))
     rows += [("note", said) for said in reading.hidden if said != diagnosis.message]
     for head, said in rows:
         yield f"  {head:<10}  {said}"
@@ -137,11 +138,11 @@ def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
 def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
     from gangsched.core.status.explanation import amounts  # noqa: PLC0415
 
-    yield "fits", f"{shortfall.fits} of {shortfall.wanted} that must find room together"
+    yield "fits", f"{shortfall.fits} of {shortfall.wanted} that must fit together"
     if shortfall.lacks:
         yield "lacks", f"{amounts(shortfall.lacks)} more than is free on the nodes that accept its members"
     else:
-        yield "lacks", "nothing in all: what is free is spread over nodes in pieces too small, or closed"
+        yield "lacks", "nothing in total: the free resources are on too many nodes in too small pieces, or not usable"
     obstacles = "; ".join(f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in shortfall.obstacles)
     yield "nodes", f"{shortfall.nodes}: {obstacles}" if obstacles else f"{shortfall.nodes}"
     if shortfall.held:

@@ -1,4 +1,4 @@
-"""How a group stands in a machine, in the words of its status: what `simulate` and `explain` both tell."""
+"""The state of a group in a machine, in the terms of its status, for `simulate` and `explain`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gangsched.core.status.conditions import message_of, reason_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One group now. `placements` are nodes of bound members by pod name; `besides` says why other members wait.
+    """The current state of one group. `placements` are the nodes of bound members, by pod name.
 
-    `order` sorts groups as a pass tries them.
+    `besides` says why other members wait. `order` sorts groups in the order in which a pass tries them.
     """
 
     key: GroupKey
@@ -40,7 +40,7 @@ class Finding:
 
 
 class Findings:
-    """Reads a machine as it stands at this moment; it is outdated by the machine's next step."""
+    """Reads the current state of a machine. The machine's next step makes it obsolete."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -50,12 +50,12 @@ class Findings:
             self._queue.file(gang, machine.assessments[key])
 
     def all(self) -> list[Finding]:
-        """Every group and every plain pod that waits, in the order in which a pass tries them."""
+        """All groups and all waiting plain pods, in the order in which a pass tries them."""
         found = [self.of(key) for key in self._machine.gangs]
         return sorted(found, key=lambda finding: finding.order)
 
     def of(self, key: GroupKey) -> Finding:
-        """The group of this key, which the machine must know."""
+        """The state of the group with this key, which the machine must know."""
         gang, assessment = self._machine.gangs[key], self._machine.assessments[key]
         reason = reason_of(gang, assessment)
         refusal = explanation.quorum_refused(gang, self._holders, self._queue)
@@ -77,7 +77,7 @@ class Findings:
 
 
 def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
-    """Why members wait that the group's own message says nothing of."""
+    """Why members wait that the group's own message does not mention."""
     refused = gang.attempt.refused_members
     waiting = [refused[pod.uid] for pod in assessment.census.waiting if pod.uid in refused]
     if waiting:

@@ -1,4 +1,4 @@
-"""One reading of a cluster, with the caller's own rights: a PodGroup, and all that decides about it."""
+"""Reads a PodGroup, and everything that decides about it, from a cluster with the caller's own rights."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from gangsched.kube.session import ApiSession
 Value = TypeVar("Value")
 
 _LISTS = 3
-"""How often a list is begun whose pages expire before all are read: where that goes on, the server keeps too little."""
+"""Most attempts at a list whose pages expire before all are read. More would not help: the server keeps too little."""
 _PAGE = msgspec.json.Decoder(wire.Page)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What was read. `group` is None where there is no such PodGroup.
+    """The result of reading. `group` is None if there is no such PodGroup.
 
-    `events` tell a machine everything; they are empty where the caller may not list all that it takes, and `forbidden`
-    then says in the API server's words what was refused.
+    `events` describe the whole cluster to a machine. If the caller may not list everything, they are empty, and
+    `forbidden` is the API server's refusal.
     """
 
     group: Group | None
@@ -54,7 +54,7 @@ class Reading:
 
     @property
     def hidden(self) -> list[str]:
-        """Which groups of other systems the caller may not see, a sentence for each system."""
+        """The groups of other systems that the caller may not see, a sentence for each system."""
         return [event.why for event in self.events if isinstance(event, ForeignGroupsHidden)]
 
 
@@ -63,7 +63,7 @@ async def read(session: ApiSession, key: GroupKey) -> Reading:
 
     Raises:
         CrdMissing: the API server does not know PodGroups.
-        ApiError, ApiUnreachable, Garbled: something else went wrong than a list that is forbidden.
+        ApiError, ApiUnreachable, Garbled: any failure except a forbidden list.
     """
     group = await _read_group(session, key)
     try:
@@ -87,7 +87,7 @@ async def _read_group(session: ApiSession, key: GroupKey) -> Group | None:
     path = f"/apis/{API_VERSION}/namespaces/{quote(key.namespace, safe='')}/podgroups/{quote(key.name, safe='')}"
     answer = await session.request("GET", path)
     if answer.status == HTTPStatus.NOT_FOUND:
-        # The server explains a missing object by a Status, an unknown path by a bare line.
+        # For a missing object the server sends a Status, for an unknown path a plain line.
         if answer.error().reason == "NotFound":
             return None
         raise CrdMissing(
@@ -98,7 +98,7 @@ async def _read_group(session: ApiSession, key: GroupKey) -> Group | None:
 
 
 async def _list(session: ApiSession, resource: Resource[Value]) -> Event:
-    """All objects of the kind, from one list: pages of one that expired (410) are not put together with newer ones."""
+    """All objects of the kind from one consistent list: after an expired page (410) the list starts again."""
     for _ in range(_LISTS - 1):
         try:
             return await _list_once(session, resource)
@@ -121,7 +121,7 @@ async def _list_once(session: ApiSession, resource: Resource[Value]) -> Event:
 
 
 async def _list_foreign(session: ApiSession, dialect: str, kind: Kind[Any]) -> Event:
-    """The groups of another system; why the caller cannot see them, where that is so."""
+    """The groups of another system, or the reason why the caller cannot see them."""
     try:
         subject = groups(dialect, kind)
         version = await served_version(session, kind.resource)
@@ -133,8 +133,8 @@ async def _list_foreign(session: ApiSession, dialect: str, kind: Kind[Any]) -> E
             return ForeignGroupsReplaced(dialect, ())
         denied = not isinstance(error, ApiError) or error.status == HTTPStatus.FORBIDDEN
         what = f"You may not list {kind.name}" if denied else f"{kind.name} cannot be listed"
-        remedy = "ask for the right" if denied else "try again"
-        return ForeignGroupsHidden(dialect, f"{what} ({error}), so that nothing is known of what they say: {remedy}.")
+        remedy = "request the right to list them" if denied else "try again"
+        return ForeignGroupsHidden(dialect, f"{what} ({error}), so their content is unknown: {remedy}.")
 
 
 def _decoded(decode: Callable[[], Value], what: str) -> Value:

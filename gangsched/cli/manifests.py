@@ -1,7 +1,7 @@
-"""Objects of Kubernetes from files, with the place of each so that a fault can be found: YAML, JSON, standard input.
+"""Reads Kubernetes objects from YAML and JSON files and standard input, each with its place for error messages.
 
-Several documents in a file and lists (`kind: List`, `PodList`, …) are taken apart; the order of the files and of what
-stands in them is kept.
+Files with several documents and lists (`kind: List`, `PodList`, …) are split. The order of the files and of their
+contents is kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 class ManifestError(ValueError):
-    """Something in the files cannot be used; each of `problems` is a sentence with file and document."""
+    """The files cannot be used. Each of `problems` is a sentence with file and document."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -30,7 +30,7 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One object, where it stands (`pods.yaml, document 2`) and its namespace unless it says one."""
+    """One object, its place (`pods.yaml, document 2`) and its namespace if it names none."""
 
     where: str
     default_namespace: str = DEFAULT_NAMESPACE
@@ -40,22 +40,22 @@ class Manifest:
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """`metadata`; empty where the object has none."""
+        """`metadata`; empty if the object has none."""
         return mapping(self.body.get("metadata"))
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """`spec`; empty where the object has none."""
+        """`spec`; empty if the object has none."""
         return mapping(self.body.get("spec"))
 
     @property
     def name(self) -> str:
-        """`metadata.name`; empty where the object has none."""
+        """`metadata.name`; empty if the object has none."""
         return str(self.metadata.get("name") or "")
 
     @property
     def namespace(self) -> str:
-        """`metadata.namespace`, else the default one, as for kubectl."""
+        """`metadata.namespace`, else the default one, as with kubectl."""
         return str(self.metadata.get("namespace") or self.default_namespace)
 
     def __str__(self) -> str:
@@ -68,10 +68,10 @@ def mapping(value: object) -> Mapping[str, Any]:
 
 
 def read(files: Sequence[str], *, namespace: str = DEFAULT_NAMESPACE) -> list[Manifest]:
-    """All objects of the files, in order; `-` is standard input, `namespace` that of objects which name none.
+    """All objects of the files, in order. `-` is standard input; `namespace` is for objects without one.
 
     Raises:
-        ManifestError: a file cannot be read, is neither YAML nor JSON, or holds something that is no object.
+        ManifestError: a file is unreadable, neither YAML nor JSON, or contains something that is no object.
     """
     found: list[Manifest] = []
     problems: list[str] = []
@@ -111,7 +111,7 @@ def _text(file: str, shown: str) -> str:
 
 
 def _json_documents(text: str) -> list[tuple[int, object]] | None:
-    """The documents of JSON, one after the other; None if it is none, such as YAML in braces."""
+    """The JSON documents of the text, in order; None if it is not JSON, such as YAML in braces."""
     decoder = json.JSONDecoder()
     found: list[tuple[int, object]] = []
     at = 0
@@ -138,7 +138,7 @@ def _yaml_documents(text: str, shown: str) -> Iterator[tuple[int, object]]:
 
 
 class _Loader(yaml.CSafeLoader):
-    """Leaves points in time as the text that the API takes."""
+    """Keeps timestamps as text, in the form that the API expects."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - pyyaml's own way to say it
         first: [(tag, form) for tag, form in resolvers if tag != _TIMESTAMP]
@@ -147,9 +147,9 @@ class _Loader(yaml.CSafeLoader):
 
 
 def _unfold(document: object, where: str, *, api_version: str = "", kind: str = "") -> Iterator[Manifest]:
-    """The object, or those of a list; the items of a list such as `PodList` need not say their own kind."""
+    """The object, or the objects of a list. The items of a list such as `PodList` need no kind of their own."""
     if not isinstance(document, Mapping):
-        raise ManifestError([f"{where}: is no Kubernetes object: write apiVersion, kind and metadata"])
+        raise ManifestError([f"{where}: is not a Kubernetes object: write apiVersion, kind and metadata"])
     api_version = _named(document, "apiVersion", where) or api_version
     kind = _named(document, "kind", where) or kind
     if not api_version or not kind:

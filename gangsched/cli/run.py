@@ -18,11 +18,11 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
         help="run the operator",
-        description="Schedule pods of the cluster until ended by SIGTERM or SIGINT. Without --kubeconfig and "
-        "$KUBECONFIG the credentials are those of the pod it runs in, else those of ~/.kube/config.",
-        epilog="Options win over the file of --config. Exit status: 0 after SIGTERM or SIGINT, 2 for wrong usage or "
-        "configuration, 1 for an address that cannot be listened on or a fault of its own; nothing that the API server "
-        "answers ends it.",
+        description="Schedule pods of the cluster until SIGTERM or SIGINT. Without --kubeconfig and $KUBECONFIG the "
+        "operator uses the credentials of its own pod, else those of ~/.kube/config.",
+        epilog="Options override the file of --config. Exit status: 0 after SIGTERM or SIGINT, 2 for wrong usage or "
+        "configuration, 1 if it cannot listen on its address or after an internal error. Errors of the API server do "
+        "not end it.",
     )
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use")
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
@@ -36,25 +36,25 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--namespace",
         metavar="NS",
-        help="schedule only pods and groups of this namespace; all pods and nodes still count",
+        help="schedule only pods and groups of this namespace; the pods of all namespaces still count on their nodes",
     )
     parser.add_argument("--dry-run", action="store_true", help="decide, log and count, but write nothing")
     parser.add_argument(
         "--no-leader-elect",
         action="store_true",
-        help="do not elect a leader by a Lease: only one gangsched may serve these schedulerNames",
+        help="run without leader election: no other gangsched may serve these schedulerNames",
     )
     parser.add_argument(
         "--listen",
         metavar="ADDR",
-        help="address of /metrics, /livez and /readyz, port 0 for any free one (default: :8080)",
+        help="address of /metrics, /livez and /readyz; port 0 means any free port (default: :8080)",
     )
-    parser.add_argument("--log-format", choices=("text", "json"), help="form of the log lines (default: text)")
+    parser.add_argument("--log-format", choices=("text", "json"), help="format of the log lines (default: text)")
     parser.set_defaults(execute=_execute)
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    # What is imported stays: the collector would look through it again and again while it comes, a quarter of the time.
+    # Imported objects stay in memory. Collecting during the import would take a quarter of its time.
     gc.disable()
     import uvloop  # noqa: PLC0415 - see the package
 

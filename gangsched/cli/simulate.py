@@ -1,4 +1,4 @@
-"""`gangsched simulate`: what the scheduler would decide about manifests, without a cluster."""
+"""`gangsched simulate`: the scheduler's decisions about manifests, without a cluster."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "simulate",
-        help="show what the scheduler would decide about manifests, without a cluster",
-        description="Read nodes, pods and PodGroups (namespaces, PriorityClasses, and StatefulSets, Deployments, "
-        "ReplicaSets and Jobs, which are expanded into their pods) from YAML or JSON, let the scheduler decide on a "
-        "simulated clock until the longest maxScheduleTime has passed, and print its decisions in order. Everything in "
-        "the files is there from the start; what stands earlier is older, unless creationTimestamps say otherwise. "
-        "What has only a generateName is named by it and a number.",
-        epilog="Exit status: 0, or 2 for wrong usage and for files that cannot be read or that the API server would "
-        "refuse.",
+        help="show the scheduler's decisions about manifests, without a cluster",
+        description="Read nodes, pods, PodGroups, namespaces and PriorityClasses from YAML or JSON, and expand "
+        "StatefulSets, Deployments, ReplicaSets and Jobs into their pods. Run the scheduler on a simulated clock until "
+        "the longest maxScheduleTime has passed, and print its decisions in order. All objects exist from the start. "
+        "Objects are ordered by age as in the files, unless creationTimestamps say otherwise. An object with only a "
+        "generateName is named by it and a number.",
+        epilog="Exit status: 0 for success, 2 for wrong usage or for files that are unreadable or that the API server "
+        "would refuse.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="manifests; - is standard input")
     parser.add_argument(
-        "-n", "--namespace", metavar="NS", default="default", help="namespace of what names none (default: default)"
+        "-n", "--namespace", metavar="NS", default="default", help="namespace of objects without one (default: default)"
     )
     parser.add_argument(
         "--scheduler-name",
@@ -81,11 +81,11 @@ def _execute(arguments: argparse.Namespace) -> int:
 def _remarks(world: World) -> Iterator[str]:
     if world.ignored:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(world.ignored.items()))
-        yield f"not read, and no pods made for them: {kinds}"
+        yield f"ignored objects, which create no pods here: {kinds}"
     bare = [node.name for node in world.nodes if not {"cpu", "pods"} <= dict(node.allocatable).keys()]
     if bare:
         named = ", ".join(bare[:_NAMED]) + (f" and {len(bare) - _NAMED} more" if len(bare) > _NAMED else "")
-        yield f"no cpu or no pods in status.allocatable, so that nothing that asks for them fits there: {named}"
+        yield f"nodes without cpu or pods in status.allocatable, on which pods that request them do not fit: {named}"
 
 
 def _text(outcome: Outcome, width: int) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _summary(outcome: Outcome) -> str:
         return "No group in the files."
     whole = [group for group in groups if group.placements and len(group.placements) >= group.minimum]
     waiting = [group for group in groups if group not in whole]
-    said = f"Bound whole in the end: {len(whole)} of {'1 group' if len(groups) == 1 else f'{len(groups)} groups'}"
+    said = f"Completely bound: {len(whole)} of {'1 group' if len(groups) == 1 else f'{len(groups)} groups'}"
     if waiting:
         said += f"; not bound: {', '.join(map(_waiting, waiting))}"
     return f"{said}."

@@ -1,7 +1,7 @@
-"""The core on a simulated clock, with an executor in memory: what would become of a `World`.
+"""Runs the core for a `World`, with a simulated clock and an executor in memory.
 
-Every binding succeeds at once and is seen at once; nothing else changes, and pods that are bound do not end. The clock
-jumps from one of the machine's deadlines to the next until the longest maxScheduleTime has passed.
+Every binding succeeds and is observed at once. Nothing else changes, and bound pods do not end. The clock jumps from
+one deadline of the machine to the next until the longest maxScheduleTime has passed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from gangsched.core.objects.results import PodBound, StatusWritten
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What was found of one group, `at` seconds after the start. `placed` are the members bound by it, with nodes."""
+    """The state of one group `at` seconds after the start. `placed` are the members bound then, with their nodes."""
 
     at: float
     finding: Finding
@@ -49,13 +49,13 @@ class Decision:
 
     @property
     def nodes(self) -> dict[str, int]:
-        """How many members were bound to each node, in the order of the nodes' names."""
+        """The number of members bound to each node, ordered by node name."""
         return dict(sorted(Counter(self.placed.values()).items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The decisions in order, and how every group stands at the end."""
+    """The decisions in order, and the final state of every group."""
 
     decisions: Sequence[Decision]
     groups: Sequence[Finding]
@@ -101,7 +101,7 @@ class _Simulation:
         return max(filter(isfinite, times), default=0.0)
 
     def _settle(self) -> None:
-        """Let everything happen that happens at this moment, then note what was decided."""
+        """Process everything that happens at the current time, then record the decisions."""
         while True:
             events: list[Event] = self._inbox or [TimePassed()]
             self._inbox = []
@@ -129,7 +129,7 @@ class _Simulation:
             self._inbox.append(GroupSeen(made))
 
     def _alone(self, pod: Pod) -> Finding:
-        """A plain pod that is bound, of which the machine keeps nothing."""
+        """The finding for a bound plain pod, of which the machine keeps no record."""
         priority = min(pod.priority, self._policy.max_priority)
         return Finding(
             key=GroupKey(pod.namespace, pod.name, pod.uid),
@@ -143,7 +143,7 @@ class _Simulation:
         )
 
     def _note(self) -> None:
-        """Note what is new: members placed, or a state that was not noted since members were last placed."""
+        """Record news: newly placed members, or a state not yet recorded since members were last placed."""
         alone, self._bound_alone = self._bound_alone, []
         for finding in sorted([*Findings(self._machine).all(), *alone], key=lambda finding: finding.order):
             namespace = finding.key.namespace

@@ -1,8 +1,8 @@
-"""Pods as the controllers would make them: of StatefulSets, Deployments, ReplicaSets and Jobs.
+"""Expands StatefulSets, Deployments, ReplicaSets and Jobs into the pods that their controllers would create.
 
-A pod that stands in the files itself is not made again: one of the same name for a StatefulSet, one of the same
-controller for the others. Names are those of the StatefulSet controller; others, which in a cluster end in random
-letters, get NAME-0, NAME-1 and so on.
+A pod in the files replaces an expanded one: for a StatefulSet a pod with the same name, for the others a pod with the
+same controller. Names are those of the StatefulSet controller. The pods of the others, which in a cluster have random
+suffixes, are named NAME-0, NAME-1 and so on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadePod:
-    """A pod that a controller makes; `after_previous`: only once the one before it runs."""
+    """A pod that a controller creates; with `after_previous` only once the previous one runs."""
 
     name: str
     labels: Mapping[str, str]
@@ -30,7 +30,7 @@ class MadePod:
 
 
 class Existing:
-    """The pods and ReplicaSets that stand in the files themselves."""
+    """The pods and ReplicaSets in the files."""
 
     def __init__(self, pods: Sequence[Manifest], replica_sets: Sequence[Manifest]) -> None:
         self._names = {(pod.namespace, pod.name) for pod in pods}
@@ -39,30 +39,30 @@ class Existing:
         self._replica_set_owners = {(each.namespace, *_controller(each)) for each in replica_sets}
 
     def has(self, namespace: str, name: str) -> bool:
-        """Whether a pod of that name is there."""
+        """Whether there is a pod with this name."""
         return (namespace, name) in self._names
 
     def controlled(self, namespace: str, kind: str, name: str) -> int:
-        """How many pods that have not ended that controller has."""
+        """The number of this controller's pods that have not ended."""
         return self._controllers.count((namespace, kind, name))
 
     def of_deployment(self, namespace: str, name: str) -> int:
-        """How many pods that have not ended belong to a ReplicaSet with a name such as that Deployment gives."""
+        """The number of pods that have not ended and belong to a ReplicaSet with a name of this Deployment's form."""
         return sum(
             (there, kind, owner.rpartition("-")[0]) == (namespace, "ReplicaSet", name)
             for there, kind, owner in self._controllers
         )
 
     def has_replica_set_of(self, namespace: str, name: str) -> bool:
-        """Whether a ReplicaSet of that Deployment is there."""
+        """Whether there is a ReplicaSet of this Deployment."""
         return (namespace, "Deployment", name) in self._replica_set_owners
 
 
 def pods_of(workload: Manifest, existing: Existing) -> list[MadePod]:
-    """The pods that the workload's controller would make beside those that exist.
+    """The pods that the workload's controller would create in addition to the existing ones.
 
     Raises:
-        ManifestError: the workload has no pod template, or a number in it is none.
+        ManifestError: the workload has no pod template, or a number in it is invalid.
     """
     return list(MAKERS[workload.api_version, workload.kind](workload, existing))
 
@@ -116,7 +116,7 @@ MAKERS: Mapping[tuple[str, str], Callable[[Manifest, Existing], Iterator[MadePod
     ("apps/v1", "ReplicaSet"): _replica_set,
     ("batch/v1", "Job"): _job,
 }
-"""What is expanded into pods, by apiVersion and kind."""
+"""The functions that expand workloads into pods, by apiVersion and kind."""
 
 
 def _numbered(
@@ -179,7 +179,7 @@ def _number(workload: Manifest, value: object, field: str, *, default: int) -> i
 
 
 def _controller(manifest: Manifest) -> tuple[str, str]:
-    """Kind and name of the controller that made the object; empty without one."""
+    """Kind and name of the object's controller; empty without one."""
     for reference in manifest.metadata.get("ownerReferences") or ():
         if mapping(reference).get("controller") is True:
             return str(reference.get("kind", "")), str(reference.get("name", ""))

@@ -1,7 +1,7 @@
-"""A cluster in memory made from manifests, by the same conversion as the operator's.
+"""A cluster in memory, built from manifests with the operator's own conversion.
 
-The order in the files is the order of age: what has no creationTimestamp is younger than all that has one, and the
-younger the later it stands.
+Age follows the order in the files: an object without a creationTimestamp is younger than all objects with one, and
+younger than all before it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
 FOREIGN = {(version, KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in}
 """The dialects of other systems' PodGroups."""
 READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *FOREIGN, *MAKERS)
-"""What is understood, by apiVersion and kind; everything else is counted in `World.ignored`."""
+"""The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
 
 _CLUSTER_WIDE = (NODE, NAMESPACE, PRIORITY_CLASS)
 _EPOCH = parse_time("2000-01-01T00:00:00Z")
@@ -49,9 +49,9 @@ Identity = tuple[tuple[str, str], str, str]
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """What the files describe. `start` is a moment, in epoch seconds, at which all of it exists.
+    """The content of the files. At `start`, in epoch seconds, all of it exists.
 
-    `successors` are pods that come to be once the pod of that UID runs. `ignored` counts objects that nobody reads.
+    `successors` are pods that are created once the pod with that UID runs. `ignored` counts unsupported objects.
     """
 
     start: float = _EPOCH
@@ -69,7 +69,7 @@ def build(manifests: Sequence[Manifest]) -> World:
     """The world of these manifests.
 
     Raises:
-        ManifestError: some of them cannot be read, or the API server would refuse them; all such are named.
+        ManifestError: manifests are unreadable, or the API server would refuse them; the error names all of them.
     """
     return _Builder(manifests).build()
 
@@ -84,8 +84,8 @@ class _Builder:
                 self._known.append(manifest)
             elif manifest.api_version.startswith(f"{GROUP}/"):
                 self._problems.append(
-                    f"{manifest}: the API server would refuse it, there is no {manifest.kind} in "
-                    f"{manifest.api_version}: write {KIND} in {POD_GROUP[0]}"
+                    f"{manifest}: the API server would refuse it, because {manifest.api_version} has no kind "
+                    f"{manifest.kind}: write {KIND} in {POD_GROUP[0]}"
                 )
             else:
                 self._world.ignored[manifest.kind] += 1
@@ -105,7 +105,7 @@ class _Builder:
         }
 
     def build(self) -> World:
-        # Pods are admitted by PriorityClasses, wherever those stand.
+        # The admission of pods needs all PriorityClasses, so they come first.
         for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) != PRIORITY_CLASS):
             try:
                 self._adders[_kind(manifest)](manifest)
@@ -129,12 +129,12 @@ class _Builder:
                 continue
             first = seen.setdefault(_identity(manifest, manifest.name), manifest)
             if first is not manifest:
-                self._problems.append(f"{manifest}: is there already, in {first.where}: remove or rename one of them")
+                self._problems.append(f"{manifest}: already exists in {first.where}: remove or rename one of them")
 
     # Age
 
     def _date(self) -> dict[int, str]:
-        """The creation time of each known manifest, by its place among them; sets the world's start."""
+        """The creation time of each known manifest, by its identity; sets the world's start."""
         given: dict[int, float] = {}
         for place, manifest in enumerate(self._known):
             text = manifest.metadata.get("creationTimestamp")
@@ -154,7 +154,7 @@ class _Builder:
         }
 
     def _told_times(self) -> Iterator[float]:
-        """Times in the PodGroups' status, which lie before the start too."""
+        """Times in the status of PodGroups, which must lie before the start too."""
         for manifest in self._of(POD_GROUP):
             status = group_from_object(manifest.body).status
             yield from (status.schedule_start_time, status.scheduled_time)
@@ -225,14 +225,14 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
 
 
 def _identity(manifest: Manifest, name: str) -> Identity:
-    """What no two objects may have in common, if this one had that name."""
+    """The identity of the object if it had this name. It must be unique."""
     return _kind(manifest), "" if _kind(manifest) in _CLUSTER_WIDE else manifest.namespace, name
 
 
 def _named(manifests: Sequence[Manifest]) -> list[Manifest]:
-    """The manifests; those with only a generateName have a name of it and five digits, the same in every run.
+    """The manifests. Those with only a generateName get a name of it and five digits, the same in every run.
 
-    The digits begin with zeros, as the ordinals of a StatefulSet's pods never do.
+    The digits start with zeros, so that they differ from the ordinals of a StatefulSet's pods.
     """
     taken = {_identity(manifest, manifest.name) for manifest in manifests}
     numbers: defaultdict[Identity, Iterator[int]] = defaultdict(lambda: count(1))
@@ -249,7 +249,7 @@ def _named(manifests: Sequence[Manifest]) -> list[Manifest]:
 
 
 def _namespace_labels(name: str, labels: object) -> Labels:
-    """The labels, with the one that the API server gives to every namespace."""
+    """The labels, with the one that the API server adds to every namespace."""
     return tuple(
         sorted({**{str(key): str(value) for key, value in mapping(labels).items()}, _NAME_LABEL: name}.items())
     )

@@ -1,8 +1,8 @@
-"""The registry of dialects: which other schedulers' ways of naming a group are understood, one row for each.
+"""The registry of dialects: one row for each scheduler whose way of declaring a group gangsched understands.
 
-From these rows come the configuration's names, the chart's values, their schema and its rights, the manifests and the
-tables of docs/dialects.md (`make docs`). How a dialect's texts are read is in the file of its name in
-gangsched/kube/dialects. A new dialect is a row here and a file there.
+The names in the configuration, the chart's values, their schema and its rights, the manifests and the tables of
+docs/dialects.md (`make docs`) are generated from these rows. The file in gangsched/kube/dialects with a dialect's name
+parses its texts. A new dialect needs a row here and a file there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _READ = ("list", "watch")
 
 
 class Key(NamedTuple):
-    """A label (else an annotation) of pods. A name that begins with a dot, as no annotation's can, is a field's."""
+    """A label or annotation of pods. A name that begins with a dot, which no annotation can, is a field of the pod."""
 
     name: str
     label: bool = False
@@ -27,7 +27,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CustomResource:
-    """A kind of another system, served in one of `versions`, the first that is there, and what is done with it."""
+    """A kind of another system. gangsched uses the first of `versions` that the API server serves, with `verbs`."""
 
     group: str
     versions: tuple[str, ...]
@@ -36,26 +36,26 @@ class CustomResource:
 
     @property
     def name(self) -> str:
-        """What people call it, such as `podgroups.scheduling.volcano.sh`."""
+        """Its usual name, such as `podgroups.scheduling.volcano.sh`."""
         return f"{self.plural}.{self.group}"
 
     @property
     def served_in(self) -> tuple[str, ...]:
-        """Its versions as discovery names them, such as `scheduling.volcano.sh/v1beta1`."""
+        """Its versions in the form that discovery uses, such as `scheduling.volcano.sh/v1beta1`."""
         return tuple(f"{self.group}/{version}" for version in self.versions)
 
     def path(self, version: str) -> str:
-        """Where all its objects are listed in the version."""
+        """The path that lists all its objects in this version."""
         return f"/apis/{self.group}/{version}/{self.plural}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One dialect. `name` is its name in configuration, status and messages; `whose` says for docs whose words it has.
+    """One dialect. `name` is its name in configuration, status and messages; `whose` names the other system in docs.
 
-    The first key of `group` that has a text names the group; so do `minimum`, `time` and `role` the terms, empty where
-    the dialect has no such key. `resources` are the kinds for which it needs rights, `settings` the keys of the
-    configuration by which it is adjusted. `left_out` says why the chart's default leaves it out; empty where it has it.
+    The first key of `group` with a value names the group. `minimum`, `time` and `role` work in the same way and are
+    empty if the dialect has no such key. `resources` are the kinds for which it needs rights, `settings` its keys in
+    the configuration. `left_out` says why it is not in the chart's default; empty if it is.
     """
 
     name: str
@@ -103,8 +103,8 @@ DIALECTS = {
                 ),
             ),
             settings=("spark", "fifo"),
-            left_out="with it the operator may also write Demand objects in every namespace, of which that system's "
-            "autoscaler makes nodes, and Spark applications of one instance group wait in line, whoever they are of",
+            left_out="with it the operator may also write Demand objects in every namespace, for which that system's "
+            "autoscaler adds nodes, and Spark applications of one instance group wait in FIFO order, across all owners",
         ),
         Row(
             name="cosmin",
@@ -145,7 +145,7 @@ DIALECTS = {
         Row(
             name="yunikorn",
             whose="YuniKorn's applications with task groups",
-            # In the order in which YuniKorn itself looks for them.
+            # In the order of precedence of YuniKorn itself.
             group=(
                 _label("yunikorn.apache.org/app-id"),
                 Key("yunikorn.apache.org/app-id"),
@@ -184,12 +184,12 @@ DIALECTS = {
         ),
     )
 }
-"""All dialects by their names, in the order in which they are asked."""
+"""All dialects by name, in order of precedence."""
 
 NAMES = tuple(DIALECTS)
 
 if TYPE_CHECKING:
     DialectName = str
 else:
-    # A tuple in brackets is what a Literal of several names is; only type checkers want them written there.
+    # Literal[tuple] equals a Literal of the names. Only type checkers require them to be written out.
     DialectName = Literal[NAMES]

@@ -1,4 +1,4 @@
-"""What one namespace may have, so that it cannot stop the scheduling of the others."""
+"""Limits of one namespace, so that it cannot block the scheduling of other namespaces."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ Number = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class NamespaceLimits(Part):
-    """Limits of each namespace. What meets one says so with the reason NamespaceLimit, and which limit it is."""
+    """Limits of each namespace. A group that reaches one has the reason NamespaceLimit; its message names the limit."""
 
     held_percent: Annotated[int, Field(ge=1, le=100)] = Field(
         default=25,
-        description="Most of each resource, in percent of the allocatable of all nodes together (cordoned ones too, "
-        "whoever uses it), that may be held for members to come (roles with templates, docs/templates.md); 100 for no "
-        "limit. Members that exist do not count. Larger: larger groups of that kind can start, and one namespace can "
-        "keep more from the others.",
+        description="Largest share of each resource that places for members that do not exist yet (roles with "
+        "templates, docs/templates.md) may reserve, in percent of the allocatable of all nodes, including cordoned "
+        "nodes and what is in use. 100 is no limit. Existing members do not count. Larger: larger groups with "
+        "templates can start, and one namespace can withhold more from the others.",
     )
     held_places: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         default=1000,
-        description="Most places for members to come that may be held at once, whatever they ask for.",
+        description="Largest number of places that may be reserved at once for members that do not exist yet, "
+        "regardless of their requests.",
     )
     free_places: Number = Field(
         default=10,
-        description="So many places may be held though they are more than `heldPercent`, if they are no more than the "
-        "four nodes with most of the resource have: in a small cluster hardly any group with templates could start "
-        "without. From sixteen equal nodes on it changes nothing. 0: the percentage always counts.",
+        description="Number of places that may be reserved even above `heldPercent`, as long as they do not exceed "
+        "the four nodes with most of the resource. Without this exception hardly any group with templates could start "
+        "in a small cluster. From sixteen equal nodes on it has no effect. 0: the percentage always applies.",
     )
     waiting_groups: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         default=500,
-        description="So many groups that are complete and wait for room are tried; those beyond keep their order and "
-        "enter as others are bound, deleted or time out. Pods without a group do not count. Larger: one namespace's "
-        "groups cost the scheduler more time.",
+        description="Number of complete groups waiting for room that the scheduler tries. Further groups keep their "
+        "order and follow as others are bound, deleted or time out. Pods without a group do not count. Larger: one "
+        "namespace's groups cost the scheduler more time.",
     )
 
     def rules(self) -> policy.NamespaceLimits:
-        """What the core decides by."""
+        """The limits in the form that the core uses."""
         return policy.NamespaceLimits(
             held_percent=self.held_percent,
             held_places=self.held_places,

@@ -1,4 +1,4 @@
-"""What all parts of the settings have in common."""
+"""The base class of all parts of the settings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic.alias_generators import to_camel
 
 
 class Part(BaseModel):
-    """Keys in camelCase as in Kubernetes' own configuration; unknown ones are errors, and nothing changes later."""
+    """Immutable settings with camelCase keys, as in Kubernetes' own configuration. Unknown keys are errors."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True, validate_default=True)
 
 
 def part_of(annotation: object) -> type[Part] | None:
-    """The part that a field of this annotation holds, always or if it is given; None for any other field."""
+    """The part class in this annotation, also of an optional field; None for any other field."""
     for choice in (annotation, *get_args(annotation)):
         if inspect.isclass(choice) and issubclass(choice, Part):
             return choice

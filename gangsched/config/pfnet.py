@@ -1,4 +1,4 @@
-"""What the dialect pfnet needs to be told."""
+"""Settings of the dialect pfnet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PREFIX = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9.
 
 def _prefix(text: str) -> str:
     if not _PREFIX.fullmatch(text):
-        message = "{prefix} is no prefix of annotations: write DOMAIN/NAME, such as example.com/gang"
+        message = "{prefix} is not a valid annotation prefix: write DOMAIN/NAME, such as example.com/gang"
         raise PydanticCustomError("prefix", message, {"prefix": repr(text)})
     return text
 
@@ -25,7 +25,7 @@ Seconds = Annotated[int, Field(ge=1, le=LONGEST_S)]
 
 
 class Pfnet(Part):
-    """Arguments of pfnet's gang plug-in, by the names that its README gives them."""
+    """Arguments of pfnet's gang plug-in, with the names from its README."""
 
     gang_annotation_prefix: Annotated[
         str,
@@ -33,23 +33,23 @@ class Pfnet(Part):
         AfterValidator(_prefix),
     ] = Field(
         default="gang-scheduling.preferred.jp/gang",
-        description="What the pods' annotations `-name`, `-size` and `-schedule-timeout-seconds` begin with. With "
-        "another prefix than the pods have, they name no group and are scheduled one by one.",
+        description="Prefix of the pod annotations `-name`, `-size` and `-schedule-timeout-seconds`. Pods with another "
+        "prefix name no group and are scheduled one by one.",
     )
     gang_schedule_timeout_seconds_limit: Seconds = Field(
         default=100,
-        description="Longest time-out, in seconds, that a pod may ask for; a longer one counts as this. Larger: a "
+        description="Longest time-out, in seconds, that a pod may request; a longer one is reduced to this. Larger: a "
         "group may wait longer before it backs off.",
     )
     gang_schedule_default_timeout_seconds: Seconds = Field(
         default=30,
-        description="Time-out, in seconds, of gangs whose pods ask for none or for one that is no number, not above "
-        "the limit. Smaller: waiting groups time out and pause sooner.",
+        description="Time-out, in seconds, of gangs whose pods request none or a text that is not a number. It must "
+        "not exceed the limit. Smaller: waiting groups time out and back off sooner.",
     )
     gang_schedule_timeout_jitter_seconds: Annotated[int, Field(ge=0, le=LONGEST_S)] = Field(
         default=30,
-        description="Each time-out lasts up to this many seconds longer, by chance; 0 for none. Larger: groups that "
-        "began to wait together time out further apart.",
+        description="Random jitter, in seconds, added to each time-out; 0 for none. Larger: groups that began to wait "
+        "together time out further apart.",
     )
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
-"""Placement strategies that other Python packages bring, found by their entry points `gangsched.strategies`.
+"""Placement strategies from other Python packages, which declare the entry point `gangsched.strategies`.
 
-A plug-in decides where members go, never whether they fit, and cannot harm the rest: what it hands out is checked, and
-where it fails or hands out nonsense the gang is packed and the log says so.
+A plug-in decides where members go, never whether they fit, and cannot break the scheduler. Each answer is checked. If a
+plug-in fails or its answer is invalid, the gang is packed and the log says why.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ ENTRY_POINTS = "gangsched.strategies"
 _LONGEST_NAME = 253
 _LONGEST_TEXT = 200
 _MOST_COMPLAINTS = 8
-"""So many different faults of one plug-in are logged, each once."""
+"""Most different faults of one plug-in that are logged, each once."""
 _ANY_ERROR = (Exception, SystemExit)
-"""Whatever a plug-in raises must not stop the scheduler, nor end it as if all were well."""
+"""No exception of a plug-in may stop the scheduler. A SystemExit would even end it with success."""
 _log = logging.getLogger(__name__)
 
 
 class InvalidPlugin(ValueError):  # noqa: N818 - what it names is the installed package
-    """A plug-in that is installed cannot be used; the message says which, of which package, and what to do."""
+    """An installed plug-in cannot be used; the message names it and its package and says what to do."""
 
 
 def installed_strategies(found: Iterable[EntryPoint] | None = None) -> Mapping[str, Strategy]:
     """The strategies of the installed plug-ins (`found` unless None), by name.
 
     Raises:
-        InvalidPlugin: a plug-in has an impossible name, another's name, or cannot be loaded.
+        InvalidPlugin: a plug-in has an invalid or duplicate name, or cannot be loaded.
     """
     strategies: dict[str, Strategy] = {}
     for point in sorted(entry_points(group=ENTRY_POINTS) if found is None else found):
@@ -43,7 +43,7 @@ def installed_strategies(found: Iterable[EntryPoint] | None = None) -> Mapping[s
                 f"{_LONGEST_NAME} characters, or uninstall the package."
             )
         if point.name in strategies:
-            raise InvalidPlugin(f"{said} is brought by another package as well: uninstall one of them.")
+            raise InvalidPlugin(f"{said} is also provided by another package: uninstall one of them.")
         try:
             strategies[point.name] = _Checked(point.name, point.load()())
         except _ANY_ERROR as error:
@@ -58,21 +58,21 @@ def _origin(point: EntryPoint) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """The error for a sentence: on one line, not longer than that, and whatever its own text does."""
+    """The error as part of a sentence: on one line, of limited length, even if its text cannot be printed."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - an error that cannot be printed is told by its type
+    except Exception:  # noqa: BLE001 - an error that cannot be printed is shown as its type
         text = ""
     said = " ".join(text.split())
     return f"{type(error).__name__}: {said[:_LONGEST_TEXT]}" if said.isprintable() else type(error).__name__
 
 
 class _Checked:
-    """A plug-in's strategy that hands out nothing where it would harm; then the gang is packed instead."""
+    """A plug-in's strategy with its answers checked: an invalid answer becomes an empty one, and the gang is packed."""
 
     def __init__(self, name: str, strategy: Strategy) -> None:
         if not callable(getattr(strategy, "distribute", None)):
-            raise TypeError("it has no method distribute(room, count)")
+            raise TypeError("the class has no method distribute(room, count)")
         self._name = name
         self._strategy = strategy
         self._complaints: set[str] = set()
@@ -89,16 +89,16 @@ class _Checked:
         if len(dict(shares)) < len(shares):
             return self._refuse("it names a node twice")
         if any(not 0 < number <= caps.get(row, 0) for row, number in shares):
-            return self._refuse("it gives a node more members than it has room for, or none")
+            return self._refuse("it gives a node no members, or more than the node has room for")
         if sum(number for _, number in shares) != count:
-            return self._refuse("it gives places to more or fewer members than there are")
+            return self._refuse("it places more or fewer members than the gang has")
         return shares
 
     def _refuse(self, why: str, error: BaseException | None = None) -> list[tuple[int, int]]:
         if why not in self._complaints and len(self._complaints) < _MOST_COMPLAINTS:
             self._complaints.add(why)
             _log.error(
-                "the strategy plug-in %s does not work, and gangs that name it are packed: %s",
+                "the strategy plug-in %s failed, and gangs that name it are packed: %s",
                 self._name,
                 why,
                 exc_info=error,

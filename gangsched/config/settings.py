@@ -1,7 +1,7 @@
-"""The operator's settings, as the file of `gangsched run --config` has them.
+"""The operator's settings: the content of the file of `gangsched run --config`.
 
-Every field says its unit, its default and what follows from changing it; the reference in docs/ is made from these
-descriptions. A key that is not listed here is an error: a misspelt setting must not silently keep its default.
+Every field states its unit, its default and the effect of a change. The reference in docs/ is generated from these
+descriptions. An unknown key is an error, so that a misspelt setting does not silently keep its default.
 """
 
 from __future__ import annotations
@@ -57,23 +57,23 @@ def _unique(names: tuple[Name, ...]) -> tuple[Name, ...]:
 Duration = Annotated[
     str,
     BeforeValidator(_duration),
-    # At least 1 s is any digit but 0. That it is at most 168h no schema can say: the parts add up.
+    # A digit other than 0 means at least 1 s. A schema cannot check the limit of 168h, because the parts add up.
     WithJsonSchema({"type": "string", "allOf": [{"pattern": PATTERN}, {"pattern": "[1-9]"}]}),
 ]
 SchedulerName = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 class Backoff(Part):
-    """The pause of a group after a time-out; it doubles with each time-out in a row, from `initial` to `max`."""
+    """The back-off of a group after a time-out: it doubles with each consecutive time-out, from `initial` to `max`."""
 
     initial: Duration = Field(
         default="10s",
-        description="First pause, as a duration. Shorter: a group that does not fit is planned more often.",
+        description="First back-off, as a duration. Shorter: a group that does not fit is planned more often.",
     )
     max: Duration = Field(
         default="5m",
-        description="Longest pause, as a duration, not below `initial`. Longer: less planning for groups that do not "
-        "fit; an event that could help a group always ends its pause.",
+        description="Longest back-off, as a duration, not below `initial`. Longer: less planning for groups that do "
+        "not fit. An event that could help a group always ends its back-off.",
     )
 
     @model_validator(mode="after")
@@ -85,27 +85,30 @@ class Backoff(Part):
 
 
 LATE_WRITE_S = 5.0
-"""From the last moment at which a binding may begin until the API server is done with it: 1 s to send, 4 s to act."""
+"""Longest time from the last moment at which a binding may start until the API server has finished it: 1 s to send it,
+4 s to execute it."""
 
 
 class LeaderElection(Part):
-    """Which of several replicas acts: the holder of a Lease. Names and defaults are those of Kubernetes' components."""
+    """Leader election: only the holder of a Lease acts. Names and defaults are those of Kubernetes' components."""
 
     lease_duration: Duration = Field(
         default="15s",
         description="How long a standby waits after the leader's last renewal before it takes over, as a duration. "
-        "Shorter: a crashed leader is replaced sooner, and a slow API server costs the lease sooner.",
+        "Shorter: a standby replaces a crashed leader sooner, and a slow API server makes a leader lose its lease "
+        "sooner.",
     )
     renew_deadline: Duration = Field(
         default="10s",
-        description="How long the leader goes on without a renewal, as a duration; then it sends nothing more and "
-        "stands by. At least 5s below `leaseDuration`, so that its last binding has ended before another replica acts. "
-        "Longer: a longer outage of the API server costs no change of leader.",
+        description="How long the leader continues without a renewal, as a duration. Then it stops writing and becomes "
+        "a standby. At least 5s below `leaseDuration`, so that its last binding has ended before another replica acts. "
+        "Longer: the leader stays leader during longer outages of the API server.",
     )
     retry_period: Duration = Field(
         default="2s",
-        description="Pause between two renewals of the leader, and between two looks of a standby, as a duration "
-        "below `renewDeadline`. Shorter: a leader that ends in order is replaced sooner, at the cost of more requests.",
+        description="Interval between two renewals by the leader, and between two checks by a standby, as a duration "
+        "below `renewDeadline`. Shorter: a standby replaces a leader that shuts down sooner, at the cost of more "
+        "requests.",
     )
     resource_name: Annotated[str, Field(min_length=1, max_length=253)] = Field(
         default="gangsched",
@@ -114,8 +117,8 @@ class LeaderElection(Part):
     )
     resource_namespace: Annotated[str, Field(max_length=63)] = Field(
         default="",
-        description="Namespace of the Lease; empty for the one of the pod that gangsched runs in, or `default` outside "
-        "of a pod.",
+        description="Namespace of the Lease; empty for the namespace of gangsched's own pod, or `default` outside of a "
+        "pod.",
     )
 
     @model_validator(mode="after")
@@ -123,8 +126,8 @@ class LeaderElection(Part):
         lease_s, renew_s = parse_duration(self.lease_duration), parse_duration(self.renew_deadline)
         if lease_s < renew_s + LATE_WRITE_S:
             message = (
-                "leaseDuration must be at least 5s longer than renewDeadline, the time that the leader's last binding "
-                "may take: raise leaseDuration or lower renewDeadline"
+                "leaseDuration must be at least 5s longer than renewDeadline, because the leader's last binding may "
+                "take 5s: raise leaseDuration or lower renewDeadline"
             )
             raise PydanticCustomError("order", message)
         if parse_duration(self.retry_period) >= renew_s:
@@ -134,7 +137,7 @@ class LeaderElection(Part):
 
 
 class Settings(Part):
-    """Everything that an installation can choose."""
+    """All settings of an installation."""
 
     scheduler_names: Annotated[
         tuple[SchedulerName, ...],
@@ -142,13 +145,13 @@ class Settings(Part):
         AfterValidator(_unique),
     ] = Field(
         default=("gangsched",),
-        description="Values of a pod's spec.schedulerName that are accepted; only such pods are ever bound. A name "
-        "that another scheduler also serves makes both bind the same pods.",
+        description="Values of spec.schedulerName that gangsched serves; it binds only pods with one of them. If "
+        "another scheduler serves the same name, both bind the same pods.",
     )
     namespace: Annotated[str, Field(max_length=63)] = Field(
         default="",
-        description="Namespace whose pods and PodGroups are scheduled; empty for all. The pods of all namespaces "
-        "count against their nodes in either case.",
+        description="Namespace whose pods and PodGroups are scheduled; empty for all. In both cases the pods of all "
+        "namespaces count towards the use of their nodes.",
     )
     dialects: Annotated[
         tuple[DialectName, ...],
@@ -156,97 +159,96 @@ class Settings(Part):
         AfterValidator(_unique),
     ] = Field(
         default=NAMES,
-        description="Whose labels, annotations and PodGroups say a pod's group; docs/dialects.md has them, and what "
-        "else comes with each. Those of a dialect that is left out mean nothing, and its pods are scheduled one by "
-        "one; that goes for `gangsched` too. The chart's value `dialects` sets this and grants the rights that they "
-        "need.",
+        description="Systems whose labels, annotations and PodGroups declare a pod's group; docs/dialects.md lists "
+        "them and what else each dialect does. The labels of an omitted dialect have no effect, and its pods are "
+        "scheduled one by one; this applies to `gangsched` too. The chart's value `dialects` sets this and grants the "
+        "necessary rights.",
     )
-    pfnet: Pfnet = Field(default_factory=Pfnet, description="What the dialect pfnet needs to be told.")
-    spark: Spark = Field(default_factory=Spark, description="Where Spark applications of the dialect palantir go.")
+    pfnet: Pfnet = Field(default_factory=Pfnet, description="Settings of the dialect pfnet.")
+    spark: Spark = Field(default_factory=Spark, description="Placement of Spark applications of the dialect palantir.")
     fifo: Fifo = Field(
-        default_factory=Fifo, description="Instance groups, in which nobody overtakes an earlier group that waits."
+        default_factory=Fifo, description="Instance groups, in which no group overtakes an earlier one that waits."
     )
     default_max_schedule_time: Duration = Field(
         default="60s",
         description="maxScheduleTime of groups that do not set it, as a duration from 1s to 168h. Shorter: waiting "
-        "groups time out and pause sooner.",
+        "groups time out and back off sooner.",
     )
     max_priority: Annotated[int, Field(ge=-(2**31), le=1_000_000_000)] = Field(
         default=1_000_000_000,
-        description="Largest priority that counts; a group or pod with a larger one is ordered as if it had this. "
-        "The default is the most that a PodGroup or a PriorityClass of users can have. Lower it where users must not "
-        "overtake others by naming a large priority.",
+        description="Largest effective priority; a larger one of a group or pod is reduced to this for ordering. The "
+        "default is the largest priority of a PodGroup or of a PriorityClass of users. Lower it to prevent users from "
+        "overtaking others with a large priority.",
     )
     priority_from: Literal["PodGroup", "Members"] = Field(
         default="PodGroup",
-        description="What a priority or priorityClassName in a PodGroup counts for. PodGroup: for what it says, up to "
-        "`maxPriority`. Members: at most for the highest priority of the group's live members, which the API server "
-        "has admitted and ResourceQuota can guard; for clusters whose tenants do not trust each other. Either way the "
-        "message of the group's condition says so when it counts for less.",
+        description="How a priority or priorityClassName in a PodGroup is limited. PodGroup: to `maxPriority`. "
+        "Members: also to the highest priority of the group's live members, which the API server has admitted and a "
+        "ResourceQuota can limit; for clusters whose tenants do not trust each other. In both cases the message of the "
+        "group's condition says when the priority is reduced.",
     )
     max_hold_time: Duration = Field(
         default="10m",
-        description="How long places for members to come (roles with templates) are held at a time, as a duration, "
-        "even if maxScheduleTime is longer. Then those that nobody has taken are released (reason HoldLimit), and held "
-        "again after a back-off at the earliest. Longer: members may come later, and what is held for them is kept "
-        "from others for longer. 168h: maxScheduleTime alone counts.",
+        description="How long places for members that do not exist yet (roles with templates) are reserved at a time, "
+        "as a duration, even if maxScheduleTime is longer. Then the unused places are released (reason HoldLimit), and "
+        "reserved again after a back-off at the earliest. Longer: members may arrive later, and their places are "
+        "withheld from others for longer. 168h: only maxScheduleTime counts.",
     )
-    namespace_limits: NamespaceLimits = Field(
-        default_factory=NamespaceLimits, description="What one namespace may have."
-    )
+    namespace_limits: NamespaceLimits = Field(default_factory=NamespaceLimits, description="Limits of each namespace.")
     backoff: Backoff = Field(
-        default_factory=Backoff, description="Pause of a group after a time-out, before it is planned again."
+        default_factory=Backoff, description="Back-off of a group after a time-out, before it is planned again."
     )
     repair_deadline: Duration = Field(
         default="30s",
         description="How long a group may stay partly bound after a binding failed, as a duration, before its bindings "
-        "are undone. Longer: more failures are survived without undoing; shorter: less is held in vain.",
+        "are rolled back. Longer: fewer failures lead to a rollback. Shorter: incomplete groups occupy resources for "
+        "less time.",
     )
     bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = Field(
         default=32,
-        description="Bindings in flight at once; above 64 as many as the API server keeps up with. More: large groups "
-        "start faster and the API server works harder; with Kubernetes' defaults it works on 98 requests of "
-        "kube-scheduler and gangsched at once, and lets the others wait. Each has a connection, so the process needs "
-        "128 open files more than this: it raises its own limit as far as it may, and ends with status 2 where that is "
-        "not enough.",
+        description="Most bindings in flight at once; above 64 only as many as the API server keeps up with. More: "
+        "large groups start faster and the API server has more load; with Kubernetes' defaults it serves 98 requests "
+        "of kube-scheduler and gangsched at once and queues the others. Each binding has a connection, so the process "
+        "needs 128 open files more than this number. It raises its own limit if it can, and otherwise exits with "
+        "status 2.",
     )
     gpu_strategy: Annotated[
         str,
         Field(
             min_length=1,
             max_length=253,
-            # Which plug-ins are installed only the operator knows; their names have a slash.
+            # Only the operator knows the installed plug-ins; their names contain a slash.
             json_schema_extra={"pattern": f"^({'|'.join(STRATEGIES)})$|/"},
         ),
     ] = Field(
         default="BestFit",
-        description="Placement strategy of pods without a group that request a GPU, that is a resource whose name ends "
-        "in /gpu: BestFit leaves the fewest GPUs free on the node it takes, MostUsed takes the node on which most are "
-        "in use; Pack, Spread, MinimalFragmentation or an installed plug-in's name as for PodGroups.",
+        description="Placement strategy of pods without a group that request a GPU (a resource whose name ends in "
+        "/gpu). BestFit takes the node that is left with the fewest free GPUs, MostUsed the node with the most GPUs in "
+        "use; Pack, Spread, MinimalFragmentation or the name of an installed plug-in mean the same as in PodGroups.",
     )
     owner_guard: Literal["Flag", "Refuse", "Off"] = Field(
         default="Flag",
-        description="What follows when pods of several owners name one group, other than each role's own: Flag is an "
-        "Event on the group; Refuse lets only members of who came first be bound, until they are gone; Off is neither. "
-        "docs/adr/0014-owners.md says which owners count as one.",
+        description="What happens when pods of several owners name one group; each role may have an owner of its own. "
+        "Flag: an Event on the group. Refuse: only members of the first owner are bound, until they are gone. Off: "
+        "neither. docs/adr/0014-owners.md says which owners count as one.",
     )
     leader_election: LeaderElection = Field(
-        default_factory=LeaderElection, description="Which of several replicas acts; without effect in a dry run."
+        default_factory=LeaderElection, description="Leader election between replicas; no effect in a dry run."
     )
     listen: Annotated[str, AfterValidator(_address)] = Field(
         default=":8080",
-        description="HOST:PORT of /metrics, /livez and /readyz; an empty host is every address of the machine, port 0 "
-        "a free port, which is then logged.",
+        description="HOST:PORT of /metrics, /livez and /readyz. An empty host means all addresses of the machine; port "
+        "0 means a free port, which is logged.",
     )
     log_format: Literal["text", "json"] = Field(
-        default="text", description="Form of the log lines: text for people, json for a log collector."
+        default="text", description="Format of the log lines: text for people, json for a log collector."
     )
 
     def policy(self, *, seed: int = 0) -> Policy:
-        """Return what the core decides by; `seed` makes the jitter of back-offs differ between installations.
+        """Return the settings in the form that the core uses; `seed` varies the jitter of back-offs per installation.
 
         Raises:
-            InvalidConfig: an installed strategy plug-in cannot be used, or `gpuStrategy` names one that is not there.
+            InvalidConfig: an installed strategy plug-in cannot be used, or `gpuStrategy` names a missing one.
         """
         try:
             strategies = installed_strategies()
@@ -255,8 +257,8 @@ class Settings(Part):
         known = (*STRATEGIES, *strategies)
         if self.gpu_strategy not in known:
             raise InvalidConfig(
-                f"gpuStrategy: {self.gpu_strategy!r} is not installed: install the plug-in that brings it, or name one "
-                f"of {', '.join(known)}"
+                f"gpuStrategy: {self.gpu_strategy!r} is not installed: install the plug-in that provides it, or use "
+                f"one of {', '.join(known)}"
             )
         return Policy(
             scheduler_names=self.scheduler_names,
@@ -278,20 +280,20 @@ class Settings(Part):
 
     @property
     def listen_address(self) -> tuple[str, int]:
-        """Host, without the brackets of IPv6 and empty for every address, and port of `listen`."""
+        """Host and port of `listen`. The host has no IPv6 brackets and is empty for all addresses."""
         host, _, port = self.listen.rpartition(":")
         return host.strip("[]"), int(port)
 
 
 _FORMS = {"missing": "is missing: write it", "tuple_type": "must be a list", "dict_type": "must be a mapping"}
-"""What pydantic says in the words of Python, in those of the file."""
+"""Messages in the terms of the file, for those that pydantic phrases in the terms of Python."""
 
 
 def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None) -> Settings:
-    """Return the settings of the file (all defaults without one); `flags`, by the same keys, win over the file.
+    """Return the settings of the file, or the defaults without one; `flags`, with the same keys, override the file.
 
     Raises:
-        InvalidConfig: the file cannot be read, or something in it or in the flags is wrong.
+        InvalidConfig: the file cannot be read, or the file or the flags are invalid.
     """
     values = {} if path is None else _read(path)
     _checked(values, str(path))
@@ -316,12 +318,12 @@ def _read(path: Path) -> Mapping[str, object]:
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise InvalidConfig(f"{path}: must be a mapping of settings: write one 'key: value' a line")
+        raise InvalidConfig(f"{path}: must be a mapping of settings: write one 'key: value' per line")
     return content
 
 
 def _fault(fault: ErrorDetails) -> str:
-    """One fault with its key and remedy."""
+    """One fault, with its key and the remedy."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
     if fault["type"] == "extra_forbidden":
         return f"{path} is not a known key: correct or remove it; known keys are {_keys(fault['loc'][:-1])}"
@@ -332,7 +334,7 @@ def _fault(fault: ErrorDetails) -> str:
 
 
 def _keys(path: Sequence[str | int]) -> str:
-    """The keys of the part at this path of keys; those of all settings for an empty one."""
+    """The keys of the part at this path; all top-level keys for an empty path."""
     part: type[Part] = Settings
     for key in path:
         held = (field.annotation for name, field in part.model_fields.items() if key == (field.alias or name))

@@ -1,4 +1,4 @@
-"""What came of a write to the API server, in one form for all writes."""
+"""The result of a write to the API server, in one form for all kinds of writes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from gangsched.kube.errors import ApiError, KubeError
 
 
 class Outcome(StrEnum):
-    """How the API server answered. For refused bindings and evictions see `Refused` and `Spared`."""
+    """The API server's answer. For refused bindings and evictions see `Refused` and `Spared`."""
 
     WRITTEN = "Written"
-    """It stands."""
+    """The object is written."""
     BOUND = "Bound"
-    """The pod is bound as it was asked for."""
+    """The pod is bound to the requested node."""
     EVICTED = "Evicted"
     """The pod is gone, or is terminating."""
     SEEN = "Seen"
-    """What was to be found out is known."""
+    """The look-up has a result."""
     STALE = "Stale"
-    """It was conditional on what is no longer so: a resourceVersion, or that the name is free."""
+    """Its condition no longer holds: the resourceVersion has changed, or the name is taken."""
     GONE = "Gone"
-    """The object does not exist any more, or another one has its name."""
+    """The object no longer exists, or another one has its name."""
     UNAVAILABLE = "Unavailable"
     """Throttled, failed or not answered: the same write may succeed later."""
     REFUSED = "Refused"
-    """The server will not accept it however often it is sent."""
+    """The server rejects it permanently."""
 
 
 _UNAVAILABLE: str = Outcome.UNAVAILABLE
@@ -37,11 +37,11 @@ _DONE = frozenset({Outcome.WRITTEN, Outcome.BOUND, Outcome.EVICTED, Outcome.SEEN
 
 
 class Answer(NamedTuple):
-    """What came of a write.
+    """The result of a write.
 
-    `result` is its word in metrics and in the log: one of `Outcome`, `Refused` or `Spared`. `event` is what the machine
-    is told unless the write is tried again. `retry_after_s` is what the server asked for, 0 without. `message` is what
-    the log says; empty where nobody needs to know.
+    `result` is its name in metrics and in the log: one of `Outcome`, `Refused` or `Spared`. The machine receives
+    `event` unless the write is retried. `retry_after_s` is the wait that the server requests, 0 if none. `message` is
+    for the log; empty if there is nothing to log.
     """
 
     result: str
@@ -51,22 +51,22 @@ class Answer(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Whether what was asked for is so."""
+        """Whether the write succeeded."""
         return self.result in _DONE
 
     @property
     def passing(self) -> bool:
-        """Whether the same write may succeed later; the word is the same for every kind of write."""
+        """Whether the same write may succeed later. The name of this result is the same for all kinds of writes."""
         return self.result == _UNAVAILABLE
 
 
 def refused(event: BindRefused | EvictionRefused) -> Answer:
-    """The answer of which the machine is told so."""
+    """The answer that passes this event to the machine."""
     return Answer(event.why.value, event, event.retry_after_s, event.message)
 
 
 def failed(error: KubeError, *, event: Event | None = None) -> Answer:
-    """The answer to a write that failed so, where its status alone says what is to be done about it."""
+    """The answer to a write that failed with this error, if its status alone decides what must follow."""
     if not isinstance(error, ApiError):
         return Answer(Outcome.UNAVAILABLE, event, message=str(error))
     if error.status == HTTPStatus.NOT_FOUND:

@@ -1,4 +1,4 @@
-"""One pod bound to its node, and the answer sorted by what is to be done about it."""
+"""Binds one pod to its node and classifies the answer by what must follow."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gangsched.kube.session import ApiSession
 
 
 async def bind(session: ApiSession, effect: BindPod) -> Answer:
-    """Bind the pod with this UID to the node. Never raises for anything that the server or the network does.
+    """Bind the pod with this UID to the node. Never raises for a failure of the server or the network.
 
-    Where the answer leaves open whether the pod is bound (409, a failure of the server, none at all) the pod is read:
-    one that is bound as it was asked for is `PodBound`. `UNAVAILABLE` means that it was not bound when last seen, or
-    could not be read; a binding without an answer may still take effect for some seconds.
+    If the answer does not say whether the pod is bound (409, a server error, or no answer), the pod is read. It is
+    `PodBound` if it is bound to this node. `UNAVAILABLE` means that the pod was not bound when last read, or could not
+    be read. An unanswered binding may still take effect for some seconds.
     """
     body = {
         "apiVersion": "v1",
@@ -44,7 +44,7 @@ async def bind(session: ApiSession, effect: BindPod) -> Answer:
 
 
 async def _look_up(session: ApiSession, effect: BindPod, *, said: str, retry_after_s: float = 0.0) -> Answer:
-    """What became of a binding whose answer does not tell."""
+    """The outcome of a binding whose answer does not tell it."""
     try:
         found = await outcome(session, effect)
     except KubeError:
@@ -57,7 +57,7 @@ def _answer(event: PodBound | BindRefused) -> Answer:
 
 
 async def outcome(session: ApiSession, effect: BindPod) -> PodBound | BindRefused | None:
-    """What became of a binding that was sent, by the pod itself; None if the pod still waits.
+    """The outcome of a binding that was sent, according to the pod; None if the pod still waits.
 
     Raises:
         ApiError, ApiUnreachable, Garbled: the pod cannot be read.

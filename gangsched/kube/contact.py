@@ -1,17 +1,17 @@
-"""How the API server answers: what is wrong while it does not answer as it should, and what to do about it.
+"""Problems in the communication with the API server: what is wrong, for how long, and what to do about it.
 
-Every request is noted with its answer. Nothing here ends the process: whatever is refused is asked for again, and told
-in readiness, in metrics and in one log line.
+Every request is recorded with its answer. No problem ends the process: requests are retried, and the problem is
+reported in readiness, in metrics and in one log line.
 
 The problems
-    Unreachable: no answer came at all. Any answer ends it.
+    Unreachable: no answer arrives. Any answer ends it.
     Credentials: there are none to send, or the server does not accept them (401). Any other answer ends it.
     Denied: the account lacks a right (403). A restarted API server denies everything until it has read its roles
-    (kubernetes/kubernetes#121635), so that a right is called missing only after a minute without one success.
-    Failing: the server answers a kind of request with an error of its own (5xx, 429).
+    (kubernetes/kubernetes#121635). A right is therefore reported as missing only after a minute without any success.
+    Failing: the server answers a kind of request with an internal error (5xx, 429).
 
-How long a problem lasts counts from the first such answer in a row to the last one. What is not asked for any more, as
-by a leader that became a standby, is no problem any more after a while.
+The duration of a problem counts from the first to the last of consecutive such answers. A problem with requests that
+are no longer sent, for example because a leader became a standby, ends after a while.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from gangsched.kube.errors import ApiError, printable
 _log = logging.getLogger(__name__)
 
 TOLD_AFTER_S = 5.0
-"""Readiness tells of what has lasted so long: shorter gaps belong to every restart of an API server."""
+"""Readiness reports a problem after this time. Shorter gaps occur at every restart of an API server."""
 MISSING_AFTER_S = 60.0
-"""After so long without one success a right is called missing, and credentials wrong."""
+"""After this time without any success a right is reported as missing, and credentials as invalid."""
 PASSED_AFTER_S = 60.0
-"""What has not been asked for again for so long is told no more, unless credentials or a right are missing."""
+"""A problem is no longer reported if no request has met it for this time, unless credentials or a right are missing."""
 FORGOTTEN_AFTER_S = 300.0
-"""What has not been asked for again for so long is forgotten."""
+"""A problem is forgotten if no request has met it for this time."""
 _CORE_PATH = 2
 _GROUP_PATH = 3
 
 
 class Problem(StrEnum):
-    """What may be wrong between us and the API server."""
+    """A problem between gangsched and the API server."""
 
     UNREACHABLE = "Unreachable"
     CREDENTIALS = "Credentials"
@@ -50,7 +50,7 @@ class Problem(StrEnum):
 
 
 class Right(NamedTuple):
-    """What a request needs: a verb on a resource of an API group; the core group's name is empty."""
+    """The right that a request needs: a verb on a resource of an API group. The core group's name is empty."""
 
     verb: str
     group: str
@@ -61,7 +61,7 @@ class Right(NamedTuple):
 
     @property
     def granted_on(self) -> str:
-        """What the rule of a role names."""
+        """The resource as the rule of a role names it, for messages."""
         if self.resource.startswith("/"):
             return f"the path {self.resource}"
         group = self.group or '"" (core)'
@@ -69,7 +69,7 @@ class Right(NamedTuple):
 
 
 def right_of(method: str, path: str, *, watch: bool = False) -> Right:
-    """The right that a request to this path needs; a path that is no resource stands for itself."""
+    """The right that a request to this path needs. For a path that is no resource it names the path itself."""
     parts = path.strip("/").split("/")
     match parts[0]:
         case "api":
@@ -90,19 +90,19 @@ def right_of(method: str, path: str, *, watch: bool = False) -> Right:
 
 
 _EVICTION = Right("create", "", "pods/eviction")
-"""Its 429 and 500 are how PodDisruptionBudgets refuse."""
+"""Its 429 and 500 are refusals by PodDisruptionBudgets, not failures of the server."""
 
 
 class Observer(Protocol):
-    """Counts what goes wrong."""
+    """Counts failed requests."""
 
     def api_failed(self, problem: str, verb: str, resource: str) -> None:
-        """A request for this right was not answered as it should be."""
+        """Count a failed request for this right."""
 
 
 @dataclass(slots=True)
 class _Trouble:
-    """When a problem was first and last met, in monotonic seconds; what was said; if it was logged."""
+    """When a problem first and last occurred, in monotonic seconds, its message, and whether it was logged."""
 
     since: float
     last: float
@@ -118,7 +118,7 @@ _Subject = tuple[Problem, Right | None]
 
 
 class Contact:
-    """Notes all answers of one API server, whoever asked."""
+    """Records all answers of one API server, to all callers."""
 
     def __init__(self, server: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.observer: Observer | None = None
@@ -127,15 +127,15 @@ class Contact:
         self._troubles: dict[_Subject, _Trouble] = {}
 
     def unanswered(self, method: str, path: str, said: str) -> None:
-        """A request got no answer."""
+        """Record a request without an answer."""
         self._met(Problem.UNREACHABLE, None, right_of(method, path), said)
 
     def without_credentials(self, method: str, path: str, said: str) -> None:
-        """A request could not be sent, for want of credentials."""
+        """Record a request that could not be sent because there were no credentials."""
         self._met(Problem.CREDENTIALS, None, right_of(method, path), said)
 
     def answered(self, method: str, path: str, error: ApiError | None, *, watch: bool = False) -> None:
-        """A request was answered; without an `error` as it should be."""
+        """Record the answer to a request; `error` is None for a success."""
         if error is None and not self._troubles:
             return
         self._over(Problem.UNREACHABLE, None)
@@ -154,15 +154,15 @@ class Contact:
             self._over(Problem.FAILING, right)
 
     def reached(self) -> None:
-        """A request was answered somehow, whose answer matters to nobody here."""
+        """Record that some answer arrived, regardless of what it says."""
         self._over(Problem.UNREACHABLE, None)
 
     def problems(self) -> list[str]:
-        """What has been wrong for some seconds, one sentence each with what to do about it."""
+        """The problems that have lasted for some seconds, one sentence each, with what to do about it."""
         return [self._sentence(subject, trouble) for subject, trouble in self._lasting()]
 
     def lasts_s(self, problem: Problem) -> float:
-        """For how long the problem has lasted now, in seconds; 0 if it does not."""
+        """The seconds for which the problem has lasted; 0 if there is none."""
         return max((trouble.lasted_s for subject, trouble in self._lasting() if subject[0] is problem), default=0.0)
 
     def _lasting(self) -> Iterator[tuple[_Subject, _Trouble]]:
@@ -184,14 +184,14 @@ class Contact:
         if not trouble.logged and trouble.lasted_s >= patience_s:
             trouble.logged = True
             sentence = self._sentence((problem, about), trouble)
-            _log.error("the API server does not do its part", extra={"error": sentence})
+            _log.error("requests to the API server are failing", extra={"error": sentence})
 
     def _over(self, problem: Problem, about: Right | None) -> None:
         trouble = self._troubles.pop((problem, about), None)
         if trouble is not None and trouble.logged:
             right = {"right": str(about)} if about else {}
             what = {"problem": problem.value, "lasted_s": f"{trouble.lasted_s:.0f}", **right}
-            _log.info("the API server does its part again", extra=what)
+            _log.info("requests to the API server succeed again", extra=what)
 
     def _sentence(self, subject: _Subject, trouble: _Trouble) -> str:
         problem, right = subject
@@ -200,18 +200,18 @@ class Contact:
         match problem:
             case Problem.UNREACHABLE:
                 return (
-                    f"The API server {self._server} has not answered for {lasts_s:.0f} s ({said}): gangsched goes on "
-                    "trying; see that the server runs and can be reached from here."
+                    f"The API server {self._server} has not answered for {lasts_s:.0f} s ({said}): gangsched keeps "
+                    "retrying; check that the server runs and can be reached from here."
                 )
             case Problem.CREDENTIALS if _missing(problem, trouble):
                 return (
-                    f"gangsched has had no credentials that the API server {self._server} accepts for {lasts_s:.0f} s "
-                    f"({said}): see that the token, certificate or plug-in of its account or kubeconfig is valid."
+                    f"The API server {self._server} has accepted no credentials of gangsched for {lasts_s:.0f} s "
+                    f"({said}): check that the token, certificate or plug-in of its account or kubeconfig is valid."
                 )
             case Problem.CREDENTIALS:
                 return (
                     f"The API server {self._server} has not accepted our credentials for {lasts_s:.0f} s ({said}): "
-                    "gangsched goes on trying."
+                    "gangsched keeps retrying."
                 )
             case Problem.DENIED if _missing(problem, trouble) and right is not None:
                 return (
@@ -221,15 +221,15 @@ class Contact:
             case Problem.DENIED:
                 return (
                     f"The API server has denied {right} for {lasts_s:.0f} s ({said}): a restarted one does so for some "
-                    "seconds, and gangsched goes on trying."
+                    "seconds, and gangsched keeps retrying."
                 )
             case Problem.FAILING:
                 return (
-                    f"The API server has failed to {right} for {lasts_s:.0f} s ({said}): gangsched goes on trying; see "
+                    f"The API server has failed to {right} for {lasts_s:.0f} s ({said}): gangsched keeps retrying; see "
                     "the server's log."
                 )
 
 
 def _missing(problem: Problem, trouble: _Trouble) -> bool:
-    """Whether it has lasted for so long that it will not pass by itself: credentials or a right have to be given."""
+    """Whether the problem has lasted so long that it needs valid credentials or a new right to end."""
     return problem in (Problem.CREDENTIALS, Problem.DENIED) and trouble.lasted_s >= MISSING_AFTER_S

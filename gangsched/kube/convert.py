@@ -1,8 +1,9 @@
-"""From Kubernetes objects to the values of the core, by the rules of kube-scheduler's default profile.
+"""Converts Kubernetes objects to the values of the core, by the rules of kube-scheduler's default profile.
 
-Nothing here raises or drops an object: what cannot be honoured or read is named in `Shape.unsupported`, and the pod
-waits with that reason. Equal shapes come out as the identical object, which makes comparing them cheap; so do equal
-labels, owners and names that many pods have, which takes a quarter of the memory from 100,000 pods.
+The conversion never raises and never drops an object. `Shape.unsupported` names fields that are unsupported or
+unreadable, and the pod waits with that reason. Equal shapes become the identical object, so that comparing them is
+cheap. The same applies to equal labels, owners and names of many pods, which saves a quarter of the memory with 100,000
+pods.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _NOTHING: dict[str, str] = {}
 
 
 class _Said(NamedTuple):
-    """What the conditions of a pod say, as far as it is read."""
+    """The parts of a pod's conditions that gangsched reads."""
 
     reason: str = ""
     message: str = ""
@@ -56,7 +57,7 @@ _SAID_NOTHING = _Said()
 
 
 def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
-    """The pod as the core sees it. Fields that a manifest leaves out have the API server's defaults."""
+    """The core's value for the pod. Missing fields have the API server's defaults."""
     meta = found.metadata
     spec = found.spec or wire.PodSpec()
     status = found.status or wire.PodStatus()
@@ -88,7 +89,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
 
 
 def node(found: wire.Node) -> Node:
-    """The node as the core sees it. An allocatable amount that cannot be read counts as none."""
+    """The core's value for the node. An unreadable allocatable amount counts as zero."""
     spec = found.spec or wire.NodeSpec()
     status = found.status or wire.NodeStatus()
     return Node(
@@ -107,19 +108,19 @@ def labels(found: Mapping[str, str] | None) -> Labels:
 
 @lru_cache(maxsize=_KEPT)
 def _interned(shape: Shape) -> Shape:
-    """The first shape equal to this one, for as long as it is among the last so many that were seen."""
+    """The first shape equal to this one, as long as it is among the `_KEPT` most recently used."""
     return shape
 
 
 @lru_cache(maxsize=_KEPT)
 def _kept_labels(found: Labels) -> Labels:
-    """As `_interned`: the members of a gang often have the same labels."""
+    """Like `_interned`: the members of a gang often have the same labels."""
     return found
 
 
 @lru_cache(maxsize=_KEPT)
 def _kept_owner(owner: Owner | None) -> Owner | None:
-    """As `_interned`: one controller owns many pods."""
+    """Like `_interned`: one controller owns many pods."""
     return owner
 
 
@@ -163,7 +164,7 @@ def _shape(spec: wire.PodSpec, status: wire.PodStatus, *, why: str, resize_infea
 
 
 def _requests(spec: wire.PodSpec, status: wire.PodStatus, unreadable: list[str], *, resize_infeasible: bool) -> Amounts:
-    """What the pod takes on its node; amounts that cannot be read are left out and named in `unreadable`."""
+    """The pod's requests on its node. Unreadable amounts are left out and named in `unreadable`."""
     statuses = {held.name: held for held in status.container_statuses or () if held.resources is not None}
     pod_level: Mapping[str, Exact] | None = None
     if spec.resources is not None and spec.resources.requests:
@@ -217,7 +218,7 @@ def _held(
     *,
     infeasible: bool,
 ) -> Mapping[str, Exact]:
-    """What is set aside on the node while a resize is under way; what a status says unreadably counts as unsaid."""
+    """The amounts reserved on the node during a resize. Unreadable amounts in the status count as missing."""
     if actuated is None:
         return wanted
     return with_resize(
@@ -266,7 +267,7 @@ def _toleration(found: wire.Toleration) -> Toleration:
 
 
 def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
-    """The ports of containers and sidecars; those of ordinary init containers do not count."""
+    """The host ports of containers and sidecars. Those of ordinary init containers do not count."""
     running = list(spec.containers or ())
     running += [container for container in spec.init_containers or () if container.restart_policy == "Always"]
     taken = {
@@ -285,7 +286,7 @@ def _anti_affinity(affinity: wire.Affinity, namespace: str) -> tuple[PodTerm, ..
 
 
 def _pod_term(term: wire.PodAffinityTerm, namespace: str) -> PodTerm:
-    """The term, with the pod's own namespace where it gives neither namespaces nor a selector of them."""
+    """The term, with the pod's own namespace if it has neither namespaces nor a namespace selector."""
     namespaces = tuple(term.namespaces or ())
     if not namespaces and term.namespace_selector is None:
         namespaces = (namespace,)
@@ -313,9 +314,9 @@ def _owner(references: Iterable[wire.Owner]) -> Owner | None:
 
 
 def _maker(meta: wire.Meta, controller: Owner | None) -> str:
-    """The pod that has made this one: its controller, or the only pod that owns one without a controller.
+    """The pod that created this one: its controller if that is a pod, or its only pod owner if it has no controller.
 
-    Scripts that make a driver's executors leave the controller out.
+    Scripts that create the executors of a driver set no controller.
     """
     if controller is not None:
         return controller.name if controller.kind == "Pod" else ""
@@ -345,5 +346,5 @@ def _moment(text: str) -> float:
 
 
 def _is_rejection(reason: str) -> bool:
-    """Whether a pod failed because the kubelet would not admit it: pkg/kubelet/lifecycle/predicate.go, cm/admission."""
+    """Whether the pod failed because the kubelet rejected it: pkg/kubelet/lifecycle/predicate.go, cm/admission."""
     return reason.startswith("OutOf") or reason in _REJECTIONS

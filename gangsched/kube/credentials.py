@@ -1,4 +1,4 @@
-"""Who we are and where the API server is: from a kubeconfig, else from the service account of the pod we run in."""
+"""Credentials and the address of the API server, from a kubeconfig or the service account of our own pod."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from kubernetes_asyncio.config.incluster_config import SERVICE_HOST_ENV_NAME, SE
 from gangsched.kube.errors import NoCredentials
 
 _PLUGIN_S = 30.0
-"""An exec plug-in that has not answered by then has failed; it is called again with the next request."""
+"""Time limit of an exec plug-in. After a failure the next request calls it again."""
 _UNRENEWABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
-"""What the library raises for an exec plug-in that fails or answers something else than it should, or a lost file."""
+"""The library's exceptions for an exec plug-in that fails or gives an invalid answer, and for a missing file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
     """How to reach the API server.
 
-    `server` is its URL without a trailing slash and may end in a path. `tls` is None for plain HTTP. `tls_name` is the
-    name to verify its certificate against, where that is not the host in the URL. `authorization` gives the value of
-    the Authorization header for a call that starts now, renewed where it expires; None without one.
+    `server` is its URL without a trailing slash and may contain a path. `tls` is None for plain HTTP. `tls_name` is the
+    name in its certificate if that is not the host in the URL. `authorization` returns the current value of the
+    Authorization header, renewed if it expires; None if there is none.
     """
 
     server: str
@@ -44,10 +44,10 @@ class Connection:
 async def find_connection(*, kubeconfig: str | None, context: str | None) -> Connection:
     """Find credentials: `kubeconfig`, else $KUBECONFIG, else the pod's service account, else ~/.kube/config.
 
-    A `context` is only found in a kubeconfig, so naming one leaves the service account out.
+    Only a kubeconfig has contexts, so with a `context` the service account is not considered.
 
     Raises:
-        NoCredentials: nothing was found, or what was found cannot be used; the message says what to do.
+        NoCredentials: there are no credentials, or they cannot be used; the message says what to do.
     """
     named = kubeconfig or os.environ.get("KUBECONFIG")
     if not named and context is None and _in_pod():
@@ -69,7 +69,7 @@ def _in_cluster() -> Connection:
 
 
 def _existing(paths: str) -> list[str]:
-    """Those of the files in a list like $KUBECONFIG's that exist: kubectl ignores the others too."""
+    """The existing files of a list like $KUBECONFIG. kubectl ignores missing ones too."""
     names = [str(Path(part).expanduser()) for part in paths.split(os.pathsep) if part]
     files = [name for name in names if Path(name).exists()]
     if not files:
@@ -97,30 +97,30 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
             raise NoCredentials(f"{where} cannot be used: {error}") from error
         except (OSError, ValueError, TypeError, AttributeError, KeyError, AssertionError, yaml.YAMLError) as error:
             raise NoCredentials(
-                f"{where} cannot be read as a kubeconfig ({type(error).__name__}: {error});"
-                " `kubectl config view` shows what kubectl makes of it."
+                f"{where} cannot be read as a kubeconfig ({type(error).__name__}: {error}):"
+                " compare it with the output of `kubectl config view`."
             ) from error
         finally:
-            # The library remembers those files for the life of the process; ours are gone with the folder.
+            # The library keeps references to those files, but ours are deleted with the folder.
             kube_config._temp_files.clear()  # noqa: SLF001
         user = loader._user  # noqa: SLF001 - the library reads the user but not this key
         if user is not None and "as" in user.value:
             raise NoCredentials(
-                f"{where} impersonates another user (`as:`), which gangsched would not do and so act with more rights"
-                " than meant: give it a kubeconfig with credentials of that user's own."
+                f"{where} impersonates another user (`as:`), which gangsched does not support and would therefore act"
+                " with more rights than intended: use a kubeconfig with that user's own credentials."
             )
         _renew_exec_token(found, loader)
         return _connection(found)
 
 
 def _renew_exec_token(configuration: Configuration, loader: kube_config.KubeConfigLoader) -> None:
-    """Have the exec plugin called again before its token expires, which the library leaves to its user."""
+    """Make the library call the exec plug-in again before its token expires, which it does not do itself."""
     if not hasattr(loader, "exec_plugin_expiry"):
         return
     one_at_a_time = asyncio.Lock()
 
     async def renew(configuration: Configuration) -> None:
-        # A watch waits for credentials without a limit of its own, and all others wait behind it.
+        # A watch waits for credentials without a time limit, and all other requests wait behind it.
         async with one_at_a_time, asyncio.timeout(_PLUGIN_S):
             await loader.load_from_exec_plugin()
         configuration.api_key["BearerToken"] = loader.token
@@ -154,7 +154,7 @@ def _tls(found: Configuration) -> ssl.SSLContext:
             context.load_cert_chain(found.cert_file, keyfile=found.key_file)
     except (OSError, ValueError) as error:
         raise NoCredentials(f"A certificate or key for {found.host} cannot be read: {error}") from error
-    # Python 3.13 asks for extensions that the CAs of many clusters lack; kubectl and the API server do not.
+    # Python 3.13 requires extensions that the CAs of many clusters lack; kubectl and the API server do not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not found.verify_ssl:
         context.check_hostname = False
@@ -163,7 +163,7 @@ def _tls(found: Configuration) -> ssl.SSLContext:
 
 
 def _proxy_of_environment(server: str) -> str | None:
-    """The proxy that HTTPS_PROXY and NO_PROXY ask for; aiohttp's own way would also send passwords from ~/.netrc."""
+    """The proxy from HTTPS_PROXY and NO_PROXY. aiohttp's own `trust_env` would also send passwords from ~/.netrc."""
     url = urllib.parse.urlsplit(server)
     if urllib.request.proxy_bypass(url.hostname or ""):
         return None

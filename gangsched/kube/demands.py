@@ -1,4 +1,4 @@
-"""palantir's Demand objects: how ours are found, read and written."""
+"""palantir's Demand objects: the selector, reading and writing of ours."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class _Object(Struct, gc=False):
 _OBJECT = msgspec.json.Decoder(_Object)
 _SPEC = msgspec.json.Decoder(_Spec)
 _UNREADABLE = PoolDemand(instance_group="", units=())
-"""What nobody wants, so that it is put right."""
+"""Stands for an unreadable Demand. It differs from every wanted one, so it is overwritten."""
 
 
 def demands_path(namespace: str) -> str:
-    """Where the namespace's objects are found."""
+    """The path of the namespace's Demand objects."""
     return f"/apis/{_KIND.group}/{_VERSION}/namespaces/{quoted(namespace)}/{_KIND.plural}"
 
 
 def demand_to_object(demand: DemandObject) -> dict[str, Any]:
-    """The object that says this demand."""
+    """The Demand object for this demand."""
     pool = demand.pool
     spec: dict[str, Any] = {
         "instance-group": pool.instance_group,
@@ -134,6 +134,6 @@ DEMANDS = Subject(
     resource=_resource,
     absent=DemandsHidden(),
     hidden=lambda _: DemandsHidden(),
-    without="an autoscaler is asked for nothing",
+    without="no autoscaler receives a demand",
 )
-"""The objects of ours, chosen by their label: an autoscaler may be asked for much by others."""
+"""Our own Demand objects, selected by their label. Other clients may create Demands too."""

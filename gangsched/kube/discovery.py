@@ -1,4 +1,4 @@
-"""What the API server's discovery lists: `/apis`, which every authenticated account may read and which is small."""
+"""The API server's discovery: the list at `/apis`, which is small and readable for every authenticated account."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gangsched.kube.session import ApiSession
 _log = logging.getLogger(__name__)
 
 LOOK_S = 5.0
-"""So often it is asked while somebody waits for something: a small answer, about a second of processor time an hour."""
+"""Interval of requests while a task waits for a group. The answers are small: a second of processor time per hour."""
 
 
 class _Version(Struct, gc=False, rename="camel"):
@@ -36,10 +36,10 @@ _GROUPS = msgspec.json.Decoder(_Groups)
 
 
 async def listed_versions(session: ApiSession) -> frozenset[str]:
-    """The groups with a version, such as `scheduling.volcano.sh/v1beta1`, in which the API server says it has kinds.
+    """The groups and versions, such as `scheduling.volcano.sh/v1beta1`, that the API server lists.
 
     Raises:
-        ApiError, ApiUnreachable, Garbled: the answer did not come whole.
+        ApiError, ApiUnreachable, Garbled: there was no complete answer.
     """
     answer = await session.request("GET", "/apis", essential=False)
     try:
@@ -50,7 +50,7 @@ async def listed_versions(session: ApiSession) -> frozenset[str]:
 
 
 class Discovery:
-    """Tells many who wait when a group appears. One request answers them all; while nobody waits there is none."""
+    """Wakes tasks that wait for a group to appear. One request serves all of them; without any there is no request."""
 
     def __init__(self, session: ApiSession, *, every_s: float = LOOK_S) -> None:
         self._session = session
@@ -62,16 +62,16 @@ class Discovery:
         self._failure = ""
 
     async def until_listed(self, versions: Collection[str]) -> None:
-        """Wait for an answer, newer than this call, that lists one of these.
+        """Wait for an answer, newer than this call, that lists one of these versions.
 
-        That a version is listed does not say that it has the kind that is looked for. That it is not listed is no
-        proof either: a server that has just been started lists what it serves a little later.
+        A listed version does not necessarily have the wanted kind. A version that is not listed may still be served: a
+        server that has just started lists its versions a little later.
         """
         while not (await self._next()).intersection(versions):
             pass
 
     async def _next(self) -> frozenset[str]:
-        """The next answer; whoever comes first asks for all. None is one that lists nothing."""
+        """The next answer. The first caller sends the request for all. A failure counts as an empty answer."""
         turn = self._turn
         async with self._one_at_a_time:
             if self._turn == turn:
@@ -87,7 +87,7 @@ class Discovery:
         except (ApiError, ApiUnreachable, Garbled) as error:
             if not self._failure:
                 _log.warning(
-                    "cannot ask what the API server serves; what is installed meanwhile is found once it answers",
+                    "reading the API server's discovery failed; new kinds are found once it answers",
                     extra={"error": str(error), "retry_in_s": f"{self._every_s:g}"},
                 )
             self._failure = str(error)

@@ -1,4 +1,4 @@
-"""What can go wrong between us and the API server."""
+"""Errors in the communication with the API server."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from http import HTTPStatus
 import msgspec
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding an answer raises: the second for bytes that are no UTF-8, the third for what is nested more deeply than
-any object of an API server."""
+"""The exceptions of decoding an answer: the second for bytes that are no UTF-8, the third for input that is nested more
+deeply than any object of an API server."""
 
 _AUTHORIZER = re.compile(r"\bUser \".*\" cannot [a-z*]+ (resource|path) \"", re.DOTALL)
-"""How an API server words that the account lacks a right; an admission plug-in's refusal has other words."""
+"""The message of an API server if the account lacks a right. A refusal by an admission plug-in reads differently."""
 
 
 def printable(text: str, *, limit: int = 1000) -> str:
-    """The text as it may stand in a log line: control characters escaped, cut at `limit` characters."""
+    """The text for a log line: control characters escaped, cut at `limit` characters."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     if cut.isprintable():
         return cut
@@ -24,15 +24,15 @@ def printable(text: str, *, limit: int = 1000) -> str:
 
 
 class KubeError(Exception):
-    """Any failure to get something done through the API server."""
+    """Any failure of a request to the API server."""
 
 
 class NoCredentials(KubeError):  # noqa: N818 - what there is not
-    """There are no usable credentials; the message says where they were looked for and what to do."""
+    """There are no usable credentials; the message says where gangsched looked for them and what to do."""
 
 
 class ApiUnreachable(KubeError):  # noqa: N818 - a state of affairs
-    """No answer came: no connection, a connection lost, or time ran out. What was asked for may still have happened."""
+    """No answer arrived: no connection, a lost connection, or a time-out. The request may still have taken effect."""
 
 
 class CrdMissing(KubeError):  # noqa: N818 - a state of affairs
@@ -40,19 +40,19 @@ class CrdMissing(KubeError):  # noqa: N818 - a state of affairs
 
 
 class NotServed(KubeError):  # noqa: N818 - a state of affairs
-    """The API server does not serve a kind of objects, or does not any more."""
+    """The API server does not, or no longer, serve a kind of objects."""
 
 
 class Expired(KubeError):  # noqa: N818 - a state of affairs
-    """The server no longer has the version that was asked for (410 Gone): only a new list helps."""
+    """The server no longer has the requested version (410 Gone): only a new list helps."""
 
 
 class ApiError(KubeError):
     """The API server answered with an error.
 
-    `status` is the HTTP status, `reason` its Kubernetes reason (`NotFound`, `Conflict`, …; the HTTP reason where the
-    answer is no Status object), `message` its explanation. `retry_after_s` is what it asked to wait, 0 without.
-    `causes` are the words for the causes that it names.
+    `status` is the HTTP status, `reason` its Kubernetes reason (`NotFound`, `Conflict`, …; the HTTP reason if the
+    answer is no Status object), `message` its explanation. `retry_after_s` is the wait that it requests, 0 if none.
+    `causes` are the reasons of the causes that it names.
     """
 
     def __init__(
@@ -73,15 +73,15 @@ class ApiError(KubeError):
 
     @property
     def denied(self) -> bool:
-        """Whether the account lacks the right, so far as the server knows: a restarted one has yet to read all rights.
+        """Whether the account lacks the right, as far as the server knows. A restarted server has not read them yet.
 
-        A refusal by an admission plug-in has the same status and is none.
+        A refusal by an admission plug-in has the same status and is not one of these.
         """
         return self.status == HTTPStatus.FORBIDDEN and _AUTHORIZER.search(self.message) is not None
 
     @property
     def passing(self) -> bool:
-        """Whether the same request may succeed later: rights and credentials too may be granted, or be known again."""
+        """Whether the same request may succeed later. Rights and credentials may be granted, or be known again."""
         return (
             self.denied
             or self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
@@ -90,8 +90,8 @@ class ApiError(KubeError):
 
 
 class AccessDenied(KubeError):  # noqa: N818 - a state of affairs
-    """The account lacks the right to read a kind that gangsched can do without; the message says which."""
+    """The account lacks the right to read a kind that is not essential; the message names it."""
 
 
 class Garbled(KubeError):  # noqa: N818 - a state of affairs
-    """What the API server sent is not what its API promises, or was cut off."""
+    """The API server's answer violates its API, or was cut off."""

@@ -1,4 +1,4 @@
-"""One pod evicted through the Eviction API, and the answer sorted by what is to be done about it."""
+"""Evicts one pod through the Eviction API and classifies the answer by what must follow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gangsched.kube.objects import pod_path, read_pod, write
 from gangsched.kube.session import ApiSession, Response
 
 _BUDGET_CAUSE = "DisruptionBudget"
-# The server says this with nothing but a message, as a 500 that never passes.
+# The server reports this only in the message of a permanent 500.
 _SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 
 
@@ -36,11 +36,11 @@ _STATUS = msgspec.json.Decoder(_Status)
 
 
 async def evict(session: ApiSession, effect: EvictPod) -> Answer:
-    """Evict the pod with this UID. Never raises for anything that the server or the network does.
+    """Evict the pod with this UID. Never raises for a failure of the server or the network.
 
-    The pod is read where the answer leaves open what became of it: a failure may have struck after the deletion, and
-    the server asks PodDisruptionBudgets before it compares UIDs (seen on 1.36). One that is gone, is terminating, or
-    whose name another pod has, is `PodEvicted`.
+    If the answer does not tell the outcome, the pod is read: a failure may have happened after the deletion, and the
+    server checks PodDisruptionBudgets before it compares UIDs (seen on 1.36). The result is `PodEvicted` if the pod is
+    gone or terminating, or if another pod has its name.
     """
     body = {
         "apiVersion": "policy/v1",
@@ -65,12 +65,12 @@ async def evict(session: ApiSession, effect: EvictPod) -> Answer:
 
 def _sorted(effect: EvictPod, answer: Response, error: ApiError) -> EvictionRefused:
     if error.status == HTTPStatus.TOO_MANY_REQUESTS:
-        # Throttling has the same status; only the causes tell a budget from it.
+        # Throttling has the same status; only the causes distinguish a budget from it.
         budgets = _budgets(answer.body)
         if budgets:
             return _refused(effect, Spared.BUDGET, budgets, retry_after_s=error.retry_after_s)
     lasting = error.status == HTTPStatus.INTERNAL_SERVER_ERROR and _SEVERAL_BUDGETS in error.message
-    # Without the right the group had better become whole instead; it is asked for again all the same.
+    # Without the right it is better to complete the group; the eviction is retried nevertheless.
     lasting = lasting or error.denied
     if not lasting and (error.passing or error.status == HTTPStatus.CONFLICT):
         return _refused(effect, Spared.UNAVAILABLE, str(error), retry_after_s=error.retry_after_s)
@@ -78,7 +78,7 @@ def _sorted(effect: EvictPod, answer: Response, error: ApiError) -> EvictionRefu
 
 
 def _budgets(body: bytes) -> str:
-    """What the server says of the PodDisruptionBudgets that forbid it; empty if none does."""
+    """The server's message about the PodDisruptionBudgets that forbid the eviction; empty if none does."""
     try:
         details = _STATUS.decode(body).details
     except UNREADABLE:

@@ -1,12 +1,12 @@
-"""Watches the custom resources of other systems, which may be served or not, be readable or not, and come and go.
+"""Watches the custom resources of other systems. They may be absent or unreadable, and may change while we watch.
 
 The rules
-    A kind is looked for in the API server's discovery. While it is not served there are no such objects, which is told
-    to the core; it is looked for again when one of its versions is listed. While it is served a reflector watches it.
-    Missing rights hide the kind: the core is told why, the log once, and it is tried again and again. What could be
-    read before is hidden only after a minute: a server that has just been started knows no rights for a moment.
-    A kind that is neither listed nor known to be absent when everybody else is ready is hidden as well, so that a
-    server that fails for one kind keeps nobody waiting; what is listed later counts from then on.
+    Discovery tells whether the API server serves a kind. While it does not, the core receives an empty list, and the
+    kind is checked again when one of its versions is listed. While it does, a reflector watches the kind.
+    A missing right hides the kind: the core receives the reason, the log one line, and the request is retried. A kind
+    that was readable before is hidden only after a minute, because a server that has just started knows no rights yet.
+    At startup a kind that is neither listed nor known to be absent is also hidden once everything else is ready, so
+    that a failure for one kind delays no other group. Objects that are listed later count from then on.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from gangsched.kube.session import ApiSession
 _log = logging.getLogger(__name__)
 
 RETRY_S, LONGEST_RETRY_S = 0.5, 30.0
-"""After a failure, or once a kind has vanished or may not be read, it is looked for again after so long, doubling."""
+"""The first and the longest back-off after a failure, a vanished kind or a missing right; it doubles in between."""
 PATIENCE_S = 60.0
-"""For so long a kind that could be read may be denied before that is taken for a missing right."""
+"""How long a kind that was readable may be denied before that counts as a missing right."""
 
 
 class _Named(Struct, gc=False):
@@ -60,11 +60,11 @@ _RESOURCES = msgspec.json.Decoder(_Resources)
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A kind of another system, and what the core is told of it.
+    """A kind of another system, and the events about it for the core.
 
-    `resource` is how its objects are listed and watched in a version; `absent` says that it is not served, `hidden`,
-    for a reason in a sentence, that it cannot be read. `dialect` is whose configuration grants the right to read it,
-    and `without` says for the log what follows where it may not be read.
+    `resource` returns the resource to list and watch for a version. `absent` is the event for a kind that is not
+    served, `hidden` returns the event for a kind that is unreadable, with the reason. The chart grants the right to
+    read it with `dialect`. `without` is the consequence of a missing right, for the log.
     """
 
     dialect: str
@@ -105,11 +105,11 @@ def groups(dialect: str, kind: Kind[Any]) -> Subject:
 
 
 async def served_version(session: ApiSession, kind: CustomResource) -> str:
-    """The version in which the API server serves the kind; empty if in none that we know.
+    """The version in which the API server serves the kind; empty if it serves no known version.
 
     Raises:
-        AccessDenied: we may not ask.
-        ApiError, ApiUnreachable, Garbled: the answer did not come whole.
+        AccessDenied: the account may not read the discovery.
+        ApiError, ApiUnreachable, Garbled: there was no complete answer.
     """
     for version in kind.versions:
         answer = await session.request("GET", f"/apis/{kind.group}/{version}", essential=False)
@@ -127,7 +127,7 @@ async def served_version(session: ApiSession, kind: CustomResource) -> str:
 
 
 class ForeignWatch:
-    """Keeps the core informed of one kind, for ever. `settled` is set once it is known how the kind stands."""
+    """Keeps the core informed about one kind. `settled` is set once the kind is listed, absent or hidden."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class ForeignWatch:
         self._failures = 0
 
     async def run(self) -> None:
-        """Look for the kind and watch it while it is there."""
+        """Check whether the kind is served, and watch it while it is."""
         while True:
             try:
                 version = await served_version(self._session, self._subject.kind)
@@ -166,7 +166,7 @@ class ForeignWatch:
                 await self._discovery.until_listed(self._subject.kind.served_in)
                 continue
             except NotServed:
-                # A kind that is being installed may be in discovery a moment before it is served.
+                # A kind that is being installed may be in discovery shortly before it is served.
                 self._absent()
             except AccessDenied as error:
                 self._denied(error)
@@ -179,11 +179,11 @@ class ForeignWatch:
         self._failures = min(self._failures + 1, 30)
 
     def go_on_without(self) -> None:
-        """Have the core decide without what is not listed yet; nothing happens if it is."""
+        """Let the core decide without this kind if it is not listed yet."""
         if not self.settled.is_set():
             self._hide(
-                f"gangsched has not been able to list {self.name} so far and goes on trying: see in its log what the "
-                "API server answers, and put that right."
+                f"gangsched has not been able to list {self.name} yet and keeps retrying: see its log for the API "
+                "server's answers and fix the cause."
             )
 
     async def _watch(self, version: str) -> None:
@@ -192,9 +192,9 @@ class ForeignWatch:
         await reflector.run()
 
     def _take(self, events: Sequence[Event]) -> None:
-        """Hand on what the reflector has found; it begins with a list, so that all is known from then on."""
+        """Post the reflector's events. The first one is a list, so the state is complete from then on."""
         if self._why:
-            _log.info("another system's objects can be read again", extra=self._named)
+            _log.info("another system's objects are readable again", extra=self._named)
         self._why = self._denied_at = None
         self._failure = ""
         self._failures = 0
@@ -218,7 +218,7 @@ class ForeignWatch:
         )
         if self._hide(why):
             _log.warning(
-                "another system's objects may not be read",
+                "missing right to read another system's objects",
                 extra={**self._named, "so": self._subject.without, "error": str(error)},
             )
 
@@ -226,7 +226,7 @@ class ForeignWatch:
         return self._tell(why, self._subject.hidden(why))
 
     def _tell(self, why: str, event: Event) -> bool:
-        """Post that the kind is not watched, if that is news; without a reason it is not there."""
+        """Post that the kind is not watched, if that is new. An empty reason means that the kind is absent."""
         news = self._why != why
         if news:
             self._why = why
@@ -237,7 +237,7 @@ class ForeignWatch:
     def _failed(self, error: KubeError) -> None:
         if self._failure != str(error):
             self._failure = str(error)
-            _log.warning("cannot look for another system's objects", extra={**self._named, "error": self._failure})
+            _log.warning("looking for another system's objects failed", extra={**self._named, "error": self._failure})
 
     @property
     def _named(self) -> dict[str, str]:
@@ -245,7 +245,7 @@ class ForeignWatch:
 
 
 async def settle(watches: Sequence[ForeignWatch], within_s: float) -> None:
-    """Wait until it is known of every kind how it stands, but not longer; those left are gone on without."""
+    """Wait at most `within_s` until all kinds are settled; hide those that are not."""
     try:
         async with asyncio.timeout(within_s):
             for watch in watches:

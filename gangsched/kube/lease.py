@@ -1,7 +1,7 @@
-"""One Lease of coordination.k8s.io/v1, read and written; every write is conditional on what was read before.
+"""Reads and writes one Lease of coordination.k8s.io/v1. Every write is conditional on what was read before.
 
-A change is a merge patch of the spec that names the resourceVersion it was derived from, so that of two replicas that
-decide on the same Lease only one succeeds (the other is told 409), and labels that somebody has put on it stay.
+An update is a merge patch of the spec with the resourceVersion that it is based on. If two replicas change the same
+Lease, only one succeeds and the other receives a 409. Labels that others have put on the Lease stay.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class LeaseSpec(Struct, frozen=True, rename="camel"):
-    """Who holds the Lease and since when; the times are RFC 3339 in UTC, the duration is in seconds.
+    """The holder of the Lease and its times; the times are RFC 3339 in UTC, the duration is in seconds.
 
-    No holder, or an empty one, means that nobody holds it.
+    A missing or empty holder means that the Lease is free.
     """
 
     holder_identity: str | None = None
@@ -37,7 +37,7 @@ class LeaseSpec(Struct, frozen=True, rename="camel"):
 
 
 class Lease(Struct, frozen=True):
-    """The Lease as it stood at the resourceVersion `version`."""
+    """The Lease at the resourceVersion `version`."""
 
     version: str
     spec: LeaseSpec
@@ -57,11 +57,11 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseClient:
-    """The Lease of this name; no call lasts longer than its `timeout_s`.
+    """The Lease of this name. No call lasts longer than its `timeout_s`.
 
-    All of them raise:
-        ApiError: the API server refused; 409 means that somebody else was first.
-        ApiUnreachable: no answer came; a write may still have happened.
+    All calls raise:
+        ApiError: the API server refused; 409 means that another writer was first.
+        ApiUnreachable: there was no answer; a write may still have taken effect.
         Garbled: the answer is no Lease.
     """
 

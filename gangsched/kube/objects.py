@@ -1,4 +1,4 @@
-"""Single objects: where they are, how they are written, and a pod read because an answer left open what it is now."""
+"""Single objects: their paths, writes, and the read of a pod after an ambiguous answer."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SENT_WITHIN_S = 1.0
 _SERVER_TIMEOUT = "4s"
 _TIMEOUT_S = 6.0
 _NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~-]*")
-"""What `quote` would return as it is, after a look at each character in Python, twice for every binding."""
+"""Texts that `quote` returns unchanged, but only after checking each character in Python, twice for every binding."""
 
 
 def quoted(part: str) -> str:
-    """A namespace or name as it may stand in a path; it cannot lead out of its place."""
+    """A namespace or name quoted as one segment of a path."""
     return part if _NEEDS_NO_QUOTING.fullmatch(part) else quote(part, safe="")
 
 
 def pod_path(namespace: str, name: str) -> str:
-    """Where the pod is found."""
+    """The path of the pod."""
     return f"/api/v1/namespaces/{quoted(namespace)}/pods/{quoted(name)}"
 
 
@@ -39,13 +39,13 @@ async def write(
     *,
     content_type: str = JSON,
 ) -> Response:
-    """Send one write that takes effect soon or never: within 5 s of this call, unless the credentials are slow to come.
+    """Send one write that takes effect within 5 s of this call or never, unless renewing the credentials takes longer.
 
-    It is sent within a second or not at all, and the server gives it up after another four, before we do. So a write
-    that nobody got an answer to, or a former leader's, does not surprise anybody much later.
+    It is sent within one second or not at all, and the server cancels it after four more, before we do. An unanswered
+    write, or one of a former leader, can therefore not take effect much later.
 
     Raises:
-        ApiUnreachable: it was not answered; it may have taken effect.
+        ApiUnreachable: there was no answer; the write may have taken effect.
     """
     return await session.request(
         method,
@@ -59,7 +59,7 @@ async def write(
 
 
 async def read_pod(session: ApiSession, namespace: str, name: str) -> wire.Pod | None:
-    """The pod that has this name now, None if none has.
+    """The pod that has this name now; None if there is none.
 
     Raises:
         ApiError, ApiUnreachable, Garbled: it could not be read.

@@ -1,4 +1,4 @@
-"""What becomes of a Job when one of its pods is evicted."""
+"""Finds out how a Job reacts when one of its pods is evicted."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ENDING = {
     "Failed": "has failed",
     "FailureTarget": "is about to fail",
 }
-"""What these conditions say of a Job: its controller makes no more pods."""
+"""Conditions of a Job whose controller creates no more pods, with their meaning in messages."""
 
 _IGNORE = "Ignore"
 _ENDED_BY_SIGNAL = (137, 143)
-"""Exit codes of a container that was ended by SIGKILL or SIGTERM, as an eviction ends it."""
+"""Exit codes of a container that SIGKILL or SIGTERM ended, as an eviction does."""
 
 
 class _ConditionPattern(Struct, gc=False):
@@ -69,12 +69,12 @@ _JOB = msgspec.json.Decoder(_Job)
 
 
 async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> Answer:
-    """Whether the Job with this UID replaces an evicted pod without counting a failure.
+    """Find out whether the Job with this UID replaces an evicted pod without counting a failure.
 
-    Never raises for anything that the server or the network does. A Job that cannot be read for good (a missing right)
-    counts as one that does not.
+    Never raises for a failure of the server or the network. If the Job is permanently unreadable (a missing right), the
+    result is no.
     """
-    # The API server takes any text as the name of an owner.
+    # The API server accepts any text as the name of an owner.
     name = printable(f"{effect.namespace}/{effect.name}", limit=320)
     path = f"/apis/batch/v1/namespaces/{quoted(effect.namespace)}/jobs/{quoted(effect.name)}"
     try:
@@ -94,7 +94,7 @@ async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> Answer:
     elif error.passing:
         return failed(error)
     else:
-        why = f"the API server does not give Job {name} ({error}), so nothing is known of its podFailurePolicy"
+        why = f"the API server does not return Job {name} ({error}), so its podFailurePolicy is unknown"
     return _seen(effect, why)
 
 
@@ -103,11 +103,11 @@ def _seen(effect: LookUpOwner, why: str) -> Answer:
 
 
 def _why_not(name: str, uid: str, body: bytes) -> str:
-    """Why it does not replace an evicted pod without counting a failure; empty if it does."""
+    """Why the Job does not replace an evicted pod without counting a failure; empty if it does."""
     try:
         job = _JOB.decode(body)
     except UNREADABLE as error:
-        return f"Job {name} cannot be read ({printable(str(error))}), so nothing is known of its podFailurePolicy"
+        return f"Job {name} cannot be read ({printable(str(error))}), so its podFailurePolicy is unknown"
     if job.metadata.uid != uid:
         return _gone(name)
     if job.metadata.deletion_timestamp is not None:
@@ -123,25 +123,25 @@ def _why_not(name: str, uid: str, body: bytes) -> str:
 
 
 def _why_counted(name: str, rules: Sequence[_Rule]) -> str:
-    """Why an eviction would count as a failure; empty if not. The Job's controller takes the first rule to match."""
+    """Why an eviction would count as a failure; empty if not. The Job's controller applies the first matching rule."""
     ignoring = next((at for at, rule in enumerate(rules) if rule.action == _IGNORE and _by_condition(rule)), None)
     if ignoring is None:
         return (
             f"Job {name} has no podFailurePolicy that ignores DisruptionTarget, so an eviction would count as a failure"
-            " of it: create it anew with one, because a Job's policy cannot be changed"
+            " of it: delete it and create it again with one, because a Job's policy cannot be changed"
         )
     for number, rule in enumerate(rules[:ignoring], start=1):
         if rule.action != _IGNORE and (_by_condition(rule) or _by_exit_code(rule)):
             return (
                 f"rule {number} of the podFailurePolicy of Job {name} ({printable(rule.action)}) matches evicted pods"
-                " before the one that ignores DisruptionTarget, so an eviction would count as a failure: create the Job"
-                " anew with that rule first, because its policy cannot be changed"
+                " before the one that ignores DisruptionTarget, so an eviction would count as a failure: delete the Job"
+                " and create it again with that rule first, because its policy cannot be changed"
             )
     return ""
 
 
 def _by_condition(rule: _Rule) -> bool:
-    """Whether the rule matches every evicted pod: it has the condition DisruptionTarget."""
+    """Whether the rule matches every evicted pod, because of the condition DisruptionTarget."""
     return any(
         pattern.type == "DisruptionTarget" and pattern.status in (None, "", "True")
         for pattern in rule.on_pod_conditions or ()
@@ -149,7 +149,7 @@ def _by_condition(rule: _Rule) -> bool:
 
 
 def _by_exit_code(rule: _Rule) -> bool:
-    """Whether the rule matches a container that ended by an eviction's signal."""
+    """Whether the rule matches a container that an eviction's signal ended."""
     if rule.on_exit_codes is None:
         return False
     values = rule.on_exit_codes.values or ()

@@ -1,4 +1,4 @@
-"""Events as objects of events.k8s.io/v1, within the limits that its validation sets."""
+"""Creates objects of events.k8s.io/v1, within the limits of its validation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NAME_LENGTH = 253
 
 
 def event_object(effect: EmitEvent, *, now: float, reporting_instance: str) -> dict[str, Any]:
-    """The Event on the object that the effect names, under a name that no other Event has.
+    """The Event about the object that the effect names, with a unique name.
 
-    That of an object without a namespace is kept in the namespace `default`, as Kubernetes asks.
+    The Event of an object without a namespace is in the namespace `default`, as Kubernetes requires.
     """
     unique = f".{secrets.token_hex(8)}"
     return {
@@ -47,12 +47,12 @@ def event_object(effect: EmitEvent, *, now: float, reporting_instance: str) -> d
 
 
 def namespace_of(effect: EmitEvent) -> str:
-    """The namespace that the Event itself is in."""
+    """The namespace of the Event itself."""
     return effect.namespace or "default"
 
 
 def shortened(text: str, *, limit_bytes: int) -> str:
-    """The text, or as many whole characters of its start as leave room for an ellipsis within the limit."""
+    """The text, or as many whole characters of its start as fit into the limit with an ellipsis."""
     encoded = text.encode()
     if len(encoded) <= limit_bytes:
         return text

@@ -1,14 +1,14 @@
-"""Keeps the core informed of one kind of object: a list, then a watch that goes on where it was interrupted.
+"""Keeps the core informed about one kind of object: a list, then a watch that resumes after interruptions.
 
 The rules
-    A list is consistent (it asks for no resourceVersion) and comes in pages, so it is never older than what was seen
-    before a gap. It is posted as one event with all objects; the core finds out what has gone.
-    A watch begins at the last version seen. An ordinary end, also one by which the server cuts off a slow reader, is
-    followed by the next watch at once. A failure, whatever it is, is followed by one after a full-jitter back-off, at
-    the same version: an outage costs no list. Only where the server no longer has the version (410), does not serve the
-    kind (404), or what it sends cannot be read twice in a row, the list begins anew.
-    Nothing that the server answers ends a reflector, except of an optional kind: one that is not served, or that the
-    account may not read; whoever runs it decides how long that is borne.
+    A list is consistent (it requests no resourceVersion) and paginated, so it is never older than what was seen before
+    a gap. It is posted as one event with all objects; the core detects deletions.
+    A watch starts at the last version seen. After a regular end, including one by which the server cuts off a slow
+    reader, the next watch starts at once. After any failure it starts at the same version after a full-jitter back-off,
+    so that an outage causes no list. The reflector lists again only if the server no longer has the version (410) or
+    does not serve the kind (404), or if its answers are unreadable twice in a row.
+    No answer of the server ends a reflector, except for an optional kind that is not served or that the account may not
+    read. Then the caller decides when to retry.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ _STATUS = msgspec.json.Decoder(wire.Status)
 
 
 class Observer(Protocol):
-    """Counts what reflectors do."""
+    """Counts events and lists of reflectors."""
 
     def watch_events(self, resource: str, count: int) -> None:
-        """So many watch events of this resource arrived."""
+        """Count watch events of this resource."""
 
     def relisted(self, resource: str, cause: str) -> None:
-        """This resource has to be listed again: `Expired`, `ListExpired`, `NotServed`, `Garbled` or `Leading`."""
+        """Count a new list of this resource: `Expired`, `ListExpired`, `NotServed`, `Garbled` or `Leading`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """How long a reflector waits, in seconds.
+    """The waits and time limits of a reflector, in seconds.
 
-    `backoff_s` doubles with each failure in a row up to `backoff_max_s`; the wait is a random part of it. A stream from
-    which nothing comes for `silent_s` is taken for dead, as the server sends a bookmark about every 60 s. Watches end
-    after a random time within `watch_s`, so that connections spread over API servers again. One that ends within
-    `short_s` and has brought nothing counts as a failure.
+    `backoff_s` doubles with each consecutive failure up to `backoff_max_s`; the wait is a random part of it. A stream
+    that is silent for `silent_s` counts as dead, because the server sends a bookmark about every 60 s. Watches end
+    after a random time within `watch_s`, so that connections spread over the API servers again. A watch that ends
+    within `short_s` without any event counts as a failure.
     """
 
     backoff_s: float = 0.25
@@ -86,10 +86,10 @@ _TIMING = Timing()
 class Reflector(Generic[Value]):
     """Posts every change of one resource, in batches.
 
-    `synced` is set once the first list has been posted. `last_heard` is when anything last came from the server, on the
-    clock of `time.monotonic`; minus infinity before that. `problem` says why nothing comes at present, since the moment
-    `interrupted_at` on that clock; empty if all is well. `going` is set while nothing is missing: from a whole list, or
-    a watch from where the last one ended, up to the next interruption.
+    `synced` is set once the first list has been posted. `last_heard` is the time of the last data from the server, on
+    the clock of `time.monotonic`; minus infinity before that. `problem` says why the watch has been interrupted since
+    `interrupted_at` on that clock; empty if it is not. `going` is set while the state is current: from a complete list,
+    or from a watch that resumes where the last one ended, until the next interruption.
     """
 
     def __init__(
@@ -120,20 +120,20 @@ class Reflector(Generic[Value]):
         self._scope = asyncio.timeout(None)
 
     async def run(self) -> None:
-        """List and watch for ever.
+        """List and watch until cancelled.
 
         Raises:
             AccessDenied: the resource is optional, and the account may not read it.
             NotServed: the resource is optional, and the API server does not know it.
         """
         while True:
-            # `renew` ends what is under way: it is older than that.
+            # `renew` ends the current list or watch, because it is older than the call.
             with suppress(TimeoutError):
                 async with asyncio.timeout(None) as self._scope:
                     await self._go_on()
 
     async def renew(self) -> None:
-        """List anew, and return once a list that was begun after this call has been posted."""
+        """List again, and return once a list that started after this call has been posted."""
         loop = asyncio.get_running_loop()
         posted = loop.create_future()
         self._awaited.append(posted)
@@ -162,7 +162,7 @@ class Reflector(Generic[Value]):
             await self._pause(error)
 
     def _look_at_refusal(self, error: ApiError) -> None:
-        """End the reflector of an optional kind if trying again is no use; a kind that vanished is listed anew."""
+        """End the reflector of an optional kind if a retry is useless; list a required kind that vanished again."""
         if error.status == HTTPStatus.NOT_FOUND:
             if self.resource.optional:
                 raise NotServed(f"The API server does not serve {self.resource.name}.") from error
@@ -176,14 +176,14 @@ class Reflector(Generic[Value]):
         self._observer.relisted(self.resource.name, cause)
 
     async def _pause(self, error: KubeError) -> None:
-        """Wait before the next attempt, the longer the more failures there were in a row."""
+        """Wait before the next attempt. The wait grows with the number of consecutive failures."""
         longest = min(self._timing.backoff_s * 2.0**self._failures, self._timing.backoff_max_s)
         asked_s = error.retry_after_s if isinstance(error, ApiError) else 0.0
         wait_s = max(asked_s, longest * self._jitter())
         self._failures = min(self._failures + 1, 30)
         if not self.problem:
             self.interrupted_at = time.monotonic()
-            _log.warning("watch interrupted; trying on", extra={"resource": self.resource.name, "error": str(error)})
+            _log.warning("watch interrupted; retrying", extra={"resource": self.resource.name, "error": str(error)})
         self.problem = self._why(error)
         self.going.clear()
         await asyncio.sleep(wait_s)
@@ -194,15 +194,15 @@ class Reflector(Generic[Value]):
         return str(error)
 
     def _heard(self) -> None:
-        """Something came from the server."""
+        """Record that data arrived from the server."""
         self.last_heard = time.monotonic()
 
     def _all_is_well(self) -> None:
-        """A list or watch brings what it should, or has lasted for a while: to begin well is not enough."""
+        """Record that a list or watch delivers data, or has lasted for a while. A successful start is not enough."""
         if self.problem:
             self.problem = ""
             self.interrupted_at = math.inf
-            _log.info("watch goes on", extra={"resource": self.resource.name})
+            _log.info("watch resumed", extra={"resource": self.resource.name})
 
     async def _list(self) -> None:
         values: list[Value] = []
@@ -277,10 +277,10 @@ class Reflector(Generic[Value]):
             if fruitful:
                 self._failures = 0
         if not fruitful:
-            raise ApiUnreachable(f"A watch of {self.resource.name} ended as soon as it had begun.")
+            raise ApiUnreachable(f"A watch of {self.resource.name} ended right after its start.")
 
     async def _take(self, lines: list[bytes]) -> None:
-        """Post what the lines say, as far as they can be read, and let others run in between."""
+        """Post the events of the readable lines, and yield to other tasks in between."""
         for start in range(0, len(lines), _BATCH):
             events: list[Event] = []
             try:
@@ -297,7 +297,7 @@ class Reflector(Generic[Value]):
             await asyncio.sleep(0)
 
     def _read(self, line: bytes) -> Event | None:
-        """The event that the line means to the core; None for a bookmark."""
+        """The core's event for this line; None for a bookmark."""
         found = _EVENT.decode(line)
         match found.type:
             case "ADDED" | "MODIFIED":
@@ -311,14 +311,14 @@ class Reflector(Generic[Value]):
             case "ERROR":
                 raise _told(found.object)
             case other:
-                raise Garbled(f"A watch of {self.resource.name} brought an event of the unknown type {other!r}.")
+                raise Garbled(f"A watch of {self.resource.name} delivered an event of the unknown type {other!r}.")
         self._version = version or self._version
         self._all_is_well()
         return event
 
 
 def _told(raw: Raw) -> KubeError:
-    """What an ERROR event says."""
+    """The error of an ERROR event."""
     status = _STATUS.decode(raw)
     error = ApiError(status.code or 0, status.reason or "", status.message or "")
     return Expired(str(error)) if status.code == HTTPStatus.GONE else error

@@ -1,4 +1,4 @@
-"""What is watched: pods, nodes, namespaces, PriorityClasses and PodGroups, and how each becomes events of the core."""
+"""The watched resources (pods, nodes, namespaces, PriorityClasses, PodGroups) and their conversion to core events."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, kw_only=True)
 class Resource(Generic[Value]):
-    """A kind of object, where it is found and how it becomes events.
+    """A kind of object, its path and its conversion to events.
 
-    `read` gives the object's resourceVersion and its value for the core, and raises `msgspec.DecodeError` where it
-    cannot be read at all. `selector` chooses objects by their labels, empty for all. `optional`: gangsched can do
-    without the kind, as without that of another system. `if_missing` says what to do where it is not served.
+    `read` returns the object's resourceVersion and its value for the core, and raises `msgspec.DecodeError` if it is
+    unreadable. `selector` selects objects by their labels, empty for all. `optional`: gangsched works without the kind,
+    for example one of another system. `if_missing` says what to do if it is not served.
     """
 
     name: str
@@ -74,10 +74,10 @@ _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
 def decode_pod(raw: Raw | bytes) -> wire.Pod:
-    """The pod; with a field that has another type than we know, as much of it as is needed to let it wait by name.
+    """The pod. If a field has an unknown type, only the parts that are needed to let the pod wait with an error.
 
     Raises:
-        msgspec.DecodeError: not even that can be read.
+        msgspec.DecodeError: even these parts cannot be read.
     """
     try:
         return _POD.decode(raw)
@@ -93,7 +93,7 @@ def decode_pod(raw: Raw | bytes) -> wire.Pod:
 
 
 def pods(dialects: Dialects) -> Resource[Pod]:
-    """Pods, whose groups are named in these dialects."""
+    """The resource of pods whose groups are declared in these dialects."""
 
     def read(raw: Raw) -> tuple[str | None, Pod]:
         found = decode_pod(raw)
@@ -130,7 +130,7 @@ def _read_group(raw: Raw) -> tuple[str | None, Group]:
 
 
 PODS = pods(DEFAULT)
-"""Pods as a command without configuration reads them: all dialects."""
+"""Pods in all dialects, for commands without a configuration."""
 NODES = Resource[Node](
     name="nodes",
     path="/api/v1/nodes",

@@ -1,7 +1,7 @@
-"""The connection to the API server: kept-alive TLS connections, as many as there are calls and watches at once.
+"""The session with the API server: keep-alive TLS connections, one for each concurrent call or watch.
 
-No call waits for another one's connection: how many are on their way is limited by those who send them, such as the
-executor by `bindConcurrency`. What must not suffer even when connections run out has a session `apart`.
+No call waits for the connection of another one. The callers limit the number of concurrent requests, for example the
+executor with `bindConcurrency`. Calls that must work even if connections run out use a session from `apart`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Params = Mapping[str, str]
 
 
 class Response(Struct, frozen=True):
-    """An answer of the API server, whatever its status."""
+    """An answer of the API server, with any status."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,18 +48,18 @@ class Response(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the server did what was asked for."""
+        """Whether the request succeeded."""
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
     def error(self) -> ApiError:
-        """What the server says is wrong."""
+        """The error that the server reports."""
         return _api_error(self.status, self.headers, self.body)
 
     def checked(self) -> Response:
         """The answer itself if it is a success.
 
         Raises:
-            ApiError: it is none.
+            ApiError: the request failed.
         """
         if not self.ok:
             raise self.error()
@@ -67,10 +67,11 @@ class Response(Struct, frozen=True):
 
 
 class _Socket(socket.socket):
-    """A socket whose descriptor is closed by `close` or by its transport, never because nothing refers to it any more.
+    """A socket whose descriptor is closed only by `close` or its transport, not by garbage collection.
 
-    uvloop (seen with 0.23) closes the descriptor of a connection that is reset before it has got hold of the socket,
-    which then goes on to name it, though the system has given the number to another connection since.
+    If a connection is reset while uvloop (seen with 0.23) opens it, uvloop closes the descriptor but the socket object
+    keeps its number. The system may already have reused the number for another connection, which the garbage collection
+    of the socket would close.
     """
 
     def __del__(self) -> None:
@@ -83,9 +84,9 @@ def _open_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 class ApiSession:
-    """Calls to one API server. Use `connect` to make one, `close` to end it.
+    """Calls to one API server. `connect` creates a session, `close` ends it.
 
-    `contact` is told how each call that gangsched cannot do without was answered.
+    `contact` records the answer to each essential call.
     """
 
     def __init__(self, connection: Connection, contact: Contact | None = None) -> None:
@@ -102,13 +103,13 @@ class ApiSession:
         self._client = self.client()
 
     def apart(self) -> ApiSession:
-        """Another session with the same, always current, credentials and its own connections; it ends with this one."""
+        """Another session with the same, always current, credentials and its own connections; it closes with this."""
         session = ApiSession(self._connection, self.contact)
         self._apart.append(session)
         return session
 
     def elsewhere(self, loop: asyncio.AbstractEventLoop) -> ApiSession:
-        """A session of its own for another event loop, to be made there; `loop`, this one's, renews its credentials."""
+        """A separate session for another event loop; call this there. `loop`, the current one, renews credentials."""
         known = self._connection
 
         async def authorization() -> str | None:
@@ -117,14 +118,14 @@ class ApiSession:
         return ApiSession(replace(known, authorization=authorization))
 
     def client(self) -> aiohttp.ClientSession:
-        """An aiohttp session on the same connections and with the same, always current, credentials.
+        """An aiohttp session with the same connections and the same, always current, credentials.
 
-        For another library that wants one of its own; closing it leaves the connections open.
+        It is for a library that needs a session of its own. Closing it leaves the connections open.
         """
         return aiohttp.ClientSession(
             connector=self._connector,
             connector_owner=False,
-            # Compressing lists costs the API server more than sending them does.
+            # For the API server compressing a list is more expensive than sending it.
             headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "gangsched"},
             middlewares=(self._authorize,),
             proxy=self._connection.proxy,
@@ -143,13 +144,13 @@ class ApiSession:
         connect_s: float = _CONNECT_TIMEOUT_S,
         essential: bool = True,
     ) -> Response:
-        """Send one request and read its whole answer. `path` begins with a slash and is already quoted.
+        """Send one request and read its whole answer. `path` starts with a slash and is already quoted.
 
-        A call that is not `essential` may be refused for good without keeping gangsched from its work.
+        gangsched can work even if a call that is not `essential` is always refused.
 
         Raises:
-            ApiUnreachable: connecting took longer than `connect_s`, no complete answer came within `timeout_s`, or
-                there were no credentials to send.
+            ApiUnreachable: connecting took longer than `connect_s`, there was no complete answer within `timeout_s`, or
+                there were no credentials.
         """
         headers = {"Content-Type": content_type} if body is not None else None
         timeout = aiohttp.ClientTimeout(total=timeout_s, connect=connect_s)
@@ -176,15 +177,15 @@ class ApiSession:
     async def stream(
         self, path: str, params: Params, *, silent_s: float = 70.0, essential: bool = True
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open an answer without end and give its pieces as they arrive, cut anywhere; `essential` as for `request`.
+        """Open an endless answer and yield its pieces as they arrive, cut anywhere; `essential` as in `request`.
 
         Raises:
             ApiError: the server refused (on entering).
-            ApiUnreachable: no connection, or it was lost, or nothing came for `silent_s` (on entering or iterating).
+            ApiUnreachable: no connection, a lost one, or no data for `silent_s` (on entering or iterating).
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S)
         try:
-            # What aiohttp would wait without an end for: credentials to be renewed.
+            # aiohttp has no time limit for the renewal of credentials.
             async with asyncio.timeout(silent_s):
                 answer = await self._client.get(self._url(path), params=params, timeout=timeout, allow_redirects=False)
         except _UNANSWERED as error:
@@ -205,25 +206,25 @@ class ApiSession:
             answer.close()
 
     async def warm(self, connections: int) -> None:
-        """Open so many connections, so that as many requests at once need not wait for them.
+        """Open this many connections in advance, so that concurrent requests need not wait for them.
 
-        What fails, or takes longer than a second, is left out.
+        Connections that fail or take longer than a second are skipped.
         """
         await asyncio.gather(
             *(self.request("GET", "/version", timeout_s=_WARM_S) for _ in range(connections)), return_exceptions=True
         )
 
     async def close(self) -> None:
-        """End all connections, those apart too."""
+        """Close all connections, including those of sessions from `apart`."""
         for session in self._apart:
             await session.close()
         await self._client.close()
         await self._connector.close()
 
     async def _pieces(self, answer: aiohttp.ClientResponse, silent_s: float) -> AsyncGenerator[bytes, None]:
-        """The answer's pieces. The limit is ours: aiohttp (seen with 3.14) forgets its own with a broken chunk.
+        """The answer's pieces, with our own time limit: aiohttp (seen with 3.14) loses its own at a broken chunk.
 
-        One timer looks when something last came: a time limit for each piece costs as much as reading it.
+        One timer checks the time of the last piece. A time limit for each piece would cost as much as reading it.
         """
         loop = asyncio.get_running_loop()
         heard = loop.time()
@@ -283,12 +284,12 @@ class ApiSession:
 
 
 async def connect(*, kubeconfig: str | None = None, context: str | None = None) -> ApiSession:
-    """A session with the credentials of the kubeconfig (this one, $KUBECONFIG), the pod, or ~/.kube/config.
+    """A session with the credentials of the kubeconfig (this one or $KUBECONFIG), the pod, or ~/.kube/config.
 
-    Nothing is sent yet.
+    It sends nothing yet.
 
     Raises:
-        NoCredentials: there are none or they cannot be used; the message says what to do.
+        NoCredentials: there are no usable credentials; the message says what to do.
     """
     return ApiSession(await find_connection(kubeconfig=kubeconfig, context=context))
 
@@ -316,6 +317,6 @@ def _api_error(status: int, headers: Mapping[str, str], body: bytes) -> ApiError
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:
-    """What a Retry-After header asks for, within reason; the API server always says it in whole seconds."""
+    """The wait that a Retry-After header requests, up to a limit. The API server always sends whole seconds."""
     value = headers.get("Retry-After", "")
     return min(float(value), _LONGEST_RETRY_AFTER_S) if value.isascii() and value.isdigit() else 0.0

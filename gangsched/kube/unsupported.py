@@ -1,9 +1,9 @@
-"""What of a pod's spec gangsched cannot honour yet and therefore refuses by name rather than bind wrongly.
+"""The fields of a pod's spec that gangsched does not support yet. It refuses them by name rather than bind wrongly.
 
-kube-scheduler's plug-ins for these are InterPodAffinity, PodTopologySpread, VolumeBinding with its companions,
+kube-scheduler implements them in the plug-ins InterPodAffinity, PodTopologySpread, VolumeBinding with its companions,
 VolumeRestrictions, NodeVolumeLimits, DynamicResources and NodeDeclaredFeatures. The inline volumes that count against a
 CSINode's limits are those of `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.36.3, so azureFile and vsphereVolume
-do not. The features that a pod can need of its node are those of `InferForScheduling` in
+do not count. The features that a pod can require of its node are those of `InferForScheduling` in
 k8s.io/component-helpers/nodedeclaredfeatures at v0.36.3.
 """
 
@@ -15,7 +15,7 @@ _PLAIN_VOLUME = wire.Volume()
 
 
 def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
-    """The fields in use that are refused, named as in a manifest, in an order of their own."""
+    """The unsupported fields that the pod uses, with their names in a manifest, in a fixed order."""
     found: list[str] = []
     if spec.affinity is not None:
         if spec.affinity.pod_affinity is not None and spec.affinity.pod_affinity.required:

@@ -1,12 +1,12 @@
-"""Cutting a byte stream into lines, without I/O: a watch sends one JSON document per line, however long."""
+"""Splits a byte stream into lines, without I/O. A watch sends one JSON document per line, of any length."""
 
 from __future__ import annotations
 
 
 class LineSplitter:
-    """Takes pieces cut anywhere and gives back the lines that are complete.
+    """Takes arbitrary pieces of a stream and returns the complete lines.
 
-    There is no limit on the length of a line, and its cost is linear in it.
+    A line may have any length, and its cost is linear in the length.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Kubernetes objects as they come over the wire, with only the fields that are read.
+"""Kubernetes objects in their wire format, with only the fields that gangsched reads.
 
 Unknown fields are skipped and null counts as absent, so nearly every field is optional. Decoding is the hot path of the
-process, hence structs without garbage collection and no field that nobody reads.
+process, so the structs are exempt from garbage collection and have no unused fields.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class SpreadConstraint(Struct, gc=False, rename="camel"):
 
 
 class Present(Struct, gc=False):
-    """An object of which only the presence matters."""
+    """An object whose presence is all that matters."""
 
 
 class Volume(Struct, gc=False, rename="camel"):
@@ -184,7 +184,7 @@ class Pod(Struct, gc=False):
 
 
 class UnreadablePod(Pod):
-    """A pod of which only what `PodCore` has could be decoded; `why` says what was wrong with the rest."""
+    """A pod with only the fields of `PodCore`; `why` says why the rest is unreadable."""
 
     why: str = ""
 
@@ -200,7 +200,7 @@ class PodCoreStatus(Struct, gc=False):
 
 
 class PodCore(Struct, gc=False):
-    """What must be readable of a pod, if nothing else is."""
+    """The parts of a pod that must be readable."""
 
     metadata: Meta
     spec: PodCoreSpec | None = None
@@ -243,39 +243,39 @@ class ListMeta(Struct, gc=False, rename="camel"):
 
 
 class Page(Struct, gc=False):
-    """One page of a list; its items are decoded one by one, so that a strange one spoils none but itself."""
+    """One page of a list. Its items are decoded one by one, so that an unreadable one affects no other."""
 
     metadata: ListMeta
     items: list[Raw] | None = None
 
 
 class WatchEvent(Struct, gc=False):
-    """One line of a watch. `object` is a Status if `type` is ERROR, else an object of the kind watched."""
+    """One line of a watch. `object` is a Status if `type` is ERROR, else an object of the watched kind."""
 
     type: str
     object: Raw
 
 
 class Versioned(Struct, gc=False):
-    """Any object, of which only the version matters (a bookmark)."""
+    """Any object whose version is all that matters, such as a bookmark."""
 
     metadata: Meta
 
 
 class StatusCause(Struct, gc=False):
-    """One cause of what is wrong, in a word."""
+    """One cause of an error, in a word."""
 
     reason: str | None = None
 
 
 class StatusDetails(Struct, gc=False):
-    """What the API server says beside the message."""
+    """Details of an error in addition to the message."""
 
     causes: list[StatusCause] | None = None
 
 
 class Status(Struct, gc=False):
-    """How the API server says what is wrong."""
+    """An error of the API server."""
 
     code: int | None = None
     reason: str | None = None

@@ -1,6 +1,6 @@
-"""The writes that tell people, programs and autoscalers: one call each, its answer sorted by what helps.
+"""The writes that inform people, programs and autoscalers: one call each, with a classified answer.
 
-None of them raises for anything that the server or the network does.
+None of them raises for a failure of the server or the network.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from gangsched.kube.wire import Versioned
 
 _VERSIONED = msgspec.json.Decoder(Versioned)
 _MESSAGE_BYTES = 4096
-"""Room for any sentence of ours; one that quotes somebody else's text must not burden every member of a group."""
+"""Longest message of a condition. Our own sentences fit; quoted foreign text must not grow every member of a group."""
 _TEST_FAILED = "the server rejected our request due to an error in our request"
-"""How an API server words that a test in a JSON patch failed; a status that it refuses is "invalid" or "forbidden"."""
+"""An API server's message for a failed test in a JSON patch. A refused status is "invalid" or "forbidden" instead."""
 
 
 async def make_group(session: ApiSession, effect: MakeGroup) -> Answer:
-    """Create the PodGroup; `STALE` if one of its name is there already.
+    """Create the PodGroup; `STALE` if one with its name exists.
 
-    Either way only the watch shows it: an answer that comes after the PodGroup's end would revive it.
+    In both cases only the watch reports the PodGroup: an answer that arrives after its deletion would revive it.
     """
     key = effect.key
     body = made_group(key, effect.spec, owner=effect.owner, owner_uid=effect.owner_uid)
@@ -45,19 +45,19 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> Answer:
         return Answer(Outcome.WRITTEN)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
         return Answer(Outcome.STALE)
-    said = f"the PodGroup {key.name}, in which its places must stand, was not created: {sent}"
+    said = f"the PodGroup {key.name}, which must record its places, was not created: {sent}"
     return Answer(Outcome.REFUSED, GroupNotMade(key, said), message=said)
 
 
 async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
-    """Write the PodGroup's whole status, on condition of its UID, and of the resourceVersion if the effect names one.
+    """Write the PodGroup's whole status if its UID matches, and its resourceVersion if the effect names one.
 
-    It is a JSON patch, because the server passes over a UID in a merge patch of a custom resource's status (tried on
-    1.36): its test of the UID and its writing are one. `GONE` also if another PodGroup has the name.
+    A JSON patch tests the UID and writes in one step. In a merge patch of a custom resource's status the server ignores
+    a UID (tried on 1.36). `GONE` also if another PodGroup has the name.
     """
     tests: list[Mapping[str, object]] = [{"op": "test", "path": "/metadata/uid", "value": effect.uid}]
     if effect.resource_version:
-        # Not a test, whose failure looks like that of the UID's.
+        # Not a test, because its failure would look like that of the UID's test.
         tests.append({"op": "replace", "path": "/metadata/resourceVersion", "value": effect.resource_version})
     patch = [*tests, {"op": "add", "path": "/status", "value": status_to_object(effect.status)["status"]}]
     path = f"/apis/{API_VERSION}/namespaces/{quoted(effect.key.namespace)}/{PLURAL}/{quoted(effect.key.name)}/status"
@@ -78,7 +78,7 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
 
 
 async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Answer:
-    """Set `PodScheduled=False` with the effect's reason and message on the pod if it still has the effect's UID."""
+    """Set `PodScheduled=False` with the effect's reason and message on the pod if its UID still matches."""
     message = shortened(effect.message, limit_bytes=_MESSAGE_BYTES)
     condition = {"type": "PodScheduled", "status": "False", "reason": effect.reason, "message": message}
     if effect.since:
@@ -100,7 +100,7 @@ async def emit_event(
 
 
 async def put_demand(session: ApiSession, effect: PutDemand) -> Answer:
-    """Create the Demand object, or change the one that has the effect's UID; `STALE` if its name is taken already."""
+    """Create the Demand object, or change the one with the effect's UID; `STALE` if its name is taken."""
     body = demand_to_object(effect.demand)
     path = demands_path(effect.key.namespace)
     if not effect.uid:
@@ -109,14 +109,14 @@ async def put_demand(session: ApiSession, effect: PutDemand) -> Answer:
             return Answer(Outcome.STALE)
         return _answer(sent)
     body["metadata"]["uid"] = effect.uid
-    # In a merge patch a null takes away a zone that was said before.
+    # In a merge patch a null removes a previous zone.
     body["spec"].setdefault("zone", None)
     sent = await _send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH)
     return Answer(Outcome.GONE) if _has_another_uid(sent) else _answer(sent)
 
 
 async def drop_demand(session: ApiSession, effect: DropDemand) -> Answer:
-    """Delete the Demand object if it still has the effect's UID."""
+    """Delete the Demand object if its UID still matches."""
     path = f"{demands_path(effect.key.namespace)}/{quoted(effect.key.name)}"
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": effect.uid}}
     sent = await _send(session, "DELETE", path, options)
@@ -145,7 +145,7 @@ def _answer(sent: Response | KubeError) -> Answer:
 
 
 def _has_another_uid(sent: Response | KubeError) -> bool:
-    """Whether the object that has the name is not the one that was meant."""
+    """Whether another object has the name now."""
     if not isinstance(sent, ApiError) or sent.status != HTTPStatus.UNPROCESSABLE_ENTITY:
         return False
     return "metadata.uid" in sent.message

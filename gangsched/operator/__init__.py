@@ -1,1 +1,1 @@
-"""The part of gangsched that is a kopf operator: it watches our CustomResourceDefinition. No other imports kopf."""
+"""The kopf operator in gangsched, which watches our CustomResourceDefinition. No other package imports kopf."""

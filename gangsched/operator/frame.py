@@ -1,10 +1,10 @@
-"""How kopf runs: in a thread with an event loop of its own, begun again whenever it ends.
+"""Runs kopf in a thread with its own event loop and restarts it whenever it ends.
 
-When kopf ends it cancels every task of its event loop that is younger than itself, and much that an API server may
-answer ends it (401, 403, 404, an ERROR in a watch). In a loop of its own neither touches the scheduler.
+When kopf ends, it cancels all tasks of its event loop that are younger than itself, and many answers of an API server
+end it (401, 403, 404, an ERROR in a watch). In a separate event loop neither affects the scheduler.
 
-Nobody waits for what it tells, but at the start thousands of pods may wait for all the processor time that there is:
-kopf is imported, and begins, some seconds later.
+The results of kopf are not urgent, but at the start thousands of pods may need all the processor time. Therefore kopf
+is imported and started some seconds later.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from gangsched.kube.session import ApiSession
 _log = logging.getLogger(__name__)
 
 BEGIN_S = 10.0
-"""So long after the start."""
+"""Delay of kopf after the start of the process."""
 PAUSE_S = 10.0
-"""After kopf has ended it is begun again so much later."""
+"""Delay of kopf's restart after it has ended."""
 _JOIN_S = 1.0
 
 
 class Frame:
-    """kopf in its thread. `open_session` is called there, and gives what kopf's own session is made of.
+    """kopf in its thread. It calls `open_session` there for the connections of kopf's own session.
 
-    `on_crd` is told, in that thread, which fields the installed CustomResourceDefinition lacks.
+    It also calls `on_crd` there, with the fields that the installed CustomResourceDefinition lacks.
     """
 
     def __init__(
@@ -52,17 +52,17 @@ class Frame:
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         for name in ("kopf", "kopf.objects"):
             logging.getLogger(name).setLevel(logging.WARNING)
-        # What ends kopf it logs twice, with tracebacks, and then raises; it is told once, from here.
+        # kopf logs the error that ends it twice, with tracebacks, and then raises it. It is logged once, below.
         logging.getLogger("kopf._core.reactor").setLevel(logging.CRITICAL)
         self._thread.start()
 
     async def stop(self) -> None:
-        """End it, or leave it behind if it does not end within a second; nothing happens if it was not begun."""
+        """Stop the thread, or abandon it if it does not end within a second. Does nothing if it was not started."""
         self._stop.set()
-        with suppress(RuntimeError):  # its event loop has ended just now
+        with suppress(RuntimeError):  # its event loop has just ended
             self._end()
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, _JOIN_S)
@@ -73,7 +73,7 @@ class Frame:
         while not self._stop.is_set():
             try:
                 asyncio.run(self._watch())
-            except Exception as error:  # noqa: BLE001 - whatever it is, the scheduler goes on and so does kopf
+            except Exception as error:  # noqa: BLE001 - no error may stop the scheduler or kopf
                 failure = _said(error)
                 if failure != told:
                     told = failure
@@ -86,8 +86,8 @@ class Frame:
 
         from gangsched.operator.handlers import make_registry, make_settings  # noqa: PLC0415
 
-        # For a threading.Event kopf would wait in a thread of its own, without which this loop could not end: whatever
-        # had ended kopf, it would be begun again only after five minutes.
+        # With a threading.Event, kopf would wait for it in another thread, and this loop could not end before that. A
+        # restart of kopf would then take five minutes.
         end = asyncio.Event()
         self._end = partial(asyncio.get_running_loop().call_soon_threadsafe, end.set)
         if self._stop.is_set():
@@ -101,6 +101,6 @@ class Frame:
 
 
 def _said(error: Exception) -> str:
-    """What ended kopf, in a line: its errors of the API show as tuples of objects."""
+    """The error that ended kopf, in one line. kopf's own text of an API error is a tuple of objects."""
     status, message = getattr(error, "status", None), getattr(error, "message", None)
     return f"{status} {printable(str(message))}" if status else f"{type(error).__name__}: {printable(str(error))}"

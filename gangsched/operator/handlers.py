@@ -1,4 +1,4 @@
-"""kopf's settings and handlers: they see our CustomResourceDefinition as it is installed, and write nothing to it."""
+"""kopf's settings and handlers. They read the installed CustomResourceDefinition and never write to it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NAMED = 5
 
 
 class _Backoffs:
-    """Pauses between kopf's tries of one request, in seconds, without end: an outage of the API server ends nobody."""
+    """The endless back-offs of kopf's requests, in seconds, so that an outage of the API server does not end kopf."""
 
     def __iter__(self) -> Iterator[float]:
         return chain((1.0, 1.0, 2.0, 3.0, 5.0, 8.0), repeat(13.0))
 
 
 def make_settings() -> kopf.OperatorSettings:
-    """Reduce kopf to watching one CustomResourceDefinition: alone, silent, without Events or looking for anything new.
+    """Reduce kopf to watching one CustomResourceDefinition: standalone, without Events and without scanning.
 
     `worker_limit` stays unset because an idle worker keeps its slot.
     """
@@ -43,7 +43,7 @@ def make_settings() -> kopf.OperatorSettings:
     settings.networking.request_timeout = 15
     settings.networking.enforce_retry_after = True
     settings.networking.error_backoffs = _Backoffs()
-    # With a time limit kopf kills the whole process so long after its own end (seen with 1.45).
+    # With a time limit kopf kills the whole process this long after its own end (seen with 1.45).
     settings.process.ultimate_exiting_timeout = None
     return settings
 
@@ -51,11 +51,10 @@ def make_settings() -> kopf.OperatorSettings:
 def make_registry(
     *, server: str, make_client: Callable[[], aiohttp.ClientSession], on_crd: Callable[[list[str]], None]
 ) -> kopf.OperatorRegistry:
-    """The handlers, in a registry of their own so that a process can hold several.
+    """The handlers, in a separate registry, so that a process can have several.
 
-    `make_client` gives kopf a session of its own to `server`, which kopf closes; it is called again whenever the API
-    server has answered 401. `on_crd` is told which fields the installed CustomResourceDefinition lacks, each time it
-    is seen.
+    `make_client` returns a new session to `server`, which kopf closes. kopf calls it again whenever the API server has
+    answered 401. `on_crd` receives the fields that the installed CustomResourceDefinition lacks, at each event.
     """
     registry = kopf.OperatorRegistry()
     told: list[str] = []

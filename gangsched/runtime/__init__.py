@@ -1,1 +1,1 @@
-"""The asyncio shell around the pure core: inbox, engine, executor, and what tells people how they are doing."""
+"""The asyncio shell around the pure core: inbox, engine, executor, metrics, probes and logs."""

@@ -1,8 +1,8 @@
-"""The mandate of a process that elects nobody: it leads for as long as the API server answers.
+"""The mandate of a process without leader election: it leads for as long as the API server answers.
 
-What was decided before a long outage is worth no more than what a former leader decided: deadlines have passed that
-count only while the API server answers (contract rule 1), and everything may have changed. So such an outage ends the
-term here too, and the next one begins as after a start.
+A long outage of the API server ends the term here too, and the next term begins as after a start. Decisions from before
+the outage are as obsolete as those of a former leader: deadlines have passed that count only while the API server
+answers (contract rule 1), and the cluster may have changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LOOK_S = 0.5
 
 
 class Alone:
-    """Stands in for `Leadership`. `away_s` says for how many seconds the API server has not answered, 0 if it does."""
+    """Replaces `Leadership`. `away_s` returns the seconds since the API server stopped answering, 0 if it answers."""
 
     elected = handed_over = standby = False
     problem = ""
@@ -32,7 +32,7 @@ class Alone:
         self._sleep = sleep
 
     def held(self) -> bool:
-        """Whether this process may act: nobody else does."""
+        """Whether this process may act: always, because there is no other replica."""
         return True
 
     async def acquire(self) -> None:
@@ -41,15 +41,15 @@ class Alone:
             await self._sleep(_LOOK_S)
 
     async def keep(self) -> str:
-        """Wait until the API server has been away for the limit; say so."""
+        """Wait until the API server has not answered for `limit_s`; return the reason."""
         while self._away_s() < self._limit_s:
             await self._sleep(_LOOK_S)
         self.term += 1
         return f"the API server has not answered for {self._limit_s:g} s"
 
     async def release(self, *, timeout_s: float) -> None:
-        """Nobody waits for it."""
+        """Do nothing: there is no lease."""
 
-    def role(self, *, decides: bool) -> str:  # noqa: ARG002 - of a leader it says whether it leads
-        """What this replica does."""
+    def role(self, *, decides: bool) -> str:  # noqa: ARG002 - `Leadership` needs it
+        """The role of this replica, as /readyz shows it."""
         return "acting without leader election"

@@ -1,27 +1,29 @@
-"""Which write is sent next: the order among everything that the machine has decided and nobody has sent yet.
+"""The order in which decided writes are sent.
 
-Who goes first
-    A binding takes any free slot, and so does a conditional status write: it is a reservation, and bindings wait for
-    it. Next are evictions and the look-ups of owners before them, which undo gangs and have a deadline, and PodGroups
-    to be made, for which bindings wait: they take at most a quarter of the slots. The other status patches, pod
-    conditions, Demand objects and Events only tell people and autoscalers: they take at most half, so that a burst of
-    bindings always finds slots, and, before they have waited for `telling_patience_s`, two while a binding is in
-    flight, so that a gang's bindings have the API server to themselves. Neither takes any while a binding waits. So
-    that they never starve under an endless stream of bindings, one that has waited for `patience_s`, or
-    `telling_patience_s`, may even then take one of two slots of its sort. Bindings of members above their gang's
-    minimum wait behind the other bindings in the same way: thousands of them must not delay a gang.
+Priority
+    A binding takes any free slot. So does a conditional status write: it is a reservation, and bindings wait for it.
+    Evictions, the look-ups of owners before them, and the creation of PodGroups come next: the first two undo gangs and
+    have a deadline, and bindings wait for the third. Together they take at most a quarter of the slots.
+    Other status patches, pod conditions, Demand objects and Events only inform people and autoscalers. They take at
+    most half of the slots, so that a burst of bindings always finds free ones. While a binding is in flight and they
+    have not waited for `telling_patience_s`, they take at most two, so that a gang's bindings have the API server to
+    themselves.
+    While a binding waits, the last two classes take no slot. To prevent starvation under a constant stream of bindings,
+    a write that has waited for `patience_s` or `telling_patience_s` may still take one of two slots of its class.
+    Bindings of members above their gang's minimum wait behind the other bindings in the same way, so that thousands of
+    them do not delay a gang.
 
-How many at once
-    AT_FIRST, and one more with every second answer to so many, until a binding is not taken because the server has too
-    much to do or cannot be reached; never more than there are workers.
+Concurrency
+    It starts at AT_FIRST and grows by one with every second answer while it is fully used. It falls back when a binding
+    fails because the server is overloaded or unreachable. It never exceeds the number of workers.
 
-What is never sent
+Writes that are not sent
     Of several writes with one key (status patches of one group, conditions of one pod, writes of one Demand) only the
-    newest waits, and at most one is in flight. A write drops what it overrules, as a binding the condition that waits
-    for its pod, and waits for one in flight, which is not tried again.
-    A binding that still waits can be withdrawn. What undoes is not added where one with its key waits or is in flight
-    already: its answer serves both.
-    Events wait in a bounded queue that drops its oldest.
+    newest waits, and at most one is in flight. A write drops the waiting write that it overrules: a binding drops the
+    condition of its pod. If the overruled write is in flight, the new one waits for its answer, and it is not retried.
+    A waiting binding can be withdrawn. An undoing write is not added if one with its key waits or is in flight: one
+    answer serves both.
+    Events wait in a bounded queue that drops the oldest.
 """
 
 from __future__ import annotations
@@ -32,17 +34,17 @@ from collections.abc import Callable, Hashable, Iterator
 from gangsched.runtime.write import BINDINGS, SENT_AT_THE_END, TELLING, Job, Lane
 
 AT_FIRST = 64
-"""A thousand writes at once would open as many connections, which share the processor until none of them is in time;
-and what a server does not answer it need not be asked a thousand times."""
+"""Initial concurrency. A thousand concurrent writes would open a thousand connections, which share the processor until
+all of them time out. An unresponsive server need not receive a thousand requests either."""
 EVENTS_YIELD_S = 5.0
-"""An Event lets statuses and conditions go first that were decided at most so much later."""
+"""Statuses and conditions that were decided up to this much later than an Event are sent before it."""
 
 
 class Backlog:
-    """Everything decided and not sent, and what is in flight. No I/O and no clock: times are passed in.
+    """The waiting writes and those in flight. No I/O and no clock: times are passed in.
 
-    A job waits in its lane, where the head can always be sent; or behind the one of its key that is in flight, or
-    behind one that it overrules.
+    A job waits in its lane, where the head can always be sent, behind a job in flight with its key, or behind a job in
+    flight that it overrules.
     """
 
     def __init__(
@@ -73,16 +75,16 @@ class Backlog:
 
     @property
     def in_flight(self) -> int:
-        """How many jobs were taken and are not done."""
+        """Number of jobs that were taken and are not done."""
         return self._in_flight
 
     @property
     def acting(self) -> int:
-        """How many of those change the cluster rather than tell people."""
+        """Number of jobs in flight that change the cluster rather than inform people."""
         return self._in_flight - self._telling
 
     def waiting(self, kind: type[object]) -> int:
-        """How many writes of this kind wait."""
+        """Number of waiting writes of this kind."""
         return sum(type(job.effect) is kind for job in self._all_waiting())
 
     @property
@@ -91,7 +93,7 @@ class Backlog:
         return not (self._lane_of or self._behind or self._overruling)
 
     def add(self, job: Job) -> None:
-        """A new decision; it replaces an older one with its key and what it overrules."""
+        """Add a new decision. It replaces an older one with its key and the one that it overrules."""
         if job.overrules is not None:
             self._forget(job.overrules)
             if job.overrules in self._flying:
@@ -100,20 +102,20 @@ class Backlog:
         self._enter(job)
 
     def withdraw(self, key: Hashable) -> Job | None:
-        """Forget what waits under this key and give it; None if nothing does: it was sent, or was never decided."""
+        """Remove and return the job that waits under this key; None if it was sent or never decided."""
         overruled = next((other for other, job in self._overruling.items() if job.key == key), None)
         return self._forget(key) or self._overruling.pop(overruled, None)
 
     def superseded(self, job: Job) -> bool:
-        """Whether a newer decision takes the place of a job in flight."""
+        """Whether a newer decision replaces this job in flight."""
         return job.key in self._behind or job.key in self._overruling
 
     def add_again(self, job: Job) -> None:
-        """Put a job back that failed for now and has not been superseded."""
+        """Put back a job that may succeed later and has not been superseded."""
         self._enter(job._replace(attempt=job.attempt + 1))
 
     def next(self, now: float) -> Job | None:
-        """Take the job to send now, or None if nothing may be sent before another one is done or added."""
+        """Take the next job to send; None if none may be sent until another one is done or added."""
         if self._in_flight >= self._most:
             return None
         lane = self._next_lane(now)
@@ -128,7 +130,7 @@ class Backlog:
         return job
 
     def done(self, job: Job) -> None:
-        """A taken job has been answered, whatever the answer."""
+        """Take note that a taken job was answered, successfully or not."""
         self._in_flight -= 1
         if self._in_flight < self._most:
             self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
@@ -140,18 +142,18 @@ class Backlog:
                 self._enter(followers.pop(job.key))
 
     def slow_down(self) -> None:
-        """The server, or the way to it, has more than it can do: no more at once than at first."""
+        """Fall back to the initial concurrency, because the server or the network is overloaded."""
         self._most = AT_FIRST
 
     def close(self) -> Counter[str]:
-        """Forget what waits and is not sent at the end; give how many of each kind would have changed the cluster."""
+        """Drop the waiting jobs that are not sent at shutdown; count, by kind, those that would change the cluster."""
         dropped = [job for job in self._all_waiting() if job.lane not in SENT_AT_THE_END]
         for job in dropped:
             self.withdraw(job.key)
         return Counter(job.kind for job in dropped if job.lane not in TELLING)
 
     def clear(self) -> int:
-        """Forget all that waits; give how many there were."""
+        """Drop all waiting jobs; return their number."""
         untold = len(self._lane_of) + len(self._behind) + len(self._overruling)
         for queue in (*self._lanes.values(), self._behind, self._overruling):
             queue.clear()
@@ -173,7 +175,7 @@ class Backlog:
             return
         queue = self._lanes[lane]
         if where is lane:
-            # A replaced job keeps its place and its age: a group that changes often is not told later for it.
+            # The new job keeps the place and the age of the replaced one, so that frequent changes cause no delay.
             job = job._replace(since=queue[key].since)
         elif where is not None:
             del self._lanes[where][key]
@@ -210,7 +212,7 @@ class Backlog:
         return Lane.ABOVE if overdue or not self._lanes[Lane.BINDING] else Lane.BINDING
 
     def _overdue(self, now: float) -> Lane | None:
-        """What has waited too long, although bindings wait."""
+        """The lane whose head has waited too long behind bindings; None if there is none."""
         undoing = self._lanes[Lane.UNDOING]
         if (
             undoing
@@ -234,5 +236,5 @@ def _head(queue: OrderedDict[Hashable, Job]) -> Job:
 
 
 def _turn(job: Job) -> float:
-    """Whose turn it is among what tells people: the oldest's, but Events yield to what people and programs wait for."""
+    """Sort key of the writes that inform people: the oldest first, but Events yield to statuses and conditions."""
     return job.since + EVENTS_YIELD_S if job.lane is Lane.EVENT else job.since

@@ -1,4 +1,4 @@
-"""Time as the core needs it, and how late the event loop is."""
+"""The clock for the core, and a measurement of the event loop's delay."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 class Clock:
     """Seconds since the epoch that never step backwards.
 
-    The wall clock is read once; from then on the monotonic clock is added, so that a corrected system time neither ends
-    nor prolongs a running wait.
+    The wall clock is read once and the monotonic clock is added to it, so that a correction of the system time neither
+    ends nor prolongs a running wait.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -19,7 +19,7 @@ class Clock:
         self._offset = wall() - monotonic()
 
     def now(self) -> float:
-        """The present, in seconds since the epoch."""
+        """The current time in seconds since the epoch."""
         return self._offset + self._monotonic()
 
 
@@ -30,7 +30,7 @@ async def measure_loop_lag(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Tell `observe`, once per interval and for ever, by how many seconds the event loop woke this task too late."""
+    """Once per interval, until cancelled, pass `observe` the seconds by which the event loop woke this task late."""
     while True:
         due = monotonic() + interval_s
         await sleep(interval_s)

@@ -1,6 +1,6 @@
-"""How each effect of the core is carried out: one row for each type in `core.objects.effects`.
+"""How each effect of the core is executed: one row for each type in `core.objects.effects`.
 
-A new write is its sender in `gangsched.kube` and its row here: backlog, executor, terms and metrics treat all alike.
+A new write needs a sender in `gangsched.kube` and a row here. Backlog, executor, terms and metrics treat all alike.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from gangsched.runtime.write import Lane, Retry, Table, Withdrawal, Write
 
 
 def table(session: ApiSession, *, instance: str, now: Callable[[], float]) -> Table:
-    """All rows; `instance` is who the Events come from, `now` the time in epoch seconds."""
+    """All rows. `instance` is the source of the Events; `now` returns the time in epoch seconds."""
     return {
         BindPod: Write[BindPod](
             lane=lambda effect: Lane.ABOVE if effect.above else Lane.BINDING,
             key=lambda effect: ("binding", effect.uid, effect.node),
-            # Written after the binding it would call a bound pod unscheduled.
+            # If it were written after the binding, the condition would call a bound pod unscheduled.
             overrules=lambda effect: ("condition", effect.uid),
             send=partial(bind, session),
             outcome=partial(outcome, session),
@@ -64,7 +64,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float]) -> Ta
             send=partial(look_up_owner, session),
             retry=Retry.UNTIL_ANSWERED,
             about=_named,
-            failed="a Job could not be read yet; trying on",
+            failed="reading a Job failed; it is retried",
         ),
         MakeGroup: Write[MakeGroup](
             lane=_always(Lane.UNDOING),
@@ -72,8 +72,8 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float]) -> Ta
             send=partial(make_group, session),
             retry=Retry.NEVER,
             about=_keyed,
-            done="made a PodGroup, in which places of a group stand",
-            failed="a PodGroup was not made",
+            done="created a PodGroup that records the places held for a group",
+            failed="creating a PodGroup failed",
         ),
         PatchStatus: Write[PatchStatus](
             lane=lambda effect: Lane.RESERVATION if effect.resource_version else Lane.STATUS,

@@ -1,26 +1,28 @@
-"""Who leads: the rules of leader election by Lease, without I/O and without a clock.
+"""The rules of leader election by Lease, without I/O and without a clock.
 
-The protocol is the one of Kubernetes' own components. The holder renews the Lease every `retry_s`. Everybody else reads
-it as often and takes it over once its holder has let go (an empty holder) or has not renewed it for the duration that
-it wrote into it. Every write is conditional on the version that was read, so at most one of two candidates succeeds.
+The protocol is that of Kubernetes' own components. The holder renews the Lease every `retry_s`. A standby reads it as
+often. It takes the Lease over when the holder has released it (an empty holder) or has not renewed it for the duration
+that the Lease states. Every write is conditional on the version that was read, so at most one of two candidates
+succeeds.
 
-Why two never act at once
-    Times written by another machine are never compared with our own clock. A candidate counts the lease's duration from
-    the moment at which it saw the last change of the Lease, on its own monotonic clock; that is later than the moment
-    at which the holder *sent* that change, from which the holder counts. The holder may act (`held`) only for
-    `renew_s` from there, so between the last moment at which the old holder sends anything and the first at which a
-    new one may act lie at least `lease_s - renew_s`: 5 s by default. A binding carries `?timeout=4s`, so the API server
-    is done with the last one before the new holder's first. The settings demand these 5 s.
+Why two replicas never act at once
+    A replica never compares times written by another machine with its own clock. A candidate measures the lease
+    duration on its own monotonic clock, from the moment at which it saw the last change of the Lease. The holder
+    measures from the moment at which it *sent* that change, which is earlier, and may act (`held`) only for `renew_s`
+    from there. At least `lease_s - renew_s`, 5 s by default, therefore pass between the last request of the old holder
+    and the first of the new one. A binding carries `?timeout=4s`, so the API server has finished the last one by then.
+    The settings require these 5 s.
 
-    A process that has lost the lease campaigns again under another identity: to its next term its last one is a
-    stranger, whose lease must expire like any other's, so that no request of that term is still on its way.
+    A process that has lost the lease campaigns again under a new identity. It must wait until the lease of its own last
+    term expires, as for any other holder, so that no request of that term is still in flight.
 
-    What no client can exclude: a process or a network that stops between the question whether the lease is held and
-    the arrival of the request. Such a late binding is what the next leader finds as a foreign pod, counts, and repairs.
+    No client can exclude that a process or a network stops between the check of the lease and the arrival of the
+    request. The next leader sees such a late binding as a foreign pod, counts it, and repairs the gang.
 
-What is written when the wall clock misbehaves
-    Others see a renewal by the changed Lease. Each of our writes therefore adds some microseconds of its own to the
-    time: with a clock that stands still, one `renewTime` would look like the next and a live holder like a dead one.
+Renewals when the wall clock stands still
+    A standby sees a renewal because the Lease changes. Each write therefore adds a different number of microseconds to
+    the time. Otherwise, if the clock stood still, two renewals would have the same `renewTime`, and a live holder would
+    look dead.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _SPREAD = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """All in seconds: how long a lease lasts, for how long its holder acts on it, how often it is renewed and read."""
+    """In seconds: how long a lease lasts, how long its holder acts on it, and how often it is renewed and read."""
 
     lease_s: float = 15.0
     renew_s: float = 10.0
@@ -49,7 +51,7 @@ class Timing:
 
     @classmethod
     def of(cls, settings: LeaderElection) -> Timing:
-        """As the settings say."""
+        """The timing from the settings."""
         return cls(
             lease_s=parse_duration(settings.lease_duration),
             renew_s=parse_duration(settings.renew_deadline),
@@ -58,16 +60,16 @@ class Timing:
 
 
 class Election:
-    """What one replica knows of the Lease. Times called `now` are of one monotonic clock, `wall` is epoch seconds."""
+    """What one replica knows about the Lease. `now` is a time of one monotonic clock; `wall` is in epoch seconds."""
 
     def __init__(self, identity: str, timing: Timing) -> None:
         self.identity = identity
         self.timing = timing
         self.term = 1
-        """Counts the campaigns of this process, each of which has an identity of its own."""
+        """Counts the campaigns of this process. Each campaign has its own identity."""
         self._process = identity
         self.handed_over = False
-        """Whether the lease that we took last had been released by its holder, so that it acted until just now."""
+        """Whether the previous holder released the lease that we took last, and so acted until just now."""
         self._lease: Lease | None = None
         self._there = False
         self._changed_at = _NEVER
@@ -76,12 +78,12 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who was last seen to hold the lease, which may have expired since; empty if nobody."""
+        """The last holder seen, empty if none. Its lease may have expired since."""
         return (self._lease.spec.holder_identity or "") if self._lease is not None else ""
 
     @property
     def transitions(self) -> int:
-        """How often the lease has changed hands, as it says itself."""
+        """How often the lease has changed hands, according to the Lease."""
         return (self._lease.spec.lease_transitions or 0) if self._lease is not None else 0
 
     def held(self, now: float) -> bool:
@@ -89,13 +91,13 @@ class Election:
         return now < self._held_until
 
     def held_for_s(self, now: float) -> float:
-        """For how many more seconds we may act without another renewal; 0 if we may not."""
+        """Seconds for which we may still act without another renewal; 0 if we may not act."""
         return max(0.0, self._held_until - now)
 
     def saw(self, lease: Lease | None, *, now: float) -> None:
-        """The Lease was read and is this; None if it does not exist.
+        """Take note of the Lease that was read; None if it does not exist.
 
-        One that has vanished still counts until it expires: its holder may not know yet.
+        A deleted Lease still counts until it expires, because its holder may not know yet.
         """
         self._there = lease is not None
         if lease is None:
@@ -107,16 +109,16 @@ class Election:
             self._held_until = _NEVER
 
     def free_in_s(self, now: float) -> float:
-        """After how many seconds the lease may be claimed if it is not renewed; 0 if it may be now."""
+        """Seconds until the lease may be claimed if it is not renewed; 0 if it may be claimed now."""
         if self.holder in ("", self.identity) or self._lease is None:
             return 0.0
         lasts_s = self._lease.spec.lease_duration_seconds or self.timing.lease_s
         return max(0.0, self._changed_at + lasts_s - now)
 
     def claim(self, *, now: float, wall: float) -> tuple[LeaseSpec, str] | None:
-        """What to write so as to take or renew the lease, and the version to replace; None while another holds it.
+        """The spec that takes or renews the lease and the version to replace; None while another replica holds it.
 
-        The version is empty where the Lease must be created.
+        The version is empty if the Lease must be created.
         """
         if self.free_in_s(now) > 0:
             return None
@@ -130,7 +132,7 @@ class Election:
         return self._spec(wall, acquired=acquired, transitions=transitions), self._lease.version if self._there else ""
 
     def wrote(self, lease: Lease, *, sent: float, now: float) -> None:
-        """A claim that was sent at `sent` has succeeded, and the Lease is this now."""
+        """Take note that the claim sent at `sent` succeeded and resulted in this Lease."""
         if self.holder != self.identity:
             self.handed_over = self._lease is not None and not self.holder
         self.saw(lease, now=now)
@@ -138,7 +140,7 @@ class Election:
             self._held_until = sent + self.timing.renew_s
 
     def begin_again(self) -> None:
-        """The lease is lost: campaign anew, as somebody else."""
+        """Start a new campaign under a new identity, because the lease is lost."""
         self._held_until = _NEVER
         self.handed_over = False
         self.term += 1
@@ -149,7 +151,7 @@ class Election:
         return holder == self._process or holder.startswith(f"{self._process}-")
 
     def let_go(self, *, wall: float) -> tuple[LeaseSpec, str] | None:
-        """Stop acting; what to write so that another replica need not wait, None if the lease is not ours."""
+        """Stop acting. Returns the spec that releases the lease, and its version; None if the lease is not ours."""
         self._held_until = _NEVER
         if self._lease is None or not self._there or self.holder != self.identity:
             return None
@@ -163,9 +165,9 @@ class Election:
         return released, self._lease.version
 
     def wait_s(self, *, began: float, now: float, chance: float) -> float:
-        """Seconds until the next attempt, after one that began at `began`; `chance` is a random number from 0 to 1.
+        """Seconds until the next attempt after one that began at `began`; `chance` is a random number from 0 to 1.
 
-        The spread keeps replicas apart; a candidate is never later than the moment at which the lease is free.
+        The random spread keeps replicas apart. A candidate never waits past the moment at which the lease is free.
         """
         due = began + self.timing.retry_s * (1.0 - _SPREAD * chance)
         free_in_s = self.free_in_s(now)

@@ -1,4 +1,4 @@
-"""How the process comes to its end: somebody asks for it by a signal, or a task of it fails."""
+"""The end of the process: by a signal, or because one of its tasks fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def take_signals(stop: asyncio.Event) -> None:
-    """Have SIGTERM and SIGINT set `stop`; a second one then ends the process at once."""
+    """Make SIGTERM and SIGINT set `stop`; a second signal ends the process at once."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
 
@@ -31,7 +31,7 @@ def take_signals(stop: asyncio.Event) -> None:
 
 
 async def unless(stop: asyncio.Event, work: Coroutine[object, object, T]) -> T | None:
-    """What the work gives, which has no time limit of its own; None if it is to stop before."""
+    """The result of the work, which has no time limit; None if `stop` is set first."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
     await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -42,12 +42,12 @@ async def unless(stop: asyncio.Event, work: Coroutine[object, object, T]) -> T |
 
 
 def tell_failures(failures: ExceptionGroup[Exception]) -> None:
-    """Log each of them: a fault of our own with its traceback, what a person can mend as one sentence."""
+    """Log each failure: a bug with its traceback, a problem that a person can fix as one sentence."""
     for failure in failures.exceptions:
         if isinstance(failure, ExceptionGroup):
             tell_failures(failure)
         elif isinstance(failure, ListenError):
-            _log.critical("gangsched cannot go on", extra={"error": str(failure)})
+            _log.critical("gangsched cannot continue", extra={"error": str(failure)})
         else:
             said = f"{type(failure).__name__}: {failure}"
             _log.critical("gangsched failed", exc_info=failure, extra={"error": said})

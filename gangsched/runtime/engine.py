@@ -1,4 +1,4 @@
-"""The one task that owns the machine: it drains the inbox, lets the machine decide and hands on what it decided."""
+"""The one task that owns the machine: it drains the inbox, lets the machine decide and submits the decisions."""
 
 from __future__ import annotations
 
@@ -24,52 +24,52 @@ _log = logging.getLogger(__name__)
 
 _BEAT_S = 5.0
 _REST_S = 0.01
-"""Between two passes: what happens meanwhile is dealt with at once for little more than the price of one event. Whoever
-comes while nothing happens does not wait."""
+"""Longest rest between two passes. One pass handles all events of a rest for little more than the cost of one event. An
+event that arrives later than this after the last pass does not wait."""
 _LEAST_REST_S = 0.003
-"""So long rests also who has the last member of a gang to deal with: many small gangs still share a pass."""
+"""Shortest rest, even if the last member of a gang has arrived, so that many small gangs share a pass."""
 _LEAST_WAIT_S = 0.001
-"""Between two passes where the first has left work, so that what is ready on the event loop goes first. Nor may a
-machine whose deadline stays due keep the loop busy for ever."""
+"""Rest between two passes if the first has left work, so that other tasks that are ready run first. It also keeps a
+machine whose deadline stays due from blocking the event loop."""
 MOST_EVENTS = 500
-"""At a time: applying them takes about as long as the machine's own budget for a call."""
+"""Most events in one pass: applying them takes about as long as the machine's own budget for a call."""
 _PASSES = 10
-"""After so many what has survived the looks at what is young is looked at once more."""
+"""After this many collections of the young generation, the middle one is collected too."""
 _MOST_SHOWN = 10
-"""So many contradictions in the accounts are logged."""
+"""Most contradictions in the accounts that one log line lists."""
 _COLLECTIONS = 5
-"""After ten of the collector's middle generation the next one looks at everything; one call may cause several."""
+"""After ten collections of the middle generation the next one is full. One call may cause several, so this is lower."""
 
 
 class Machine(Protocol):
-    """What the engine needs of `core.machine.Machine`."""
+    """The parts of `core.machine.Machine` that the engine uses."""
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
         """Apply the events and decide."""
         ...
 
     def take_waits(self) -> list[float]:
-        """Seconds from complete to bound of the groups scheduled since the last call."""
+        """For each group scheduled since the last call, the seconds from complete to bound."""
         ...
 
     def take_rivals(self) -> list[tuple[str, str]]:
-        """("NAMESPACE/POD", node) of pods of ours that somebody else has bound since the last call."""
+        """("NAMESPACE/POD", node) of each pod of ours that another process has bound since the last call."""
         ...
 
     def take_faults(self) -> list[Fault | Rebuilt]:
-        """What has failed over single groups since the last call."""
+        """Faults in the logic of single groups since the last call."""
         ...
 
     def next_deadline(self) -> float | None:
-        """When, in epoch seconds, the machine wants a `TimePassed`; None if never."""
+        """Time, in epoch seconds, at which the machine needs a `TimePassed`; None if it needs none."""
         ...
 
     def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
-        """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
+        """The gang of this new pod and how many members it lacks; None if it is not known to lack any."""
         ...
 
     def facts(self) -> list[Event]:
-        """All that was seen of the cluster, as events for a successor."""
+        """The observed state of the cluster, as events for a new machine."""
         ...
 
     def stats(self) -> Stats:
@@ -80,11 +80,11 @@ class Machine(Protocol):
 class Engine:
     """The only caller of `Machine.handle`.
 
-    It begins as a standby, which learns and decides nothing. `lead` has it decide, and hand what it decides to
-    `submit`; without one, as in a dry run, that is only logged and counted, and whoever binds pods meanwhile is no
-    rival. `stand_down` makes it a standby again. A bug in the logic of one group is contained by the machine, and is
-    logged here. Any other ends `run` with the exception: the process ends, is started again and rebuilds its state from
-    the cluster.
+    It starts as a standby, which observes the cluster and decides nothing. After `lead` it decides and passes the
+    decisions to `submit`. Without `submit`, as in a dry run, it only logs and counts them, and a process that binds our
+    pods is no rival. `stand_down` makes it a standby again. The machine contains a bug in the logic of one group, and
+    the engine logs it. Any other exception ends `run`: the process ends, restarts and rebuilds its state from the
+    cluster.
     """
 
     def __init__(
@@ -114,18 +114,18 @@ class Engine:
 
     @property
     def synced(self) -> bool:
-        """Whether the machine has been told to decide: everything is listed and, with election, this replica leads."""
+        """Whether the machine decides: everything is listed and, with leader election, this replica leads."""
         return self._synced
 
     def lead(self, submit: Callable[[Iterable[Effect]], None] | None) -> None:
-        """Decide from now on, and hand what is decided to `submit`. Everything must be listed."""
+        """Decide from now on, and pass the decisions to `submit`. Everything must be listed before."""
         self._submit = submit
         self._inbox.post((Synced(),))
 
     def stand_down(self) -> None:
-        """Decide no more, and forget all that was decided: a new machine learns what is there, as after a restart.
+        """Stop deciding and discard all decisions: a new machine takes over the observed state, as after a restart.
 
-        What the API server answers to what was sent before concerns nobody any more, but that a pod is bound is so.
+        Answers to earlier writes are dropped, except the fact that a pod is bound.
         """
         facts = self._machine.facts()
         meanwhile = [
@@ -138,25 +138,25 @@ class Engine:
         self._metrics.deciding(False)
         self._machine = self._make_machine()
         self._inbox.post((*facts, *meanwhile))
-        # `lead` has put the old machine out of the collector's sight.
+        # `_begin` has frozen the old machine, so the collector does not see it.
         gc.unfreeze()
         gc.collect()
 
     def rivals_problem(self) -> str:
-        """What is wrong if somebody else binds our pods; empty if nobody does."""
+        """The problem if another process binds our pods; empty otherwise."""
         return self._rivals.problem()
 
     def silent_s(self) -> float:
-        """For how many seconds the loop has not turned; it turns at least every five while it lives."""
+        """Seconds since the loop last turned. A live loop turns at least every five seconds."""
         return self._monotonic() - self._turned
 
     async def run(self) -> None:
-        """Step for ever. Only a bug ends it, by raising."""
+        """Step until cancelled. Only a bug ends it otherwise, with an exception."""
         while True:
             await self.step()
 
     async def step(self) -> list[Effect]:
-        """Wait until something happens, a deadline is due or the heart must beat; handle it; give what was decided."""
+        """Wait for an event, a deadline or the heartbeat; handle it; return the decisions."""
         deadline = self._machine.next_deadline()
         if len(self._inbox) >= MOST_EVENTS or (deadline is not None and deadline <= self._passed_now):
             await asyncio.sleep(_LEAST_WAIT_S)
@@ -174,7 +174,7 @@ class Engine:
         return self._pass(events, now) if events else []
 
     def _completes(self, event: Event) -> bool:
-        """Whether this pod and those that have come since the last pass are what a gang lacks."""
+        """Whether this pod, with those that arrived since the last pass, completes a gang."""
         lacking = self._machine.lacking(event.pod) if isinstance(event, PodSeen) else None
         if lacking is None:
             return False
@@ -215,25 +215,25 @@ class Engine:
     def _begin(self) -> None:
         self._synced = True
         self._metrics.deciding(True)
-        # What was just listed lives long: moving it out of the collector's sight keeps its pauses short. Collecting
-        # first would be one pause of a tenth of a second, in the very moment in which everybody waits for bindings.
+        # The objects just listed live long. Freezing them keeps the pauses of the garbage collector short. A collection
+        # before that would pause the process for a tenth of a second, just when all groups wait for bindings.
         gc.freeze()
 
     def _stats(self) -> Stats:
-        """What the machine knows that decides now: there is another one in the next term."""
+        """The numbers of the current machine. Each term has a new one."""
         return self._machine.stats()
 
     def _log_faults(self) -> None:
-        """Tell of exceptions over single groups, with their tracebacks: people are to report them."""
+        """Log exceptions in the logic of single groups with their tracebacks, so that people can report them."""
         for fault in self._machine.take_faults():
             if isinstance(fault, Rebuilt):
                 self._metrics.rebuilt()
                 found = "; ".join(fault.contradictions[:_MOST_SHOWN])
-                _log.error("the accounts contradicted each other and were made anew", extra={"found": found})
+                _log.error("the accounts contradicted each other and were rebuilt", extra={"found": found})
                 continue
             self._metrics.group_failed(fault.step)
             _log.error(
-                "the logic of a group failed, which is a bug: the group is parked, others go on",
+                "the logic of a group failed, which is a bug: the group is parked, other groups continue",
                 extra={"group": fault.gang, "step": fault.step.value, "parked_s": fault.parked_s},
                 exc_info=fault.error,
             )
@@ -249,12 +249,12 @@ class Engine:
 
 
 def spare_what_lives_long() -> None:
-    """Keep the garbage collector from looking at everything: with tens of thousands of groups that takes half a second.
+    """Avoid full garbage collections: with tens of thousands of groups one takes half a second.
 
-    What has survived until now is moved out of its sight, as after the first lists; it is still freed when nothing
-    refers to it any more, as long as it is in no cycle. What is young is looked at after every pass that decided
-    something: the collector counts what was made less what was freed, and would wait while thousands of groups' values
-    are replaced by others.
+    Before a full collection is due, all surviving objects are frozen, as after the first lists. Reference counting
+    still frees them, unless they are part of a cycle. Young objects are collected after every pass that decided
+    something: the collector counts allocations minus deallocations, so it would not run while the values of thousands
+    of groups are replaced.
     """
     _, middle, old = gc.get_count()
     gc.collect(1 if middle >= _PASSES else 0)

@@ -1,4 +1,4 @@
-"""Sends what the machine decides to the API server, a bounded number of writes at a time, and posts the answers."""
+"""Sends the machine's decisions to the API server, with bounded concurrency, and posts the answers."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from gangsched.runtime.write import BINDINGS, Job, Retry, Table, Withdrawal
 
 _log = logging.getLogger(__name__)
 
-# More than any back-off needs; without a limit the factor would in the end be too large for a float.
+# More than any back-off needs. Without a limit the factor would eventually overflow a float.
 _MOST_DOUBLINGS = 16
 _UNCERTAIN_S = 10.0
-"""A binding without an answer has taken effect after so long, and the watch has shown it, or it never does."""
+"""After this time an unanswered binding has either taken effect and appeared in the watch, or never will."""
 
 LookUp = Callable[[], Awaitable[Event | None]]
-"""Finds out what became of a write; None if nothing has. It raises a KubeError where it cannot."""
+"""Finds the outcome of a write; None if it had no effect. Raises a KubeError if it cannot find out."""
 
 
 class Timer(Protocol):
-    """Something that will be done later unless it is cancelled."""
+    """An action that runs later unless it is cancelled."""
 
     def cancel(self) -> None:
-        """Do not do it."""
+        """Cancel the action."""
         ...
 
 
@@ -42,13 +42,13 @@ def _later(delay_s: float, action: Callable[[], None]) -> Timer:
 
 
 class Executor:
-    """Sends the writes of one term of leadership, in the order of `Backlog`, by a fixed set of workers.
+    """Sends the writes of one term of leadership, in the order of `Backlog`, with a fixed set of workers.
 
-    How each kind is sent and what becomes of one that fails stands in `table`; what `Retry.SOME` tries again is given
-    up after so many `attempts`. What the machine is told goes to `post`.
+    `table` says how each kind of write is sent and how failures are handled. `Retry.SOME` gives up after `attempts`.
+    `post` receives the events for the machine.
 
-    `allowed`, whether the term lasts, is asked immediately before anything is sent. Once it says no, what was decided
-    is forgotten and nothing is posted: another process may lead already. The next term has an executor of its own.
+    Immediately before each write the executor asks `allowed` whether the term lasts. As soon as it does not, decisions
+    are dropped and nothing is posted, because another process may lead already. The next term has its own executor.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Executor:
                 metrics.read_queue_from(kind.__name__, partial(self._backlog.waiting, kind))
 
     def submit(self, effects: Iterable[Effect]) -> None:
-        """Queue effects in order. Synchronous; while closing, everything is dropped."""
+        """Queue effects in order. Synchronous. Drops everything during shutdown."""
         added = 0
         if self._closing:
             return
@@ -122,19 +122,19 @@ class Executor:
         self._wake(added)
 
     async def run(self) -> None:
-        """Work for ever. Only a bug ends it, by raising."""
+        """Work until cancelled. Only a bug ends it otherwise, with an exception."""
         async with asyncio.TaskGroup() as workers:
             for number in range(self._slots):
                 workers.create_task(self._work(), name=f"executor-{number}")
 
     def unanswered(self) -> list[LookUp]:
-        """What finds out whether a write has happened of which we do not know it; asked for when `run` has ended."""
+        """Look-ups for the writes whose outcome is unknown. Call it after `run` has ended."""
         return [outcome for _, outcome in self._uncertain.values()]
 
     async def drain(self, timeout_s: float, *, telling_s: float) -> int:
-        """Stop: let bindings and evictions in flight end, send statuses and Events for `telling_s`, drop the rest.
+        """Stop: await bindings and evictions in flight, send statuses and Events for `telling_s`, drop the rest.
 
-        Returns how many bindings and evictions were still in flight when `timeout_s` had passed; 0 if all ended.
+        Returns the number of bindings and evictions still in flight after `timeout_s`; 0 if all ended.
         """
         self._closing = True
         dropped = self._backlog.close()
@@ -174,7 +174,7 @@ class Executor:
                 await woken
                 continue
             if not self._backlog.empty:
-                # There may be work for one more: an answer can free more slots than the one it came in.
+                # Wake one more worker: an answer can free more slots than its own.
                 self._wake(1)
             if self._allowed():
                 await self._send(job)
@@ -205,7 +205,7 @@ class Executor:
         self._metrics.withheld(job.kind)
         if not self._withheld:
             self._withheld = True
-            _log.warning("nothing more is sent: this process may not write any longer, for another may lead by now")
+            _log.warning("writing stops: this process's term of leadership has ended, and another replica may lead")
 
     async def _send(self, job: Job) -> None:
         sent = self._monotonic()
@@ -234,7 +234,7 @@ class Executor:
         self._uncertain[key] = now, outcome
 
     def _tried_again(self, job: Job, answer: Answer) -> bool:
-        """Whether the write, which may succeed later, or a newer one in its place is tried again; it is seen to."""
+        """Arrange a retry of a write that may succeed later; True if it, or a newer one in its place, is retried."""
         retry = job.write.retry
         if self._closing or retry is Retry.NEVER:
             return False
@@ -246,7 +246,7 @@ class Executor:
         return True
 
     def _tell(self, job: Job, answer: Answer, *, again: bool) -> None:
-        """Log what came of it: what is tried for ever once, after as many attempts as others have."""
+        """Log the outcome. A write that is retried without limit is logged once, after `attempts` attempts."""
         write = job.write
         if not answer.message:
             self._failing.discard(job.kind)

@@ -1,4 +1,4 @@
-"""How many files, and so connections, this process may have open at once."""
+"""The limit of open files, and so of connections, of this process."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import resource
 from gangsched.config.settings import InvalidConfig
 
 SPARE_FILES = 128
-"""For everything but the writes in flight: watches, probes, the lease, log and libraries take less than 40."""
+"""Files for everything except writes in flight: watches, probes, the lease, log and libraries take less than 40."""
 
 
 def allow_connections(bind_concurrency: int) -> None:
-    """Have room for a connection for each write in flight: raise the process's own limit as far as it may.
+    """Raise the process's soft limit of open files, so that each write in flight can have a connection.
 
-    Many systems start a process with a limit of 1,024 that it may raise itself, for programs that use select(2).
+    Many systems start a process with a soft limit of 1,024, for programs that use select(2).
 
     Raises:
-        InvalidConfig: the limit that only an administrator can raise is too low.
+        InvalidConfig: the hard limit, which only an administrator can raise, is too low.
     """
     needed = bind_concurrency + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""What probes and Prometheus ask over HTTP: /livez, /readyz and /metrics."""
+"""The HTTP server for probes and Prometheus: /livez, /readyz and /metrics."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _log = logging.getLogger(__name__)
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Problems = Callable[[], Sequence[str]]
-"""Says what is wrong, one sentence each; nothing if all is well."""
+"""Returns the problems, one sentence each; empty if there are none."""
 
 
 Role = Callable[[], str]
-"""Says what this replica does, such as "leading", for whoever looks at /readyz."""
+"""Returns the role of this replica, such as "leading", for readers of /readyz."""
 
 
 class ListenError(Exception):
-    """The address cannot be listened on; the message says why."""
+    """The server cannot listen on the address; the message says why."""
 
 
 class Health:
-    """The HTTP server. `alive`, `ready` and `role` are asked at each request."""
+    """The HTTP server. It calls `alive`, `ready` and `role` at each request."""
 
     def __init__(self, metrics: Metrics, *, alive: Problems, ready: Problems, role: Role) -> None:
         self._metrics = metrics
@@ -40,10 +40,10 @@ class Health:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
     async def start(self, host: str, port: int) -> int:
-        """Listen and return the port, which is logged too. An empty host is all addresses, port 0 any free port.
+        """Listen, log and return the port. An empty host means all addresses, port 0 any free port.
 
         Raises:
-            ListenError: the address is taken or not ours.
+            ListenError: the address is in use or does not belong to this machine.
         """
         await self._runner.setup()
         try:

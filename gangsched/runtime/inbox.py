@@ -1,4 +1,4 @@
-"""The one door through which everything that happens reaches the engine."""
+"""The queue through which all events reach the engine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gangsched.core.objects.events import Event
 
 
 class Inbox:
-    """An unbounded queue of events with many posters and one drainer.
+    """An unbounded queue of events with many producers and one consumer.
 
-    It is unbounded because nothing in it may be lost or block its poster; reflectors cannot outrun the engine for long,
-    since both share one event loop.
+    It is unbounded because no event may be lost and no producer may block. Reflectors cannot outrun the engine for
+    long, because both share one event loop.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class Inbox:
         self._is_urgent: Callable[[Event], bool] = lambda _: False
 
     def heed(self, is_urgent: Callable[[Event], bool]) -> None:
-        """Ask this of each event that is posted from now on; `rest` ends with one that is."""
+        """Call `is_urgent` for each event posted from now on; an urgent event ends `rest`."""
         self._is_urgent = is_urgent
 
     def post(self, events: Iterable[Event]) -> None:
-        """Add events in order. Synchronous, never blocks: safe from any callback of the event loop."""
+        """Add events in order. Synchronous and never blocks: any callback of the event loop may call it."""
         for event in events:
             self._events.append(event)
             if self._is_urgent(event):
@@ -40,13 +40,13 @@ class Inbox:
         return len(self._events)
 
     def clear(self) -> list[Event]:
-        """Take out everything posted so far, in order."""
+        """Remove and return all events posted so far, in order."""
         return self.take(len(self._events))
 
     async def arrival(self, timeout_s: float) -> None:
-        """Return as soon as there are events, or when `timeout_s` has passed without.
+        """Return as soon as there are events, or after `timeout_s`.
 
-        It always gives way to other tasks once, so that a burst arriving in several pieces becomes one list.
+        It always yields to other tasks once, so that a burst that arrives in several pieces becomes one list.
         """
         await asyncio.sleep(0)
         if not self._events and timeout_s > 0:
@@ -59,7 +59,7 @@ class Inbox:
                 await asyncio.sleep(0)
 
     async def rest(self, least_s: float, longest_s: float) -> None:
-        """Return when the longest time has passed, or from the least on as soon as there is something urgent."""
+        """Return after `longest_s`, or as soon as there is an urgent event, but not before `least_s`."""
         if least_s > 0:
             await asyncio.sleep(least_s)
         if longest_s > 0 and not self._urgent.is_set():
@@ -68,7 +68,7 @@ class Inbox:
                     await self._urgent.wait()
 
     def take(self, most: int) -> list[Event]:
-        """Take out the first events posted, in order: at most so many."""
+        """Remove and return the oldest events, in order, at most `most`."""
         taken = [self._events.popleft() for _ in range(min(most, len(self._events)))]
         self._urgent.clear()
         if not self._events:

@@ -1,7 +1,7 @@
-"""Leader election as it runs: campaign for the Lease, renew it while we lead, let go of it at the end.
+"""The I/O of leader election: campaign for the Lease, renew it while this replica leads, release it at the end.
 
-The rules are in `gangsched.runtime.election`; here are the calls, the waits and what people are told. Whatever the API
-server answers is tried again: a lease that cannot be had makes a standby, and so does one that is lost.
+The rules are in `gangsched.runtime.election`; this module makes the calls, waits and writes the log. It retries after
+every error of the API server: a replica that cannot get the lease, or loses it, is a standby.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Leases(Protocol):
-    """What is needed of `kube.lease.LeaseClient`, whose errors these calls raise."""
+    """The parts of `kube.lease.LeaseClient` that this module uses. The calls raise its errors."""
 
     async def get(self, *, timeout_s: float) -> Lease | None:
         """The Lease as it is now."""
@@ -42,17 +42,17 @@ class Leases(Protocol):
 
 
 def new_identity() -> str:
-    """A holder's name that no other process has, nor had: a crashed process is not its successor."""
+    """A unique holder name: no other process, not even a crashed predecessor on the same host, has the same one."""
     return f"{socket.gethostname()}_{secrets.token_hex(8)}"
 
 
 def since_boot() -> float:
-    """A monotonic clock in seconds that, where the system has one, also runs while the machine sleeps."""
+    """A monotonic clock in seconds. It also runs while the machine sleeps if the system has such a clock."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Leadership:
-    """One replica's part in the election: `acquire`, then `keep` until it is lost, and so on; at the end `release`."""
+    """One replica in the election. Call `acquire`, then `keep` until the lease is lost, repeat; end with `release`."""
 
     def __init__(
         self,
@@ -81,45 +81,45 @@ class Leadership:
         self._told: str | None = None
 
     def held(self) -> bool:
-        """Whether this replica may act: asked before each write is sent. Cheap, and never wrong for a stale answer."""
+        """Whether this replica may act. Callers ask before each write: the check is cheap and never stale."""
         return self._election.held(self._monotonic())
 
     @property
     def term(self) -> int:
-        """Which campaign of this process it is, won or not, from 1; it grows when the lease is lost."""
+        """Number of this process's campaigns so far, won or not, from 1. It grows when the lease is lost."""
         return self._election.term
 
     @property
     def elected(self) -> bool:
-        """Whether others may have led before."""
+        """Whether another replica may have led before."""
         return True
 
     @property
     def handed_over(self) -> bool:
-        """Whether the last holder let go of the lease, so that it acted until just before we took it."""
+        """Whether the last holder released the lease, and therefore acted until just before we took it."""
         return self._election.handed_over
 
     @property
     def leader(self) -> str:
-        """Who was last seen to lead; empty if nobody."""
+        """Identity of the last leader seen; empty if none."""
         return self._election.holder
 
     @property
     def standby(self) -> bool:
-        """Whether another replica was seen to lead, whose place we wait for or take."""
+        """Whether this replica has seen another leader and waits to replace it."""
         return self._standby
 
     @property
     def problem(self) -> str:
-        """Why the Lease could not be read or written at the last attempt; empty if it could."""
+        """Why the last attempt to read or write the Lease failed; empty if it succeeded."""
         return self._problem
 
     def role(self, *, decides: bool) -> str:
-        """What this replica does."""
+        """The role of this replica, as /readyz shows it."""
         return "leading" if decides else f"standby; the leader is {self.leader or 'not known'}"
 
     async def acquire(self) -> None:
-        """Campaign until the lease is ours."""
+        """Campaign until this replica holds the lease."""
         while True:
             try:
                 led = await self._attempt(self._request_timeout_s())
@@ -134,19 +134,19 @@ class Leadership:
             await self._pause()
 
     async def keep(self) -> str:
-        """Renew the lease for as long as it is ours. Returns why it is not any more; `held` is false from then on.
+        """Renew the lease until it is lost, and return the reason. From then on `held` is false.
 
-        The next `acquire` then campaigns as somebody else.
+        The next `acquire` campaigns under a new identity.
         """
         election = self._election
         while True:
             await self._pause(at_most_s=election.held_for_s(self._monotonic()))
             left_s = election.held_for_s(self._monotonic())
             if left_s == 0.0:
-                why = self._problem or "this process did not run for so long"
+                why = self._problem or "this process was stopped for that time"
                 return self._lost(f"the Lease {self._leases} was not renewed for {election.timing.renew_s:g} s: {why}")
             try:
-                # Bounds what the requests' own time-outs do not: several in a row, and credentials to be renewed.
+                # The requests' own time-outs do not bound several requests in a row or the renewal of credentials.
                 async with asyncio.timeout(left_s):
                     renewed = await self._attempt(min(self._request_timeout_s(), left_s), renewing=True)
             except (KubeError, TimeoutError) as error:
@@ -155,7 +155,7 @@ class Leadership:
             else:
                 self._say("")
                 if not renewed and election.holder != election.identity:
-                    return self._lost(f"the Lease {self._leases} is held by {self.leader or 'nobody'} now")
+                    return self._lost(f"the Lease {self._leases} has another holder: {self.leader or 'none'}")
 
     def _lost(self, why: str) -> str:
         self._metrics.lease_lost()
@@ -165,9 +165,9 @@ class Leadership:
         return why
 
     async def release(self, *, timeout_s: float = 3.0) -> None:
-        """Let go of the lease if it is ours, so that another replica leads at once; failing that it just expires.
+        """Release the lease if this replica holds it, so that another one leads at once; if that fails, it expires.
 
-        Whatever was sent while it was held must have ended before.
+        All requests that were sent under the lease must have ended before.
         """
         election = self._election
         election.let_go(wall=self._wall())
@@ -177,13 +177,13 @@ class Leadership:
             async with asyncio.timeout(timeout_s):
                 released = await self._write_release(timeout_s)
         except (KubeError, TimeoutError) as error:
-            _log.warning("the lease was not released and has to expire", extra={"error": str(error) or "no answer"})
+            _log.warning("releasing the lease failed; it will expire", extra={"error": str(error) or "no answer"})
         else:
             if released:
                 _log.info("lease released", extra={"lease": self._leases})
 
     async def _write_release(self, timeout_s: float) -> bool:
-        """Release it, anew if an earlier renewal of ours has come in between; False if it is not ours."""
+        """Release the lease, and retry if an earlier renewal of ours arrived in between; False if it is not ours."""
         while True:
             if not self._current:
                 self._election.saw(await self._leases.get(timeout_s=timeout_s), now=self._monotonic())
@@ -201,17 +201,17 @@ class Leadership:
                 return True
 
     async def _attempt(self, timeout_s: float, *, renewing: bool = False) -> bool:
-        """Take or renew the lease; False if another one holds it or was faster, or it is too late for renewing it."""
+        """Take or renew the lease. False if another replica holds it or was faster, or if a renewal is too late."""
         self._began = self._monotonic()
         election = self._election
-        # A conflict may be the echo of an earlier write of ours, whose answer was lost: then what is read is ours.
+        # A conflict may come from an earlier write of ours whose answer was lost. The second read then shows our own.
         for _ in range(2):
             if not self._current:
                 election.saw(await self._leases.get(timeout_s=timeout_s), now=self._monotonic())
                 self._metrics.lease_transitions(election.transitions)
             claim = election.claim(now=self._monotonic(), wall=self._wall())
             if claim is None or (renewing and not self.held()):
-                # Too late is where the machine has slept: what was to be sent meanwhile is dropped, and the term over.
+                # A renewal is too late if the machine slept: pending writes were dropped, and the term is over.
                 return False
             spec, version = claim
             self._current, self._claimed = False, True
@@ -236,7 +236,7 @@ class Leadership:
         await self._sleep(min(wait_s, at_most_s))
 
     def _request_timeout_s(self) -> float:
-        """Half of the deadline, so that a request without an answer leaves time for another one."""
+        """Half of the deadline, so that an unanswered request leaves time for a second one."""
         return self._election.timing.renew_s / 2
 
     def _say(self, problem: str) -> None:
@@ -250,6 +250,6 @@ class Leadership:
             return
         self._told = self.leader
         if self._election.ours(self.leader):
-            _log.info("standby; waiting until the lease that was lost has expired", extra={"lease": self._leases})
+            _log.info("standby; waiting until the lost lease expires", extra={"lease": self._leases})
         else:
             _log.info("standby; another replica leads", extra={"leader": self.leader, "lease": self._leases})

@@ -1,8 +1,8 @@
-"""Log lines: one line per record, as text or JSON, with what comes from the cluster made harmless.
+"""Log lines: one line per record, as text or JSON. Input from the cluster cannot forge a line.
 
-A record is a fixed sentence plus values given as `extra={...}`, which follow it as key=value. Names, messages of the
-API server and anything else from outside may hold line breaks, terminal controls or text that runs backwards; every
-character that is not printable is written as an escape, so that a name can never forge a line.
+A record is a fixed sentence followed by the values of `extra={...}` as key=value. Names, messages of the API server and
+other input may contain line breaks, terminal control characters or right-to-left marks. Every character that is not
+printable is therefore escaped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def escape(text: str) -> str:
 
 
 def quote(value: object) -> str:
-    """A value as it follows `key=`: bare where that is unambiguous, otherwise in double quotes with escapes."""
+    """A value as written after `key=`: bare if that is unambiguous, otherwise in double quotes with escapes."""
     text = str(value)
     if text and not any(char in ' "=\\' for char in text) and text.isprintable():
         return text
@@ -39,17 +39,17 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _values(record: logging.LogRecord) -> dict[str, object]:
-    # Only our own records: libraries put objects of theirs into `extra` that are no business of a reader.
+    # Only for our own records: libraries put internal objects into `extra`.
     if record.name.partition(".")[0] != _OWN:
         return {}
     return {key: value for key, value in vars(record).items() if key not in _STANDARD}
 
 
 class TextFormatter(logging.Formatter):
-    """`TIME LEVEL logger: sentence key=value …`; a traceback follows indented, so that it never looks like a record."""
+    """`TIME LEVEL logger: sentence key=value …`; a traceback is indented, so that it never looks like a record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, plus indented ones for a traceback."""
+        """One line, plus indented lines for a traceback."""
         values = "".join(f" {key}={quote(value)}" for key, value in _values(record).items())
         line = f"{_time(record)} {record.levelname:<7} {record.name}: {escape(record.getMessage())}{values}"
         if record.exc_info:
@@ -59,10 +59,10 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, the values, and exception where there is one."""
+    """One JSON object per line: time, level, logger, message, the values, and the exception if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line; JSON itself escapes what is not ASCII."""
+        """One line; JSON itself escapes characters outside ASCII."""
         entry = _values(record) | {
             "time": _time(record),
             "level": record.levelname.lower(),

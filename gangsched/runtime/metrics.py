@@ -1,4 +1,4 @@
-"""What gangsched counts and measures, in a registry of its own; docs/ lists all of it from `describe`.
+"""The metrics of gangsched, in their own registry. The reference in docs/ is generated from `describe`.
 
 No metric has a label for a group, pod, node or namespace: the number of time series does not grow with the cluster.
 """
@@ -27,7 +27,7 @@ from gangsched.core.objects.effects import BindPod, EvictPod
 
 
 class Stats(Protocol):
-    """The plain numbers that `Machine.stats` gives; `refusals`, `timeouts` and `node_refusals` only ever grow."""
+    """The numbers that `Machine.stats` returns; `refusals`, `timeouts` and `node_refusals` are counters."""
 
     @property
     def pods(self) -> int:
@@ -51,7 +51,7 @@ class Stats(Protocol):
 
     @property
     def parked(self) -> int:
-        """Those of the waiting that nothing but a helpful event wakes."""
+        """Waiting groups and pods that only a helpful event wakes."""
         ...
 
     @property
@@ -61,12 +61,12 @@ class Stats(Protocol):
 
     @property
     def timeouts(self) -> int:
-        """Attempts that ended by maxScheduleTime so far."""
+        """Attempts so far that ended because maxScheduleTime had passed."""
         ...
 
     @property
     def avoided_nodes(self) -> int:
-        """Nodes that every group leaves alone for a while, because they refuse pods."""
+        """Nodes that all groups avoid for a while, because pods were refused there."""
         ...
 
     @property
@@ -90,12 +90,12 @@ _WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14
 _LAG_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
 
 
-# The text format would show the creation time of every counter and histogram as one more metric.
+# Otherwise the text format has an extra metric for the creation time of every counter and histogram.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class _Known(Collector):
-    """What the machine knows, read from it at the moment of a scrape."""
+    """The machine's numbers, read at each scrape."""
 
     def __init__(self) -> None:
         self.stats: Callable[[], Stats] | None = None
@@ -109,24 +109,28 @@ class _Known(Collector):
     @staticmethod
     def _families(stats: Stats | None) -> Iterator[Metric]:
         for name, text, number in (
-            ("gangsched_pods", "Pods known to the scheduler, of every scheduler and not ended.", stats and stats.pods),
-            ("gangsched_nodes", "Nodes known to the scheduler.", stats and stats.nodes),
+            (
+                "gangsched_pods",
+                "Pods in the scheduler's cache: all pods that have not ended, of any scheduler.",
+                stats and stats.pods,
+            ),
+            ("gangsched_nodes", "Nodes in the scheduler's cache.", stats and stats.nodes),
             ("gangsched_waiting", "Complete groups and plain pods that wait for room.", stats and stats.waiting),
             (
                 "gangsched_parked",
-                "Waiting groups and plain pods that only an event that can help will wake.",
+                "Waiting groups and plain pods that are retried only after an event that can help them.",
                 stats and stats.parked,
             ),
             (
                 "gangsched_avoided_nodes",
-                "Nodes to which all groups prefer others for a while, because pods were refused there.",
+                "Nodes that all groups avoid for a while if others fit, because pods were refused there.",
                 stats and stats.avoided_nodes,
             ),
         ):
             yield GaugeMetricFamily(name, text, value=number or 0)
         groups = GaugeMetricFamily("gangsched_groups", "Groups known to the scheduler, by phase.", labels=["phase"])
         refusals = CounterMetricFamily(
-            "gangsched_refusals", "Times a group or plain pod was told that it must wait, by reason.", labels=["reason"]
+            "gangsched_refusals", "Decisions that a group or plain pod must wait, by reason.", labels=["reason"]
         )
         for phase, number in (stats.phases if stats is not None else {}).items():
             groups.add_metric([phase], number)
@@ -136,7 +140,7 @@ class _Known(Collector):
         yield refusals
         yield CounterMetricFamily(
             "gangsched_node_refusals",
-            "Refusals, by the API server or a kubelet, that counted against a node and not against the pod.",
+            "Refusals by the API server or a kubelet that count against a node and not against the pod.",
             value=stats.node_refusals if stats is not None else 0,
         )
         yield CounterMetricFamily(
@@ -147,7 +151,7 @@ class _Known(Collector):
 
 
 class Metrics:
-    """All metrics of one process; each instance has a registry of its own."""
+    """All metrics of one process. Each instance has its own registry."""
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
@@ -156,14 +160,14 @@ class Metrics:
         registry.register(self._known)
         self._bindings = Counter(
             "gangsched_bindings",
-            "Bindings sent, by result: Bound, or why not. Withdrawn and Dropped were never sent: the scheduler thought"
-            " better of them, or was shut down.",
+            "Bindings, by result: Bound, or why not. Withdrawn and Dropped bindings were never sent: the scheduler"
+            " withdrew its decision, or was shut down.",
             ["result"],
             registry=registry,
         )
         self._evictions = Counter(
             "gangsched_evictions",
-            "Evictions sent, by result: Evicted, or why not; Dropped were never sent because of a shutdown.",
+            "Evictions, by result: Evicted, or why not. Dropped evictions were never sent because of a shutdown.",
             ["result"],
             registry=registry,
         )
@@ -175,177 +179,180 @@ class Metrics:
         )
         self._writes = Counter(
             "gangsched_writes",
-            "Status patches, conditions, Events, Demands, look-ups of owners and PodGroups made, by kind and result;"
-            " Dropped were never sent because of a shutdown.",
+            "Other requests (status patches, conditions, Events, Demands, look-ups of owners, creations of PodGroups),"
+            " by kind and result. Dropped ones were never sent because of a shutdown.",
             ["kind", "result"],
             registry=registry,
         )
         self._own_results = {BindPod.__name__: self._bindings, EvictPod.__name__: self._evictions}
         self._withheld = Counter(
             "gangsched_writes_withheld",
-            "Writes never sent because this process was no longer allowed to write, by kind.",
+            "Writes not sent because this process's term of leadership had ended, by kind.",
             ["kind"],
             registry=registry,
         )
         self._queued = Gauge(
-            "gangsched_effects_queued", "Writes that wait to be sent, by kind.", ["kind"], registry=registry
+            "gangsched_effects_queued", "Writes waiting to be sent, by kind.", ["kind"], registry=registry
         )
         self._effects = Counter(
-            "gangsched_effects", "Writes decided, by kind; counted in a dry run too.", ["kind"], registry=registry
+            "gangsched_effects", "Writes decided, by kind. A dry run counts them too.", ["kind"], registry=registry
         )
         self._dropped = Counter(
             "gangsched_events_dropped",
-            "Kubernetes Events not sent because too many were waiting (the oldest are dropped).",
+            "Kubernetes Events dropped because the queue was full (the oldest first).",
             registry=registry,
         )
         self._pass_duration = Histogram(
             "gangsched_pass_duration_seconds",
-            "Time of one scheduling pass, from the events drained to the effects decided.",
+            "Duration of one scheduling cycle, from draining the events to deciding the writes.",
             buckets=_PASS_BUCKETS,
             registry=registry,
         )
-        self._inputs = Counter("gangsched_inputs", "Events handled by passes, by type.", ["type"], registry=registry)
+        self._inputs = Counter(
+            "gangsched_inputs", "Events handled by scheduling cycles, by type.", ["type"], registry=registry
+        )
         self._watch_events = Counter(
             "gangsched_watch_events", "Watch events received, by resource.", ["resource"], registry=registry
         )
         self._relists = Counter(
             "gangsched_relists",
-            "Full lists after the first one, by resource and cause.",
+            "Complete lists of a resource after the first one, by resource and cause.",
             ["resource", "cause"],
             registry=registry,
         )
         self._gang_wait = Histogram(
             "gangsched_gang_wait_seconds",
-            "Time from a group being complete to its minimum being bound.",
+            "Time from the moment a group is complete until its minimum is bound.",
             buckets=_WAIT_BUCKETS,
             registry=registry,
         )
         self._loop_lag = Histogram(
             "gangsched_loop_lag_seconds",
-            "How much too late the event loop woke a task that checks this every second.",
+            "Delay with which the event loop wakes a task that measures it every second.",
             buckets=_LAG_BUCKETS,
             registry=registry,
         )
         self._synced = Gauge(
             "gangsched_synced",
-            "1 while this replica decides: every kind of object has been listed, and it leads.",
+            "1 while this replica makes decisions: it has listed every kind of object, and it leads.",
             registry=registry,
         )
         self._leader = Gauge(
             "gangsched_leader",
-            "1 while this replica may write: it holds the lease, or runs without leader election and no dry run.",
+            "1 while this replica may write: it holds the lease or runs without leader election, and it is no dry run.",
             registry=registry,
         )
         self._lease_transitions = Gauge(
             "gangsched_lease_transitions",
-            "How often the lease has changed hands, as the Lease itself says; 0 without leader election.",
+            "How often the lease has changed hands, according to the Lease; 0 without leader election.",
             registry=registry,
         )
         self._renewal_failures = Counter(
             "gangsched_lease_renewal_failures",
-            "Attempts of this leader to renew the lease that failed.",
+            "Failed attempts of this replica to renew its lease.",
             registry=registry,
         )
         self._leases_lost = Counter(
             "gangsched_leases_lost",
-            "How often this replica lost the lease while it led, and became a standby.",
+            "How often this replica lost the lease as the leader and became a standby.",
             registry=registry,
         )
         self._api_failures = Counter(
             "gangsched_api_failures",
-            "Requests that the API server did not answer as it should, by problem, verb and resource. Unreachable: no"
-            " answer. Credentials: none to send, or not accepted (401). Denied: the right is not there, or the server"
-            " does not know it yet (403). Failing: an error of the server's own.",
+            "Failed requests to the API server, by problem, verb and resource. Unreachable: no answer. Credentials:"
+            " missing or not accepted (401). Denied: the right is missing, or the server does not know it yet (403)."
+            " Failing: an internal error of the server.",
             ["problem", "verb", "resource"],
             registry=registry,
         )
         self._api_problem_seconds = Gauge(
             "gangsched_api_problem_seconds",
-            "For how long the API server has not answered as it should, by problem; 0 while all is well.",
+            "How long requests to the API server have been failing, by problem; 0 while there is no problem.",
             ["problem"],
             registry=registry,
         )
         self._crd_lacks = Gauge(
             "gangsched_crd_fields_missing",
             "Fields of PodGroup that this operator knows and the installed CustomResourceDefinition lacks: apply the"
-            " newer one.",
+            " current one.",
             registry=registry,
         )
         self._group_faults = Counter(
             "gangsched_group_faults",
-            "Exceptions in the logic of one group or plain pod, by the step that failed: each parks that group and is a"
-            " defect to be reported; the log has the traceback.",
+            "Exceptions in the logic of one group or plain pod, by the step that failed. Each one parks that group and"
+            " is a bug: report it with the traceback from the log.",
             ["step"],
             registry=registry,
         )
         self._rebuilds = Counter(
             "gangsched_accounts_rebuilt",
-            "Times the accounts of nodes' capacity contradicted each other after such a fault and were made anew.",
+            "How often the accounts of nodes' capacity were rebuilt, because they contradicted each other after an"
+            " exception that gangsched_group_faults counts.",
             registry=registry,
         )
         self._rival_bindings = Counter(
             "gangsched_rival_bindings",
-            "Pods of our schedulerNames that somebody else has bound while this replica led.",
+            "Pods of our schedulerNames that another process bound while this replica led.",
             registry=registry,
         )
         Gauge(
-            "gangsched_build_info", "Always 1; the labels tell the version.", ["version", "python"], registry=registry
+            "gangsched_build_info", "Always 1; the labels are the versions.", ["version", "python"], registry=registry
         ).labels(version("gangsched"), platform.python_version()).set(1)
 
     def read_stats_from(self, stats: Callable[[], Stats]) -> None:
-        """Take the numbers that the machine knows from this function at every scrape."""
+        """Read the machine's numbers from this function at every scrape."""
         self._known.stats = stats
 
     def answered(self, kind: str, result: str, duration_s: float) -> None:
-        """A write of this kind was answered with this result after so long."""
+        """Count a write of this kind that was answered with this result after `duration_s`."""
         self._results(kind, result).inc()
         if kind == BindPod.__name__:
             self._binding_duration.observe(duration_s)
 
     def not_sent(self, kind: str, result: str, count: int = 1) -> None:
-        """So many decided writes of this kind were not sent, for this reason."""
+        """Count `count` decided writes of this kind that were not sent, for this reason."""
         self._results(kind, result).inc(count)
 
     def withheld(self, kind: str) -> None:
-        """A decided write of this kind was not sent because this process was no longer allowed to."""
+        """Count a write of this kind that was not sent because the term of leadership had ended."""
         self._withheld.labels(kind).inc()
 
     def read_queue_from(self, kind: str, waiting: Callable[[], int]) -> None:
-        """Take the number of waiting writes of this kind from this function at every scrape."""
+        """Read the number of waiting writes of this kind from this function at every scrape."""
         self._queued.labels(kind).set_function(waiting)
 
     def decided(self, kind: str) -> None:
-        """A write of this kind was decided."""
+        """Count a decided write of this kind."""
         self._effects.labels(kind).inc()
 
     def event_dropped(self) -> None:
-        """A Kubernetes Event was dropped because the queue was full."""
+        """Count a Kubernetes Event that was dropped because the queue was full."""
         self._dropped.inc()
 
     def passed(self, duration_s: float, inputs: Mapping[str, int]) -> None:
-        """A pass handled these numbers of events, by type, in so long."""
+        """Count a pass that took `duration_s`, and its events by type."""
         self._pass_duration.observe(duration_s)
         for name, count in inputs.items():
             self._inputs.labels(name).inc(count)
 
     def watch_events(self, resource: str, count: int) -> None:
-        """So many watch events of this resource arrived."""
+        """Count watch events of this resource."""
         self._watch_events.labels(resource).inc(count)
 
     def relisted(self, resource: str, cause: str) -> None:
-        """This resource was listed again."""
+        """Count another complete list of this resource."""
         self._relists.labels(resource, cause).inc()
 
     def gang_waited(self, duration_s: float) -> None:
-        """A group's minimum was bound so long after it had become complete."""
+        """Record the time from a group's completion until its minimum was bound."""
         self._gang_wait.observe(duration_s)
 
     def loop_lagged(self, duration_s: float) -> None:
-        """The event loop was so late."""
+        """Record the delay of the event loop."""
         self._loop_lag.observe(duration_s)
 
     def deciding(self, yes: bool) -> None:  # noqa: FBT001 - the value of a gauge
-        """Whether this replica decides."""
+        """Set whether this replica makes decisions."""
         self._synced.set(yes)
 
     def read_leader_from(self, held: Callable[[], bool]) -> None:
@@ -353,44 +360,44 @@ class Metrics:
         self._leader.set_function(held)
 
     def lease_transitions(self, count: int) -> None:
-        """The Lease says that it has changed hands so often."""
+        """Set how often the lease has changed hands, according to the Lease."""
         self._lease_transitions.set(count)
 
     def renewal_failed(self) -> None:
-        """An attempt to renew the lease that we hold failed."""
+        """Count a failed attempt to renew our lease."""
         self._renewal_failures.inc()
 
     def lease_lost(self) -> None:
-        """We led and do not any more."""
+        """Count a loss of the lease."""
         self._leases_lost.inc()
 
     def crd_seen(self, missing: Sequence[str]) -> None:
-        """The installed CustomResourceDefinition lacks these fields. May be called from any thread."""
+        """Set the fields that the installed CustomResourceDefinition lacks. Any thread may call it."""
         self._crd_lacks.set(len(missing))
 
     def api_failed(self, problem: str, verb: str, resource: str) -> None:
-        """A request was not answered as it should be."""
+        """Count a failed request."""
         self._api_failures.labels(problem, verb, resource).inc()
 
     def read_problem_from(self, problem: str, lasts_s: Callable[[], float]) -> None:
-        """Ask this function at every scrape for how long the problem has lasted."""
+        """Ask this function at every scrape how long the problem has lasted."""
         self._api_problem_seconds.labels(problem).set_function(lasts_s)
 
     def rivals_bound(self, count: int) -> None:
-        """Somebody else has bound so many pods that are ours to bind."""
+        """Count pods of ours that another process has bound."""
         self._rival_bindings.inc(count)
 
     def _results(self, kind: str, result: str) -> Counter:
-        """Bindings and evictions have counters of their own, all other writes one."""
+        """The counter of this kind: bindings and evictions have their own, all other writes share one."""
         own = self._own_results.get(kind)
         return own.labels(result) if own is not None else self._writes.labels(kind, result)
 
     def group_failed(self, step: str) -> None:
-        """The logic of one group failed in this step."""
+        """Count a failure of one group's logic in this step."""
         self._group_faults.labels(step).inc()
 
     def rebuilt(self) -> None:
-        """The accounts were made anew after a fault."""
+        """Count a rebuild of the accounts."""
         self._rebuilds.inc()
 
     def render(self) -> bytes:
@@ -399,7 +406,7 @@ class Metrics:
 
 
 def describe() -> tuple[Described, ...]:
-    """Every metric by name, type, labels and help, sorted by name: the source of the metrics reference in docs/."""
+    """All metrics with type, labels and help, sorted by name: the source of the metrics reference in docs/."""
     metrics = Metrics()
     found = []
     for collector in list(metrics._registry._collector_to_names):  # noqa: SLF001 - prometheus-client has no other list

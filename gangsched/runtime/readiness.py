@@ -1,4 +1,4 @@
-"""What probes are answered: whether the process lives, whether it is ready, and which part it plays."""
+"""The answers to probes: whether the process is alive, whether it is ready, and its role."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SILENT_S = 30.0
 
 
 class Readiness:
-    """Asked at each probe; `stop` is set while the process ends."""
+    """Evaluated at each probe. `stop` is set during shutdown."""
 
     def __init__(
         self,
@@ -34,22 +34,22 @@ class Readiness:
         self._dry_run = dry_run
 
     def why_not_alive(self) -> list[str]:
-        """What only a restart of the process mends."""
+        """Problems that only a restart of the process fixes."""
         silent_s = self._engine.silent_s()
         return [f"the engine has not turned for {silent_s:.0f} s"] if silent_s > _SILENT_S else []
 
     def why_not_ready(self) -> list[str]:
-        """What keeps this replica from leading or standing by as it should."""
+        """Problems that keep this replica from leading or standing by."""
         if self._stop.is_set():
             return ["shutting down"]
         problems = [*self._contact.problems(), *self._watches.problems()]
         if self._mandate.problem:
             problems.append(self._mandate.problem)
         if not problems and not self._engine.synced and not self._mandate.standby:
-            problems.append("this replica neither leads nor stands by yet: its first scheduling pass has not ended")
+            problems.append("this replica is neither leader nor standby yet: its first scheduling cycle has not ended")
         rivals = self._engine.rivals_problem()
         return [*problems, rivals] if rivals else problems
 
     def role(self) -> str:
-        """Which part this replica plays."""
+        """The role of this replica."""
         return "dry run" if self._dry_run else self._mandate.role(decides=self._engine.synced)

@@ -1,9 +1,9 @@
-"""Terms of leadership: each begins with the lease, and what was decided in it ends with it.
+"""Terms of leadership: each begins with the lease, and its decisions end with it.
 
-A term has an executor of its own. When the lease is lost nothing more of the term is sent, its requests are given up,
-and the engine's machine is discarded: this replica is a standby again, which knows what it has seen and nothing of
-what was decided. The next term, of this replica as of any other, begins like the first one: statuses are read, what
-became of bindings without an answer is found out, and only then the machine decides.
+Each term has its own executor. When the lease is lost, the term sends nothing more, its requests are cancelled, and the
+engine's machine is discarded. The replica is a standby again: it keeps what it has observed and forgets what it has
+decided. Every next term, of any replica, begins like the first one: it reads the statuses, finds the outcome of
+unanswered bindings, and only then lets the machine decide.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AT_ONCE = 32
 
 
 class Mandate(Protocol):
-    """What makes this process the leader, and says when it is one no more: `Leadership` or `Alone`."""
+    """Makes this process the leader and says when it stops leading: `Leadership` or `Alone`."""
 
     @property
     def term(self) -> int:
@@ -37,19 +37,19 @@ class Mandate(Protocol):
         ...
 
     async def acquire(self) -> None:
-        """Wait until it leads."""
+        """Wait until this process leads."""
         ...
 
     async def keep(self) -> str:
-        """Wait until it leads no more; why."""
+        """Wait until this process stops leading; return the reason."""
         ...
 
 
 class Terms:
-    """All the terms of one process, one after the other.
+    """The terms of one process, one after another.
 
-    `make_executor` is given what says whether the term lasts; without it nothing is sent. `prepare` brings what the
-    machine knows up to date once a term has begun.
+    `make_executor` receives a function that says whether the term lasts. Without `make_executor` nothing is sent.
+    `prepare` brings the machine's knowledge up to date at the start of a term.
     """
 
     def __init__(
@@ -70,23 +70,23 @@ class Terms:
         self._unanswered: list[LookUp] = []
 
     async def run(self) -> None:
-        """Campaign, lead and stand by for ever. Only a bug ends it, by raising."""
+        """Campaign, lead and stand by until cancelled. Only a bug ends it otherwise, with an exception."""
         while True:
             await self._mandate.acquire()
             why = await self._term()
             self._engine.stand_down()
-            _log.warning("not leading any more; standing by, as after a start", extra={"why": why})
+            _log.warning("no longer leading; standing by, as after a start", extra={"why": why})
 
     def may_write(self) -> bool:
-        """Whether this process may write now: it leads, and not only to see what it would do."""
+        """Whether this process may write now: it leads, and it is no dry run."""
         return self._make_executor is not None and self._mandate.held()
 
     async def drain(self, timeout_s: float, *, telling_s: float) -> int:
-        """Send nothing new; wait for what is in flight. See `Executor.drain`."""
+        """Send nothing new and wait for the writes in flight; see `Executor.drain`."""
         return 0 if self._executor is None else await self._executor.drain(timeout_s, telling_s=telling_s)
 
     async def _term(self) -> str:
-        """Lead until the mandate is lost; give the reason."""
+        """Lead until the mandate is lost; return the reason."""
         executor = self._make_executor(_lasting(self._mandate)) if self._make_executor is not None else None
         self._executor = executor
         async with asyncio.TaskGroup() as tasks:
@@ -101,7 +101,7 @@ class Terms:
         return why
 
     async def _begin(self, executor: Executor | None) -> None:
-        """Bring everything up to date, then decide."""
+        """Bring everything up to date, then start to decide."""
         await self._prepare()
         await self._read_back(self._unanswered)
         self._unanswered = []
@@ -109,7 +109,7 @@ class Terms:
         _log.info("everything is listed; scheduling begins")
 
     async def _read_back(self, look_ups: Sequence[LookUp]) -> None:
-        """Find out of writes without an answer what became of them, and post it."""
+        """Find the outcomes of unanswered writes and post them."""
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def read(look_up: LookUp) -> None:
@@ -128,6 +128,6 @@ class Terms:
 
 
 def _lasting(mandate: Mandate) -> Callable[[], bool]:
-    """Says whether the term that begins now still lasts."""
+    """Return a function that says whether the current term still lasts."""
     term = mandate.term
     return lambda: mandate.term == term and mandate.held()

@@ -1,4 +1,4 @@
-"""All watches of the process together: when what they bring is whole, and what keeps news from coming."""
+"""All watches of the process: when their state is complete, and which problems delay their updates."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from gangsched.runtime.alone import Alone
 from gangsched.runtime.leadership import Leadership
 
 _CATCH_UP_S = 5.0
-"""So long a new leader waits for watches that were interrupted, after an outage."""
+"""How long a new leader waits for interrupted watches to resume after an outage."""
 _FOREIGN_S = 30.0
-"""So long other systems' groups are waited for at the start where the API server fails to list them."""
+"""How long the start waits for other systems' groups if the API server fails to list them."""
 _SETTLE_S = 0.5
-"""What a leader that has just let go did last may still be on its way to our watches."""
+"""The last writes of a leader that has just released the lease may not have reached our watches yet."""
 _SILENT_S = 150.0
-"""A quiet watch brings a bookmark about every minute; after 70 s of silence it is taken for dead and begun anew."""
+"""A quiet watch delivers a bookmark about every minute. After 70 s of silence it counts as dead and is restarted."""
 
 
 class Watches:
-    """`needed` are all whole before anything is decided, `groups`, one of them, holds what former leaders decided.
+    """The watches by how long the start waits for them.
 
-    `foreign` are other systems' groups, without which it goes on after a while; `unhurried` keep nobody waiting.
+    All of `needed` are complete before the first decision. `groups`, one of them, has the decisions of former leaders.
+    `foreign` are other systems' groups: the start waits for them for a limited time. It does not wait for `unhurried`.
     """
 
     def __init__(
@@ -44,20 +45,20 @@ class Watches:
         self._unhurried = unhurried
 
     def tasks(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """What has to run for ever, each with a name."""
+        """The tasks that run until the process ends, each with a name."""
         for reflector in self._needed:
             yield f"reflector of {reflector.resource.name}", reflector.run()
         for watch in (*self._foreign, *self._unhurried):
             yield f"watch of {watch.name}", watch.run()
 
     async def listed(self) -> None:
-        """Wait until everything is listed once."""
+        """Wait until every resource has been listed once."""
         for reflector in self._needed:
             await reflector.synced.wait()
         await settle(self._foreign, _FOREIGN_S)
 
     async def caught_up(self, mandate: Leadership | Alone) -> None:
-        """Learn what the last leader did up to its end: it stands in the statuses, and in what the watches bring."""
+        """Wait until the statuses and watches show everything that the last leader did."""
         if mandate.elected:
             await self._groups.renew()
         if mandate.handed_over:
@@ -68,7 +69,7 @@ class Watches:
                     await reflector.going.wait()
 
     def problems(self) -> list[str]:
-        """What keeps news from coming, in a sentence for each kind; nothing that lasts only for some seconds."""
+        """What delays updates, one sentence for each resource. Problems of a few seconds are left out."""
         return [problem for problem in map(_why_unheard, self._needed) if problem]
 
 
@@ -81,5 +82,5 @@ def _why_unheard(reflector: Reflector[Any]) -> str:
             f"the watch of {name} has been interrupted for {now - reflector.interrupted_at:.0f} s: {reflector.problem}"
         )
     if now - reflector.last_heard > _SILENT_S:
-        return f"nothing was heard of {name} for {now - reflector.last_heard:.0f} s"
+        return f"the watch of {name} has been silent for {now - reflector.last_heard:.0f} s"
     return ""

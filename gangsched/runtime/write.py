@@ -1,4 +1,4 @@
-"""What must be known of a kind of write to send it: everything else treats all kinds alike."""
+"""The description of a kind of write. All other modules treat all kinds alike."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ E = TypeVar("E")
 
 
 class Lane(StrEnum):
-    """Where a write waits. Each lane is first in, first out; `runtime.backlog` says which goes first."""
+    """Where a write waits. Each lane is first in, first out; `runtime.backlog` defines their order."""
 
     RESERVATION = auto()
     """Bindings wait for it."""
     BINDING = auto()
-    """Of a quorum."""
+    """A binding of a quorum."""
     ABOVE = auto()
     """A binding of a member above its gang's minimum."""
     UNDOING = auto()
-    """What undoes gangs and has a deadline, and what bindings wait for in a while. What waits or is in flight under a
-    key serves whoever asks again."""
+    """Writes that undo gangs and have a deadline, and creations that later bindings wait for. A second write with the
+    key of one that waits or is in flight is not added: one answer serves both."""
     STATUS = auto()
-    """Tells people of a group; still sent at the end."""
+    """Informs people about a group; still sent during shutdown."""
     DETAIL = auto()
-    """Speaks of single pods or to autoscalers."""
+    """Informs people about single pods, or autoscalers."""
     EVENT = auto()
-    """Tells people too, in a bounded queue that drops its oldest; yields to both for a while, and is still sent at the
-    end."""
+    """Informs people, in a bounded queue that drops its oldest. Yields to STATUS and DETAIL for a while; still sent
+    during shutdown."""
 
 
 BINDINGS = frozenset({Lane.BINDING, Lane.ABOVE})
@@ -41,27 +41,27 @@ SENT_AT_THE_END = frozenset({Lane.RESERVATION, Lane.STATUS, Lane.EVENT})
 
 
 class Retry(Enum):
-    """What becomes of a write that may succeed later."""
+    """How a write that may succeed later is retried."""
 
     NEVER = auto()
-    """The machine is told and decides."""
+    """It is not retried: the machine receives the failure and decides."""
     SOME = auto()
-    """It is tried so many times as the executor allows, with full-jitter back-off, unless a newer one takes its
-    place."""
+    """It is retried with full-jitter back-off, as often as the executor allows, unless a newer one replaces it."""
     UNTIL_ANSWERED = auto()
-    """It is tried for ever, with back-off: the machine waits for it."""
+    """It is retried with back-off and without limit, because the machine waits for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Write(Generic[E]):
     """How writes of one kind are sent.
 
-    `key`: of writes with one key one is in flight at most, and only the newest waits; without it all are sent.
-    `overrules` is the key of what this write makes pointless: it is dropped where it waits, waited for where it is in
-    flight, and not tried again. `send` never raises for anything that the server or the network does. `outcome` finds
-    out, after a term of leadership, what became of one that was sent and not answered (None if nothing has); it raises
-    a KubeError where it cannot. `about` names the object in the log, which says `done` where that is set, and `failed`;
-    where the machine goes on asking for what fails (`repeated`) once, until one of the kind succeeds.
+    `key`: of several writes with one key, at most one is in flight, and only the newest waits. Without a key all are
+    sent. `overrules` is the key of a write that this one makes pointless: if that one waits, it is dropped; if it is in
+    flight, this one waits for its answer, and it is not retried. `send` never raises for a failure of the server or the
+    network. `outcome` finds, after a term of leadership, the result of a write that was sent and not answered (None if
+    it had no effect), and raises a KubeError if it cannot. `about` names the object in the log. The log line is `done`,
+    if that is set, or `failed`. If the machine repeats a failing write itself (`repeated`), the failure is logged once,
+    until a write of the kind succeeds.
     """
 
     lane: Callable[[E], Lane]
@@ -76,7 +76,7 @@ class Write(Generic[E]):
     repeated: bool = False
 
     def job(self, effect: E, since: float) -> Job:
-        """This write, which waits from now on."""
+        """A job for this write, which waits since `since`."""
         return Job(
             effect,
             self,
@@ -89,7 +89,7 @@ class Write(Generic[E]):
 
 @dataclass(frozen=True, kw_only=True)
 class Withdrawal(Generic[E]):
-    """An effect that sends nothing: what waits under its key is not sent, and answered with `answer`."""
+    """An effect that sends nothing: the write that waits under its key is dropped and answered with `answer`."""
 
     key: Callable[[E], Hashable]
     answer: Callable[[E], Event]
@@ -99,7 +99,7 @@ Table = Mapping[type[Effect], Write[Any] | Withdrawal[Any]]
 
 
 class Job(NamedTuple):
-    """A write that waits: since when (seconds of any monotonic clock) and how often it was tried before."""
+    """A waiting write, with the time since when it waits (of any monotonic clock) and the number of past attempts."""
 
     effect: Any
     write: Write[Any]
@@ -111,10 +111,10 @@ class Job(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What metrics and the log call its kind."""
+        """The name of its kind in metrics and the log."""
         return type(self.effect).__name__
 
     @property
     def served_by_others(self) -> bool:
-        """Whether one that waits or is in flight under its key serves it too."""
+        """Whether a job with its key that waits or is in flight makes it unnecessary."""
         return self.lane is Lane.UNDOING

@@ -48,7 +48,7 @@ ROLES_SUM = (
     "minMember"
 )
 ROLE_MAX = "a role's maxMember must be at least its minMember: raise maxMember or lower minMember"
-PRIORITIES = "spec.priority and spec.priorityClassName exclude each other: remove one of them"
+PRIORITIES = "spec.priority and spec.priorityClassName are mutually exclusive: remove one of them"
 
 
 def _duration(case: str, text: str) -> Refusal:
@@ -127,7 +127,7 @@ REFUSED = (
         "two roles of one name",
         {"roles": [{"name": "worker"}, {"name": "worker"}]},
         'spec.roles[1]: Duplicate value: {"name":"worker"}',
-        "spec.roles: name 'worker' occurs more than once: give every entry a name of its own",
+        "spec.roles: name 'worker' occurs more than once: give every entry a different name",
     ),
     _refusal(
         "a role without name",

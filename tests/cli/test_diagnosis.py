@@ -111,7 +111,7 @@ class TestOpenings:
     @pytest.mark.parametrize(("roles", "offered"), [((), True), ((Role("w", 2),), False)])
     def test_a_lower_minimum_is_offered_where_some_fit_and_no_role_forbids_it(self, roles, offered):
         found = diagnose(node(cpu="1"), group(min_member=2, roles=roles), *members(2, role="w" if roles else ""))
-        assert ("spec.minMember of at most 1: so many members fit now" in found.helps) is offered
+        assert ("spec.minMember of at most 1: that many members fit now" in found.helps) is offered
 
 
 class TestIncomplete:
@@ -124,7 +124,7 @@ class TestIncomplete:
 
     def test_members_with_scheduling_gates_are_counted(self):
         found = diagnose(group(min_member=2), pod("a-0"), pod("a-1", gated=True))
-        assert "removing scheduling gates: 1 member with some, which do not count until then" in found.helps
+        assert "removing the scheduling gates of 1 member, which do not count until then" in found.helps
 
     def test_a_hindrance_brings_its_own_remedy(self):
         found = diagnose(node(), *members(1))
@@ -135,7 +135,7 @@ class TestIncomplete:
 def test_a_group_that_fits_is_told_so():
     found = diagnose(node(), group(min_member=2), *members(2))
     assert found.phase == "Queued"
-    assert "There is room for it now" in found.message
+    assert "It fits now" in found.message
     assert found.shortfall is None
 
 
@@ -152,7 +152,7 @@ def test_what_nobody_declares_is_not_found():
 def test_a_status_that_was_never_written_says_so():
     found = from_status(group(status=GroupStatus()))
     assert (found.phase, found.reason, found.minimum) == ("", "", 5)
-    assert found.message == "It has no status yet: see whether the operator runs."
+    assert found.message == "It has no status yet: check that the operator runs."
 
 
 def test_what_the_operator_may_not_read_is_told_though_the_caller_may():

@@ -127,7 +127,7 @@ class TestRace:
         assert lines[1] == "  0s  default/blue   Scheduled  Scheduled      node-1 (3), node-2 (2)"
         assert lines[3] == "  0s  default/green  Queued     Unschedulable  -"
         assert "  1m  default/green  TimedOut   TimedOut       -" in lines
-        assert lines[-1].startswith("Bound whole in the end: 1 of 2 groups; not bound: default/green (0 of 5")
+        assert lines[-1].startswith("Completely bound: 1 of 2 groups; not bound: default/green (0 of 5")
         assert max(map(len, lines)) <= 100
 
     def test_one_group_and_one_member_are_told_in_the_singular(self, capsys, tmp_path):
@@ -135,7 +135,7 @@ class TestRace:
         file.write_text(yaml.safe_dump_all([node(cpu="1"), group(), pod("a", cpu="2")]))
         assert main(["simulate", str(file)]) == 0
         assert capsys.readouterr().out.splitlines()[-1] == (
-            "Bound whole in the end: 0 of 1 group; not bound: default/g (0 of 1 member has a node)."
+            "Completely bound: 0 of 1 group; not bound: default/g (0 of 1 member has a node)."
         )
 
     def test_it_is_read_from_standard_input_too(self, capsys, monkeypatch):
@@ -371,11 +371,11 @@ class TestForms:
 
     def test_what_is_not_read_is_counted_on_standard_error(self, run):
         found = run(node(), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
-        assert found.errors == ["gangsched simulate: not read, and no pods made for them: 1 Service"]
+        assert found.errors == ["gangsched simulate: ignored objects, which create no pods here: 1 Service"]
 
     def test_a_node_that_gives_nothing_is_remarked_on(self, run):
         [remark] = run({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}}).errors
-        assert remark.endswith("nothing that asks for them fits there: bare")
+        assert remark.endswith("on which pods that request them do not fit: bare")
 
 
 class TestUnreadable:
@@ -383,27 +383,27 @@ class TestUnreadable:
         ("objects", "said"),
         [
             (["a: [1"], "FILE, document 1, line 2: is not YAML: "),
-            (["kind: Pod\napiVersion: v1\n---\n- a\n"], "FILE, document 2: is no Kubernetes object"),
-            (["just a text"], "FILE, document 1: is no Kubernetes object"),
+            (["kind: Pod\napiVersion: v1\n---\n- a\n"], "FILE, document 2: is not a Kubernetes object"),
+            (["just a text"], "FILE, document 1: is not a Kubernetes object"),
             (["kind: Pod"], "FILE, document 1: apiVersion is missing"),
             (["apiVersion: v1"], "FILE, document 1: kind is missing"),
             (["apiVersion: 1\nkind: Pod"], "FILE, document 1: apiVersion is 1: it must be a text"),
-            (["{apiVersion: v1, kind: List, items: [3]}"], "FILE, document 1, item 1: is no Kubernetes object"),
+            (["{apiVersion: v1, kind: List, items: [3]}"], "FILE, document 1, item 1: is not a Kubernetes object"),
             ([node(), {"apiVersion": "v1", "kind": "Pod"}], "FILE, document 2: Pod has no metadata.name"),
-            ([node(), node()], "FILE, document 2: Node n1: is there already, in FILE, document 1"),
+            ([node(), node()], "FILE, document 2: Node n1: already exists in FILE, document 1"),
             ([group(min_member=0)], "FILE, document 1: PodGroup g: the API server would refuse it: spec.minMember"),
             ([group(strategy="Pack")], "spec.strategy is not a field that this version of gangsched knows"),
             (
                 [{**group(), "apiVersion": "gangsched.io/v1"}],
-                "there is no PodGroup in gangsched.io/v1: write PodGroup in gangsched.io/v1alpha1",
+                "because gangsched.io/v1 has no kind PodGroup: write PodGroup in gangsched.io/v1alpha1",
             ),
             ([pod("a", cpu="abc")], "resources of container main: cpu: 'abc' is not a quantity"),
             ([pod("a", cpu="-1")], "cpu: '-1' is negative"),
             ([node(cpu=True)], "status.allocatable: cpu: True is not a quantity"),
-            ([pod("a", containers=[])], "it has no containers"),
+            ([pod("a", containers=[])], "refuse it without containers"),
             ([pod("a", containers="x")], "spec.containers must be a list of objects"),
             ([pod("a", nodeSelector=["x"])], "Pod a: the API server would refuse it: "),
-            ([pod("a", priorityClassName="gone")], "there is no PriorityClass gone: add its manifest"),
+            ([pod("a", priorityClassName="gone")], "because PriorityClass gone is missing: add its manifest"),
             ([pod("a", meta={"creationTimestamp": "noon"})], "metadata.creationTimestamp: "),
             ([workload("Job", parallelism="2")], "Job w: spec.parallelism is '2': it must be a whole number"),
             ([{**workload("Job"), "spec": {}}], "Job w: spec.template.spec is missing"),
@@ -470,4 +470,4 @@ class TestOtherSystems:
     def test_two_of_one_name_are_refused_only_within_a_kind(self, run):
         body = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
         assert run(node(), body, group(), pod("p")).errors == []
-        assert "is there already" in run(node(), body, body).errors[0]
+        assert "already exists" in run(node(), body, body).errors[0]

@@ -183,8 +183,8 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         (
             "leaderElection: {leaseDuration: 14s}",
             (
-                "leaderElection: leaseDuration must be at least 5s longer than renewDeadline, the time that the "
-                "leader's last binding may take: raise leaseDuration or lower renewDeadline"
+                "leaderElection: leaseDuration must be at least 5s longer than renewDeadline, because the "
+                "leader's last binding may take 5s: raise leaseDuration or lower renewDeadline"
             ),
         ),
         (
@@ -245,7 +245,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         ("pfnet: {gangScheduleTimeoutJitterSeconds: -1}", "pfnet.gangScheduleTimeoutJitterSeconds must be greater"),
         (
             "pfnet: {gangAnnotationPrefix: 'a b'}",
-            "pfnet.gangAnnotationPrefix: 'a b' is no prefix of annotations: write DOMAIN/NAME, such as",
+            "pfnet.gangAnnotationPrefix: 'a b' is not a valid annotation prefix: write DOMAIN/NAME, such as",
         ),
         (
             "spark: {binpack: tight}",
@@ -280,8 +280,8 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         ("listen: localhost", "listen: 'localhost' is not an address: write HOST:PORT, such as :8080"),
         ("listen: ':65536'", "listen: ':65536' is not an address"),
         ("listen: '::1:80'", "listen: '::1:80' is not an address"),
-        ("- a", "must be a mapping of settings: write one 'key: value' a line"),
-        ("1: a", "must be a mapping of settings: write one 'key: value' a line"),
+        ("- a", "must be a mapping of settings: write one 'key: value' per line"),
+        ("1: a", "must be a mapping of settings: write one 'key: value' per line"),
         ("a: [", "is not YAML: while parsing"),
         ("namespace: 1\nlogFormat: xml", "namespace must be a valid string; logFormat must be 'text' or 'json'"),
     ],

@@ -39,11 +39,11 @@ _LOOK_EVERY_S = 0.1
 _ANSWER_WITHIN_S = 5.0
 _IDENTITY = re.compile(r'"identity": ?"([^"]+)"')
 _LISTEN = re.compile(r'"listen": ?"([^"]+)"')
-_STOOD_DOWN = "not leading any more"
+_STOOD_DOWN = "no longer leading"
 _DEFECT = re.compile(
     r"Traceback \(most recent call last\)|this is a bug|gangsched failed|never retrieved|never awaited"
     # Nobody else does so here: they were another term's own.
-    r"|somebody else binds pods"
+    r"|another process binds pods"
 )
 
 

@@ -197,7 +197,7 @@ def test_somebody_leads_if_an_able_process_holds_a_fresh_lease(
         ("could not renew the lease\n", 1, {-9}, 1),
         ("Traceback (most recent call last):\n  File …\n", 0, {0}, 1),
         ("the scheduler's core failed; this is a bug\n", None, set(), 1),
-        ("somebody else binds pods of our schedulerName\n", None, set(), 1),
+        ("another process binds pods of our schedulerName\n", None, set(), 1),
     ],
 )
 def test_the_end_and_the_log_of_a_process_tell_of_defects(

@@ -54,7 +54,7 @@ class TestFully:
         assert shortfall["heldBy"] == [{"namespace": contended.namespace, "name": "holder", "amount": "4"}]
         assert shortfall["ahead"] == []
         assert f"the end of {contended.namespace}/holder: the group fits then" in told["helps"]
-        assert "spec.minMember of at most 1: so many members fit now" in told["helps"]
+        assert "spec.minMember of at most 1: that many members fit now" in told["helps"]
         assert told["demand"] == [{"count": 2, "requests": {"cpu": "1"}, "domain": None}]
         assert told["fromStatusAlone"] is None
 
@@ -63,7 +63,7 @@ class TestFully:
         first, *rest = out.splitlines()
         assert first == f"{contended.namespace}/waiter: Queued Unschedulable"
         heads = dict(line.strip().split("  ", 1) for line in rest if not line.startswith("              "))
-        assert heads["fits"].strip() == "1 of 3 that must find room together"
+        assert heads["fits"].strip() == "1 of 3 that must fit together"
         assert heads["held by"].strip() == f"{contended.namespace}/holder (cpu 4)"
         assert heads["nodes"].strip() == "2: 2 Insufficient cpu"
         assert heads["ahead"].strip() == "no waiting group"
@@ -106,7 +106,7 @@ class TestFully:
         assert (told["reason"], told["members"]) == ("GangIncomplete", 1)
         assert told["helps"] == [
             "2 more members, with the label gangsched.io/pod-group: few",
-            "another schedulerName: 1 pod of default-scheduler named the group in vain",
+            "another schedulerName: 1 pod of default-scheduler named the group without effect",
         ]
 
 
@@ -121,13 +121,13 @@ class TestWithoutOperator:
         )
         _, out, _ = explain(f"{cluster.namespace}/lone", "--scheduler-name", "nobody-runs-it", "--json")
         told = json.loads(out)
-        assert "There is room for it now" in told["message"]
+        assert "It fits now" in told["message"]
         assert told["shortfall"] is None
 
     def test_a_pod_without_a_group_is_explained_too(self, cluster, explain):
         cluster.add_pod("lone", scheduler="nobody-runs-it")
         _, out, _ = explain(f"{cluster.namespace}/lone", "--scheduler-name", "nobody-runs-it")
-        assert "0 of 1 that must find room together" in out
+        assert "0 of 1 that must fit together" in out
 
 
 class TestRights:
@@ -159,13 +159,16 @@ class TestRights:
         assert f"{contended.namespace}/waiter: Queued Unschedulable" in out
         assert "3 of 3 exist, 0 bound" in out
         assert "missing on the nodes that accept them: cpu 2" in out
-        assert "from the PodGroup's status alone, because the API server says: " in out
+        assert "only from the PodGroup's status, because the API server says: " in out
         assert "forbidden" in out
 
     def test_an_unknown_group_is_told_with_what_could_not_be_seen(self, cluster, viewer, explain):
         status, out, err = explain(f"{cluster.namespace}/none", kubeconfig=viewer)
         assert (status, out) == (1, "")
-        assert f"there is no PodGroup {cluster.namespace}/none, and whether pods declare such a group cannot" in err
+        assert (
+            f"there is no PodGroup {cluster.namespace}/none, and gangsched cannot see whether pods declare such a group"
+            in err
+        )
 
     def test_who_may_not_see_the_podgroup_is_told_so(self, viewer, explain):
         status, _, err = explain("kube-system/any", kubeconfig=viewer)
@@ -177,7 +180,7 @@ class TestWrong:
     def test_an_unknown_group_ends_with_1_and_where_to_look(self, cluster, explain):
         status, out, err = explain(f"{cluster.namespace}/none")
         assert (status, out) == (1, "")
-        assert f"there is no PodGroup {cluster.namespace}/none, and no pod" in err
+        assert f"there is no PodGroup {cluster.namespace}/none, and no waiting pod" in err
         assert f"kubectl get podgroups.gangsched.io -n {cluster.namespace}" in err
 
     @pytest.mark.parametrize("name", ["a/b/c", "/b", "a/", ""])

@@ -223,7 +223,7 @@ def test_a_leader_that_cannot_renew_its_lease_stands_by_and_leads_again(
             lonely.kill_apiserver()
         until(lambda: leader.metric("gangsched_leader") == 0)
         assert 2 < time.monotonic() - began < 8
-        until(lambda: "not leading any more" in leader.log)
+        until(lambda: "no longer leading" in leader.log)
         until(lambda: "has not answered for" in leader.get("/readyz")[1])
         assert leader.metric("gangsched_api_problem_seconds", problem="Unreachable") > 0
         if how == "hangs":
@@ -292,7 +292,7 @@ def test_a_missing_right_is_named_after_a_minute_and_used_once_it_is_granted_and
     until(lambda: remedy in lacking.get("/readyz")[1], within_s=80)
     until(lambda: lacking.log.count(remedy) == 1)
     assert lacking.metric("gangsched_api_problem_seconds", problem="Denied") > 59
-    until(lambda: "see that the token, certificate or plug-in" in stranger.get("/readyz")[1], within_s=30)
+    until(lambda: "check that the token, certificate or plug-in" in stranger.get("/readyz")[1], within_s=30)
     assert "give its account a role" not in stranger.log + stranger.get("/readyz")[1]
     assert lacking.log.count(remedy) == 1, "it is said once, however often it is refused"
     more = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}]
@@ -321,5 +321,5 @@ def test_an_operator_whose_pods_somebody_else_binds_says_so(cluster: Cluster, op
     cluster.until(told, within_s=40)
     status, problem = operator.get("/readyz")
     assert status == 503
-    assert "somebody else bound a pod of our schedulerName" in problem
-    assert "somebody else binds pods of our schedulerName" in operator.log
+    assert "another process bound a pod of our schedulerName" in problem
+    assert "another process binds pods of our schedulerName" in operator.log

@@ -167,7 +167,7 @@ def test_only_after_a_minute_without_a_success_a_right_is_called_missing_and_cre
     world.keep_saying(answer, 30.0)
     world.say(None)
     world.keep_saying(answer, 55.0)
-    assert "goes on trying" in world.contact.problems()[0]
+    assert "keeps retrying" in world.contact.problems()[0]
     assert caplog.records == []
     world.keep_saying(answer, 6.0)
     [told] = world.contact.problems()
@@ -177,7 +177,7 @@ def test_only_after_a_minute_without_a_success_a_right_is_called_missing_and_cre
             'give its account a role with the verb list on pods of the API group "" (core), as the chart does.'
         )
     else:
-        assert told.startswith("gangsched has had no credentials that the API server https://api accepts for 61 s")
+        assert told.startswith("The API server https://api has accepted no credentials of gangsched for 61 s")
         assert "may not" not in told
         assert "right" not in told
         assert "role" not in told
@@ -233,8 +233,8 @@ def test_the_log_tells_the_beginning_and_the_end_once(
     world.say(None)
     world.say(None)
     assert [(record.levelname, record.message) for record in caplog.records] == [
-        ("ERROR", "the API server does not do its part"),
-        ("INFO", "the API server does its part again"),
+        ("ERROR", "requests to the API server are failing"),
+        ("INFO", "requests to the API server succeed again"),
     ]
     assert vars(caplog.records[1])["lasted_s"] == f"{patience_s + 200:.0f}"
 

@@ -174,7 +174,7 @@ async def test_a_missing_right_is_told_once_until_it_is_there(caplog):
     assert events == [DemandsHidden(), DemandsReplaced(())]
     (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert vars(warning)["resource"] == "demands.scaler.palantir.com"
-    assert vars(warning)["so"] == "an autoscaler is asked for nothing"
+    assert vars(warning)["so"] == "no autoscaler receives a demand"
 
 
 async def outcome(api: FakeApi, effect: PutDemand | DropDemand) -> str:

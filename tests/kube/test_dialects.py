@@ -223,7 +223,10 @@ class TestPalantir:
                 )
                 for text in ("1.5", "2.0000000001", "1500m", "-1", "", "two", "2g", "2147483648", "1e99")
             ),
-            ({"spark-executor-cpu": None}, "The annotation spark-executor-cpu is missing: say what one executor takes"),
+            (
+                {"spark-executor-cpu": None},
+                "The annotation spark-executor-cpu is missing: write the request of one executor",
+            ),
             ({"spark-executor-mem": "1g"}, "The annotation spark-executor-mem is '1g': write a quantity, such as"),
             ({"spark-executor-cpu": "-1"}, "write a quantity that is not negative"),
             *(
@@ -256,7 +259,7 @@ class TestPalantir:
     @pytest.mark.parametrize("app", ["App", "a_b", "a" * 64, "-a"])
     def test_a_name_that_no_object_can_have_is_an_error(self, app):
         error = self.of(self.REQUESTS | {"spark-executor-count": "2"}, app=app).error
-        assert "cannot be that of a PodGroup, in which places for its executors must stand" in error
+        assert "is not a valid name for the PodGroup that records the places of its executors" in error
 
     def test_sparks_own_labels_alone_name_no_group(self):
         labels = {"spark-role": "driver", "spark-app-selector": "spark-1", "spark-app-name": "pi"}
@@ -416,7 +419,10 @@ class TestKoordinator:
         [
             (
                 '{"gatherStrategy":[{"layer":"BlockLayer","strategy":"MustGather"}]}',
-                "cannot; remove it, and name a label of nodes in placement.topology of a PodGroup of gangsched.",
+                (
+                    "which this version of gangsched does not support: remove it, and name a node label in "
+                    "placement.topology of a PodGroup of gangsched."
+                ),
             ),
             ("[", 'write JSON such as {"gatherStrategy": []}, or remove it.'),
         ],

@@ -141,7 +141,7 @@ async def test_a_discovery_that_fails_is_said_once_and_asked_again(caplog):
     async with watching(api) as (_, inbox):
         await inbox.until(lambda: "all: a" in inbox.said)
     assert len(warnings(caplog)) == 1
-    assert warnings(caplog)[0].startswith("cannot ask what the API server serves")
+    assert warnings(caplog)[0].startswith("reading the API server's discovery failed")
 
 
 async def test_one_request_asks_for_all_kinds_and_none_is_sent_while_nobody_waits():
@@ -198,8 +198,8 @@ async def test_what_may_not_be_read_is_hidden_and_said_once_until_it_may(caplog,
         ),
         "all: a",
     ]
-    assert warnings(caplog) == ["another system's objects may not be read"]
-    assert "another system's objects can be read again" in [record.message for record in caplog.records]
+    assert warnings(caplog) == ["missing right to read another system's objects"]
+    assert "another system's objects are readable again" in [record.message for record in caplog.records]
 
 
 @pytest.mark.parametrize(("patience_s", "hidden"), [(60.0, False), (0.0, True)])
@@ -224,7 +224,7 @@ async def test_a_wrong_token_is_no_missing_right(caplog):
     async with watching(api) as (_, inbox):
         await inbox.until(lambda: bool(inbox.said))
     assert inbox.said == ["all: a"]
-    assert "another system's objects may not be read" not in warnings(caplog)
+    assert "missing right to read another system's objects" not in warnings(caplog)
 
 
 async def test_a_kind_that_vanishes_has_no_groups_any_more_and_may_come_again(caplog):
@@ -255,12 +255,12 @@ async def test_a_server_that_fails_keeps_nobody_waiting_and_what_it_lists_later_
         await settle([watch], 0.2)
         assert watch.settled.is_set()
         [hidden] = inbox.said
-        assert hidden.startswith("hidden: gangsched has not been able to list podgroups.scheduling.volcano.sh so far")
+        assert hidden.startswith("hidden: gangsched has not been able to list podgroups.scheduling.volcano.sh yet")
         api.answer("GET", LIST, page([group("a")], 5))
         api.answer("WATCH", LIST, HANG)
         api.answer("GET", DISCOVERY, SERVED)
         await inbox.until(lambda: "all: a" in inbox.said)
-    assert len([each for each in warnings(caplog) if each.startswith("cannot look for")]) <= 2
+    assert len([each for each in warnings(caplog) if each.startswith("looking for another")]) <= 2
 
 
 async def test_what_is_settled_is_not_given_up():

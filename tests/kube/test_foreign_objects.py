@@ -239,8 +239,12 @@ def test_what_has_another_form_is_told_and_spoils_nothing_else(dialect: str, spe
         ),
         ("kai", {"minMember": 2, "subGroups": [{"name": "a", "minMember": -1}]}, "spec.subGroups (a).minMember is -1:"),
         ("kai", {"subGroups": [{"name": "a", "minMember": 0}]}, "spec.minMember is 0: "),
-        ("kai", {"minMember": 2, "subGroups": [{"name": "a"}, {"name": "a"}]}, "spec.subGroups has the name 'a' empty"),
-        ("kai", {"minMember": 2, "subGroups": [{}]}, "spec.subGroups has the name '' empty or twice"),
+        (
+            "kai",
+            {"minMember": 2, "subGroups": [{"name": "a"}, {"name": "a"}]},
+            "spec.subGroups has an empty or duplicate name 'a'",
+        ),
+        ("kai", {"minMember": 2, "subGroups": [{}]}, "spec.subGroups has an empty or duplicate name ''"),
         ("kai", {"minMember": 2, "subGroups": [{"name": "a", "parent": "b"}]}, "spec.subGroups names the parent 'b'"),
         (
             "kai",

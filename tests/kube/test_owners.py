@@ -90,7 +90,7 @@ async def test_a_job_that_goes_on_replaces_what_is_evicted(status: Any) -> None:
 async def test_a_job_without_such_a_rule_would_count_a_failure(answer: Answer) -> None:
     assert await why_not(answer) == (
         "Job team/train has no podFailurePolicy that ignores DisruptionTarget, so an eviction would count as a failure"
-        " of it: create it anew with one, because a Job's policy cannot be changed"
+        " of it: delete it and create it again with one, because a Job's policy cannot be changed"
     )
 
 
@@ -107,7 +107,7 @@ async def test_a_job_without_such_a_rule_would_count_a_failure(answer: Answer) -
 async def test_an_earlier_rule_that_matches_evicted_pods_counts_first(earlier: list[Any], rule: str) -> None:
     assert await why_not(job(*earlier, disruption())) == (
         f"{rule} matches evicted pods before the one that ignores DisruptionTarget, so an eviction would count as a"
-        " failure: create the Job anew with that rule first, because its policy cannot be changed"
+        " failure: delete the Job and create it again with that rule first, because its policy cannot be changed"
     )
 
 

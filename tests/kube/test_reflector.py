@@ -313,7 +313,7 @@ async def test_a_problem_is_over_once_something_comes_or_the_watch_has_lasted_fo
         assert running.problem
         await until(lambda: not running.problem)
         assert running.interrupted_at == math.inf
-    assert [record.message for record in caplog.records] == ["watch interrupted; trying on", "watch goes on"] * 3
+    assert [record.message for record in caplog.records] == ["watch interrupted; retrying", "watch resumed"] * 3
 
 
 GARBLED = {

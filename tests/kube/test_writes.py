@@ -46,7 +46,7 @@ async def test_a_group_that_is_not_made_says_why(code: int) -> None:
         found = (await make_group(session, MAKE)).event
     assert isinstance(found, GroupNotMade)
     assert found.key == MAKE.key
-    assert "the PodGroup g, in which its places must stand, was not created" in found.message
+    assert "the PodGroup g, which must record its places, was not created" in found.message
     assert found.message.endswith("because")
 
 

@@ -431,7 +431,7 @@ class TestOwners:
             assert [timer.delay_s for timer in rig.timers] == [0.5, 1, 2, 4, 8, 16, 30, 30]
             assert await rig.sent_and_answered(OwnerSeen(uid="j", replaces=True)) == LOOK_UP
             await rig.until_posted(1)
-            assert [record.message for record in caplog.records] == ["a Job could not be read yet; trying on"]
+            assert [record.message for record in caplog.records] == ["reading a Job failed; it is retried"]
 
     async def test_a_long_outage_does_not_make_the_delay_too_large_a_number(self):
         """Steps: the server answers 503 for half a day; 0.5 s times 2 to the power of 1,100 is no float."""

@@ -277,7 +277,7 @@ class TestKeep:
         world = World()
         made = await leading(world)
         world.write(OTHER)
-        assert "held by other now" in await made.keep()
+        assert "has another holder: other" in await made.keep()
         assert not made.held()
         assert world.holder == "other"
 
@@ -305,7 +305,7 @@ class TestKeep:
         made = await leading(world)
         world.now += 60.0
         assert not made.held()
-        assert "this process did not run for so long" in await made.keep()
+        assert "this process was stopped for that time" in await made.keep()
         assert world.calls == []
 
     @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ class TestTheNextTerm:
         assert world.holder == "me-2"
         assert world.now == pytest.approx(1015.0)
         assert not made.handed_over
-        assert "standby; waiting until the lease that was lost has expired" in caplog.messages
+        assert "standby; waiting until the lost lease expires" in caplog.messages
 
     async def test_one_that_another_has_taken_meanwhile_is_left_to_it_and_read_anew(self):
         world = World()
@@ -425,7 +425,7 @@ class TestRelease:
         made = await leading(world)
         world.faults.append(UNREACHABLE)
         await made.release()
-        assert [record.message for record in caplog.records] == ["the lease was not released and has to expire"]
+        assert [record.message for record in caplog.records] == ["releasing the lease failed; it will expire"]
         assert not made.held()
 
 

@@ -34,7 +34,7 @@ def parts(**changed: Any) -> tuple[Readiness, SimpleNamespace]:
     return Readiness(engine, contact, watches=watches, mandate=mandate, stop=world.stop, dry_run=world.dry_run), world
 
 
-NOT_YET = "this replica neither leads nor stands by yet: its first scheduling pass has not ended"
+NOT_YET = "this replica is neither leader nor standby yet: its first scheduling cycle has not ended"
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,6 @@ async def test_what_keeps_news_from_coming_is_told_once_it_has_lasted():
     pods.interrupted_at = now - TOLD_AFTER_S
     assert found.problems() == ["the watch of pods has been interrupted for 5 s: no answer"]
     pods.interrupted_at, pods.last_heard = float("inf"), now - 151
-    assert found.problems() == ["nothing was heard of pods for 151 s"]
+    assert found.problems() == ["the watch of pods has been silent for 151 s"]
     pods.synced.clear()
     assert found.problems() == ["pods are not listed yet: no answer"]

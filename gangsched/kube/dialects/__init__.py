@@ -1,6 +1,6 @@
-"""How a pod names its group: in gangsched's own labels and annotations, or in those of another scheduler.
+"""How a pod declares its group: with gangsched's own labels and annotations, or with those of another scheduler.
 
-Each row of the registry (gangsched/config/dialects.py) has a file of its name here, whose `dialect(row, settings)` says
-how the pods are read and, where the system has one, the custom resource of the group's name (`Kind`). Neither is ever
-written. docs/dialects.md says for users what each key means here.
+Each row of the registry (gangsched/config/dialects.py) has a file with its name here. Its `dialect(row, settings)`
+returns the parser for pods and, if the system has one, for the custom resource with the group's name (`Kind`).
+gangsched never writes to either. docs/dialects.md documents each key for users.
 """

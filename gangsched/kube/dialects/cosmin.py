@@ -18,15 +18,15 @@ _MEMORY = Key("exec-mem", label=True)
 
 
 class CosminDialect(SparkDialect):
-    """The labels that cosmin-ionita's scheduler reads, all of them whole numbers: CPUs, GiB and executors."""
+    """The labels of cosmin-ionita's scheduler, all of them whole numbers: CPUs, GiB and executors."""
 
     def nameless_group(self, labels: Mapping[str, str], *, pod: str, owner: str) -> str:
-        """The driver's name, which a pod that it has made knows from its owner: these labels name no application."""
+        """The driver's name, which an executor knows from its owner, because these labels name no application."""
         return pod if labels.get(self.row.role[0].name) == DRIVER else owner
 
     @property
     def marks(self) -> tuple[Key, ...]:
-        # Spark itself gives a role and an application's name to all of its pods.
+        # Spark itself gives all of its pods a role and an application name, so these are no marks.
         return (*self.row.minimum, _CPU)
 
     def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
@@ -46,7 +46,7 @@ def _whole_number(key: Key, said: Mapping[Key, str]) -> int:
     """The whole number under the key.
 
     Raises:
-        ValueError: there is none, or it is none from 0 to 2³¹-1.
+        ValueError: there is none, or it is not a whole number from 0 to 2³¹-1.
     """
     text = number_text(key, said)
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) <= MOST_MEMBERS:

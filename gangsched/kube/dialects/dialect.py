@@ -1,4 +1,4 @@
-"""One dialect: how the texts under its keys are read, unless its own file says otherwise."""
+"""The base class of dialects, with the default parser for the texts under a dialect's keys."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from gangsched.kube.dialects.kind import MOST_MEMBERS, Kind
 from gangsched.kube.errors import printable
 
 LONGEST_NAME = 253
-"""As long as any object's name may be. A name from an annotation could have a quarter of a megabyte."""
+"""The longest name of any object. A name in an annotation could have a quarter of a megabyte."""
 _LONGEST_QUOTE = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """A way to name a group, under the keys of its `row`.
+    """A way to declare a group, with the keys of its `row`.
 
-    `others` are keys that it reads besides. `seconds` reads the text under a key of time, and raises ValueError with
-    what to write. `marks`: a pod without any of these says nothing in this dialect. `kind` is the custom resource of
-    that system which says the terms of a group of its name, None where there is none. With `open_roles` a role that the
-    group does not list is no mistake.
+    `others` are further keys that it reads. `seconds` parses the text under a time key and raises ValueError if it is
+    invalid. A pod without any of `marks` does not use this dialect. `kind` is that system's custom resource with the
+    terms of a group; None if there is none. With `open_roles` a pod may name a role that the group does not list.
     """
 
     row: Row
@@ -40,18 +39,18 @@ class Dialect:
     def marks(self) -> tuple[Key, ...]:
         return self.row.group
 
-    def nameless_group(self, labels: Mapping[str, str], *, pod: str, owner: str) -> str:  # noqa: ARG002 - for one that cares
-        """The group of a pod under whose keys no name is found, given its name and that of the pod which made it."""
+    def nameless_group(self, labels: Mapping[str, str], *, pod: str, owner: str) -> str:  # noqa: ARG002 - for overrides
+        """The group of a pod without a group name, from the names of the pod and of the pod that created it."""
         return ""
 
     @property
     def terms(self) -> tuple[Key, ...]:
-        """All keys that are read beside the group's name."""
+        """All keys except those of the group's name."""
         return (*self.row.minimum, *self.row.time, *self.row.role, *self.others)
 
     @cached_property
     def keys(self) -> Keys:
-        """Where things are said, for messages."""
+        """The names of the keys, for messages."""
         return Keys(
             group=_first(self.row.group),
             minimum=_first(self.row.minimum),
@@ -61,9 +60,9 @@ class Dialect:
         )
 
     def declare(self, group: str, said: Mapping[Key, str]) -> Declaration | None:
-        """What a pod says with these texts; None if it names no group, which an empty name does not.
+        """The declaration of a pod with these texts; None if it names no group. An empty name names none.
 
-        What cannot be read becomes the declaration's `error`.
+        An unreadable text becomes the declaration's `error`.
         """
         role = next((said[key] for key in self.row.role if said.get(key)), "")
         base = Declaration(
@@ -83,15 +82,15 @@ class Dialect:
         except ValueError as error:
             return replace(base, error=str(error))
 
-    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:  # noqa: ARG002 - for dialects that care
-        """What a pod says whose group has an empty name: most systems take such a pod for one without a group."""
+    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:  # noqa: ARG002 - for overrides
+        """The declaration of a pod with an empty group name. In most systems such a pod has no group."""
         return None
 
     def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
-        """The declaration with its terms; None if what is said means that the pod is no gang's.
+        """The declaration with its terms; None if the texts mean that the pod belongs to no gang.
 
         Raises:
-            ValueError: a text cannot be read; its message is a sentence for a person.
+            ValueError: a text is unreadable; the message is a sentence for a person.
         """
         least = next((count(key, said[key]) for key in self.row.minimum if key in said), None)
         longest_s = next((self._time_s(key, said[key]) for key in self.row.time if key in said), None)
@@ -114,7 +113,7 @@ def count(key: Key, text: str) -> int:
     """The number of members under the key.
 
     Raises:
-        ValueError: it is no whole number from 1 to 2³¹-1.
+        ValueError: the text is not a whole number from 1 to 2³¹-1.
     """
     if text.isascii() and text.isdigit() and len(text) <= len(str(MOST_MEMBERS)) and 1 <= int(text) <= MOST_MEMBERS:
         return int(text)
@@ -122,24 +121,24 @@ def count(key: Key, text: str) -> int:
 
 
 def check_name(what: str, name: str) -> None:
-    """See that a name can be shown to a person.
+    """Check that a name can be shown to a person.
 
     Raises:
-        ValueError: it is too long, or has characters that cannot be shown.
+        ValueError: the name is too long, or has unprintable characters.
     """
     if len(name) > LONGEST_NAME or not name.isprintable():
         raise ValueError(
-            f"The {what}'s name {quoted(name)} cannot be used: write at most {LONGEST_NAME} characters, and only such "
-            "as can be shown."
+            f"The {what}'s name {quoted(name)} cannot be used: write at most {LONGEST_NAME} characters, and only "
+            "printable ones."
         )
 
 
 def sentence(key: Key) -> str:
-    """The key at the beginning of a sentence."""
+    """The key for the start of a sentence."""
     words = str(key)
     return words[0].upper() + words[1:]
 
 
 def quoted(text: str) -> str:
-    """The text for a sentence: on one line and not longer than a glance."""
+    """The text for a sentence: on one line and of limited length."""
     return repr(text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…")

@@ -13,7 +13,7 @@ from gangsched.kube.dialects.dialect import Dialect, sentence
 
 
 class OwnDialect(Dialect):
-    """Its label means this scheduler and nothing else, so an empty name is a mistake."""
+    """Its label can only mean this scheduler, so an empty name is an error."""
 
     def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:  # noqa: ARG002 - see there
         return replace(base, error=f"{sentence(self.row.group[0])} is empty: give it the group's name.")

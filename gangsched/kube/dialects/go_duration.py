@@ -1,4 +1,4 @@
-"""Durations as Go writes them, with the fractions and small units that gangsched's own have not."""
+"""Durations in Go's format, with the fractions and small units that gangsched's own format lacks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 
 
 def go_seconds(text: str) -> float:
-    """The seconds of a duration such as `30s`, `1.5h`, `1m30s` or `0`, as Go reads it; none is below zero.
+    """The seconds of a duration such as `30s`, `1.5h`, `1m30s` or `0`, as in Go; negative ones are invalid.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a valid duration.
     """
     parts = _PARTS.findall(text) if len(text) <= _LONGEST else []
     if text == "0":

@@ -1,7 +1,7 @@
 """KAI: an annotation that names its PodGroup, whose subgroups are roles.
 
-Only the leaves of a tree of subgroups have pods, so the leaves are the roles. That is the same as the tree as long as
-every subgroup is needed and none asks for more than its leaves do; other trees are refused by name.
+Only the leaves of a tree of subgroups have pods, so the leaves are the roles. They are equivalent to the tree if every
+subgroup is required and none has a larger minimum than its leaves together. Other trees are refused by name.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _check_tree(parts: list[_SubGroup], names: Counter[str], parents: set[str]) 
         raise ValueError(f"spec.subGroups has {len(parts)} entries: write at most {MOST_ROLES}")
     twice = next((name for name, number in names.items() if number > 1 or not name), None)
     if twice is not None:
-        raise ValueError(f"spec.subGroups has the name {twice!r} empty or twice: give each of them a name of its own")
+        raise ValueError(f"spec.subGroups has an empty or duplicate name {twice!r}: give each of them a unique name")
     unknown = next(iter(sorted(parents - names.keys())), None)
     if unknown is not None:
         raise ValueError(f"spec.subGroups names the parent {unknown!r}, which is not among them: add it or correct it")
@@ -81,7 +81,7 @@ def _least(part: _SubGroup) -> int:
 
 
 def _topology(found: _TopologyConstraint | None) -> Topology | None:
-    """A level is a label of nodes, in KAI's Topology as here."""
+    """The topology. In KAI's Topology, too, a level is a node label."""
     if found is None:
         return None
     if found.required_topology_level:

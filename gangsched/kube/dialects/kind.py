@@ -1,4 +1,4 @@
-"""A custom resource of another system that says the terms of a group: where it is found and how it is read."""
+"""A custom resource of another system with the terms of a group: its API and its parser."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gangsched.kube.errors import printable
 
 MOST_MEMBERS = 2**31 - 1
 MOST_ROLES = 64
-"""As many as a PodGroup may have."""
+"""The limit of a PodGroup's roles."""
 _LONGEST_TEXT = 253
-"""As long as any name in Kubernetes."""
+"""The longest name in Kubernetes."""
 _LONGEST_ERROR = 500
-"""A name may have a quarter of a megabyte, and what is wrong with it is written to every member."""
+"""Longest error. A name may have a quarter of a megabyte, and the error about it is written to every member."""
 
 Spec = TypeVar("Spec", bound=Struct)
 
@@ -37,10 +37,10 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[Spec]):
-    """PodGroups of another system, which are such a `resource`.
+    """PodGroups of another system, served as `resource`.
 
-    `spec` has the fields that are read; `terms` makes of them, and of the metadata, what the core knows. It raises
-    ValueError with a sentence for a person where they cannot be honoured.
+    `spec` has the fields that gangsched reads. `terms` converts them and the metadata to the core's terms. It raises
+    ValueError with a sentence for a person if they are unsupported.
     """
 
     resource: CustomResource
@@ -49,14 +49,14 @@ class Kind(Generic[Spec]):
 
     @property
     def name(self) -> str:
-        """What people call it, such as `podgroups.scheduling.volcano.sh`."""
+        """Its usual name, such as `podgroups.scheduling.volcano.sh`."""
         return self.resource.name
 
     def read(self, dialect: str, raw: Raw | bytes) -> tuple[str | None, ForeignGroup]:
-        """The object's resourceVersion and the group; see `ForeignGroup.error` for a spec that cannot be read.
+        """The object's resourceVersion and the group. A group with an unreadable spec has a `ForeignGroup.error`.
 
         Raises:
-            msgspec.DecodeError: it is no object of Kubernetes.
+            msgspec.DecodeError: it is not a Kubernetes object.
         """
         found = _OBJECT.decode(raw)
         meta = found.metadata
@@ -80,10 +80,10 @@ class Kind(Generic[Spec]):
 
 
 def _check_texts(terms: GroupSpec) -> None:
-    """See that what people are told of these terms is short, and can be shown on a terminal.
+    """Check that the names in these terms are short and printable, because they appear in messages.
 
     Raises:
-        ValueError: a name in them is too long, or has characters that cannot be shown.
+        ValueError: a name is too long, or has unprintable characters.
     """
     topology = terms.topology.key if terms.topology is not None else ""
     for what, texts in (
@@ -95,12 +95,12 @@ def _check_texts(terms: GroupSpec) -> None:
             if len(text) > _LONGEST_TEXT or not text.isprintable():
                 raise ValueError(
                     f"spec names a {what} {printable(text, limit=40)!r}: write at most {_LONGEST_TEXT} characters, and "
-                    "only such as can be shown"
+                    "only printable ones"
                 )
 
 
 def at_least_one(field: str, number: int) -> int:
-    """The minimum under the field.
+    """The minimum in the field.
 
     Raises:
         ValueError: it is not from 1 to 2³¹-1.
@@ -111,7 +111,7 @@ def at_least_one(field: str, number: int) -> int:
 
 
 def total(number: int, roles: Iterable[Role]) -> int:
-    """The minimum under spec.minMember, which may be left out where roles have minima.
+    """The minimum in spec.minMember, which may be missing if roles have minima.
 
     Raises:
         ValueError: it is out of range.
@@ -120,10 +120,10 @@ def total(number: int, roles: Iterable[Role]) -> int:
 
 
 def roles(field: str, minima: Mapping[str, int], *, field_of_each: str = "") -> tuple[Role, ...]:
-    """The roles of these names and minima, by name; the fields are for messages.
+    """The roles with these names and minima, sorted by name; the fields are for messages.
 
     Raises:
-        ValueError: they are too many, or a minimum is out of range.
+        ValueError: there are too many, or a minimum is out of range.
     """
     if len(minima) > MOST_ROLES:
         raise ValueError(f"{field} has {len(minima)} entries: write at most {MOST_ROLES}")
@@ -135,7 +135,7 @@ def roles(field: str, minima: Mapping[str, int], *, field_of_each: str = "") -> 
 
 
 def wait_s(field: str, seconds: float | None) -> float | None:
-    """The longest wait under the field; none and 0, which would never let a group wait, leave it to the default.
+    """The longest wait in the field. None, and 0, which would never let a group wait, mean the default.
 
     Raises:
         ValueError: it is not from 1 second to 7 days.
@@ -143,7 +143,7 @@ def wait_s(field: str, seconds: float | None) -> float | None:
     if not seconds:
         return None
     if not SHORTEST_S <= seconds <= LONGEST_S:
-        # As a float a whole number may be too large to be shown.
+        # A whole number may be too large for the format of a float.
         shown = seconds if isinstance(seconds, int) else f"{seconds:g}"
         raise ValueError(f"{field} is {shown} s: write {SHORTEST_S:g} s to {LONGEST_S:g} s, or leave it out")
     return float(seconds)

@@ -1,10 +1,10 @@
 """Koordinator's gangs: annotations of pods, or a label that names its PodGroup.
 
-Its waiting time is a duration as Go writes it. What its `mode` tells apart, whether members that hold nodes let go of
-them when another finds none, does not arise here: nothing is held before all have a place. `groups` would bind several
-gangs to each other, which this version cannot; scheduling them one by one would be half of what was asked for, so it is
-refused. So is a network topology that must be kept to, whose layers a cluster-wide object of Koordinator defines; one
-that is only preferred is not read.
+Its waiting time is a duration in Go's format. Its `mode` says whether members release their nodes if another member
+finds none. gangsched does not need it, because it reserves nothing before all members have a place. `groups` binds
+several gangs together. This version does not support that and refuses it, because scheduling them one by one would
+violate the declaration. A required network topology, whose layers a cluster-wide object of Koordinator defines, is
+refused too; a preferred one is ignored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TOPOLOGY = msgspec.json.Decoder(_Network | None)
 
 
 class KoordinatorDialect(Dialect):
-    """Gangs that stand alone; one that is tied to others, or to one part of the network, is an error."""
+    """Independent gangs. A gang that is tied to others, or to one part of the network, is an error."""
 
     def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
         if _GROUPS in said:
@@ -53,17 +53,17 @@ class KoordinatorDialect(Dialect):
         if must_gather(said.get(_NETWORK, "")):
             raise ValueError(
                 f"{sentence(_NETWORK)} is {quoted(said[_NETWORK])}, which keeps the gang in one part of the network "
-                f"({_MUST}): this version of gangsched cannot; remove it, and name a label of nodes in "
+                f"({_MUST}), which this version of gangsched does not support: remove it, and name a node label in "
                 "placement.topology of a PodGroup of gangsched."
             )
         return super().parse(base, said)
 
 
 def go_duration(text: str) -> float:
-    """The seconds of a duration as Go reads it.
+    """The seconds of a duration in Go's format.
 
     Raises:
-        ValueError: it is none, or not from 1 s to 7 days.
+        ValueError: it is invalid, or not from 1 s to 7 days.
     """
     seconds = go_seconds(text)
     if not SHORTEST_S <= seconds <= LONGEST_S:
@@ -72,15 +72,15 @@ def go_duration(text: str) -> float:
 
 
 def check_alone(group: str, text: str) -> None:
-    """See that the list ties the gang to no other; empty ties to none.
+    """Check that the list ties the gang to no other; an empty list does not.
 
     Raises:
-        ValueError: it does, or it cannot be read.
+        ValueError: it ties the gang to others, or it is unreadable.
     """
     if text and any(name.rpartition("/")[2] != group for name in _names(text)):
         raise ValueError(
-            f"{sentence(_GROUPS)} is {quoted(text)}, which ties the gang to others: this version of gangsched "
-            "cannot bind several gangs together; remove it, or make them one gang."
+            f"{sentence(_GROUPS)} is {quoted(text)}, which ties the gang to others, but this version of gangsched "
+            "cannot bind several gangs together: remove it, or make them one gang."
         )
 
 
@@ -89,15 +89,15 @@ def _names(text: str) -> set[str]:
         names = set(_NAMES.decode(text))
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise ValueError(f"{sentence(_GROUPS)} is {quoted(text)}: write a JSON list of names, or remove it.") from None
-    # One name may stand there with its namespace; two are two gangs even if they differ in nothing else.
+    # A single name may have a namespace. Two names are two gangs even if they differ only in the namespace.
     return names if len(names) <= 1 else names | {""}
 
 
 def must_gather(text: str) -> bool:
-    """Whether the gang must be in one domain of some layer of the network; empty asks for nothing.
+    """Whether the gang must be in one domain of a network layer; an empty text requires nothing.
 
     Raises:
-        ValueError: the text cannot be read.
+        ValueError: the text is unreadable.
     """
     try:
         found = _TOPOLOGY.decode(text) if text else None

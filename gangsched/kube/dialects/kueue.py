@@ -1,4 +1,4 @@
-"""Kueue: a label that names the group and an annotation that counts it, which are read like gangsched's own."""
+"""Kueue: a label with the group's name and an annotation with its size, which work like gangsched's own."""
 
 from __future__ import annotations
 

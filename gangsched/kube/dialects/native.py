@@ -1,7 +1,7 @@
 """Kubernetes' own groups: a field of the pod's spec that names a PodGroup of scheduling.k8s.io.
 
-They are behind a feature gate of the API server. A group of the basic policy is no gang: each of its pods is enough,
-and none times out; priority and topology are a gang's.
+They are behind a feature gate of the API server. A group with the basic policy is no gang: its minimum is one pod, and
+it never times out. Priority and topology apply as for a gang.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _LEAST = Key("spark-dynamic-allocation-min-executor-count")
 _MOST = Key("spark-dynamic-allocation-max-executor-count")
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE = ("0", "f", "F", "FALSE", "false", "False")
-"""What Go, in which palantir's scheduler is written, reads as true and false."""
+"""The texts for true and false in Go, the language of palantir's scheduler."""
 _EXECUTOR_REQUESTS = {
     "cpu": Key("spark-executor-cpu"),
     "memory": Key("spark-executor-mem"),
@@ -39,7 +39,7 @@ _EXECUTOR_REQUESTS = {
 
 
 class PalantirDialect(SparkDialect):
-    """The annotations that palantir's k8s-spark-scheduler reads of drivers."""
+    """The annotations that palantir's k8s-spark-scheduler reads from drivers."""
 
     def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
         dynamic = said.get(_DYNAMIC, "false")
@@ -58,18 +58,18 @@ class PalantirDialect(SparkDialect):
         for resource, key in _EXECUTOR_REQUESTS.items():
             text = said.get(key, "0" if resource == _GPU else None)
             if text is None:
-                raise ValueError(f"{sentence(key)} is missing: say what one executor takes, such as 2 or 4Gi.")
+                raise ValueError(f"{sentence(key)} is missing: write the request of one executor, such as 2 or 4Gi.")
             found.append((resource, resource_amount(key, resource, text)))
         return tuple(sorted((resource, value) for resource, value in found if value))
 
 
 def _whole_quantity(key: Key, said: Mapping[Key, str]) -> int:
-    """The whole number under the key, which may be written as a quantity: palantir's scheduler reads its counts so.
+    """The whole number under the key, which may have the form of a quantity, as in palantir's scheduler.
 
-    It rounds a fraction up; half an executor is more likely a mistake.
+    palantir's scheduler rounds fractions up. Here they are errors, because half an executor is probably a mistake.
 
     Raises:
-        ValueError: there is none, or it is none from 0 to 2³¹-1.
+        ValueError: there is none, or it is not a whole number from 0 to 2³¹-1.
     """
     text = number_text(key, said)
     try:
@@ -82,7 +82,7 @@ def _whole_quantity(key: Key, said: Mapping[Key, str]) -> int:
 
 
 def dialect(row: Row, settings: Settings) -> Dialect:
-    """The dialect with the packer, the node labels and the order of the configuration."""
+    """The dialect with the configured packer, node labels and order."""
     chosen = settings.spark
     return PalantirDialect(
         row=row,

@@ -1,7 +1,7 @@
-"""The annotations of pfnet's gang plug-in, under a prefix that each installation chooses.
+"""The annotations of pfnet's gang plug-in, with a prefix that each installation chooses.
 
-The size is the minimum: there is no gang of which fewer than all may run. Its time-out is a waiting pod's; here it is
-the group's maxScheduleTime, with the same default, limit and jitter.
+The size is the minimum, because all members of such a gang must run. In pfnet's plug-in the time-out is that of a
+waiting pod; here it is the group's maxScheduleTime, with the same default, limit and jitter.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 
 _PREFIX = "PREFIX"
-"""Stands in the row for the prefix that the configuration says."""
+"""The placeholder in the row for the configured prefix."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PfnetDialect(Dialect):
-    """Times in seconds; the jitter is added to every time-out anew."""
+    """pfnet's annotations. Times are in seconds; each time-out gets a new random jitter."""
 
     limit_s: int
     default_s: int
@@ -44,10 +44,10 @@ class PfnetDialect(Dialect):
         )
 
     def _size(self, said: Mapping[Key, str]) -> int:
-        """The gang's size, 0 where the pod does not say.
+        """The gang's size; 0 if the pod declares none.
 
         Raises:
-            ValueError: it is no number. pfnet takes that for 0, and would schedule the members one by one.
+            ValueError: the text is not a number. pfnet reads that as 0 and schedules the members one by one.
         """
         [key] = self.row.minimum
         text = said.get(key, "0")
@@ -58,14 +58,17 @@ class PfnetDialect(Dialect):
         return int(text)
 
     def _timeout_s(self, said: Mapping[Key, str]) -> float | None:
-        """As pfnet: what is no number asks for nothing. 0 and less, which it accepts, would never let a gang wait."""
+        """The time-out as in pfnet: a text that is not a number is ignored. pfnet also accepts 0 and less.
+
+        Such a time-out would never let a gang wait, so it is ignored here.
+        """
         text = said.get(self.row.time[0], "")
         asked_s = int(text) if _INTEGER.fullmatch(text) else 0
         return float(min(asked_s, self.limit_s)) if asked_s > 0 else None
 
 
 def dialect(row: Row, settings: Settings) -> Dialect:
-    """The dialect with the prefix and the times of the configuration."""
+    """The dialect with the configured prefix and times."""
     chosen = settings.pfnet
 
     def prefixed(keys: tuple[Key, ...]) -> tuple[Key, ...]:

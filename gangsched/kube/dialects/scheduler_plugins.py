@@ -1,4 +1,4 @@
-"""scheduler-plugins' coscheduling: a label that names its PodGroup, and the two labels from before it had one."""
+"""scheduler-plugins' coscheduling: a label that names its PodGroup, and the two labels of its older versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gangsched.kube.dialects.kind import Kind, at_least_one, wait_s
 
 
 class CoschedulingSpec(Struct, gc=False, rename="camel"):
-    """What is read of the spec. minResources is left to the real pods, which say what they take themselves."""
+    """The parts of the spec that gangsched reads. minResources is ignored, because the pods have their own requests."""
 
     min_member: int = 0
     schedule_timeout_seconds: int | None = None

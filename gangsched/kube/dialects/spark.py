@@ -1,8 +1,8 @@
-"""Spark applications: a driver, which says how many executors it needs and how large, and executors that come later.
+"""Spark applications: a driver, which declares the number and size of its executors, and executors that come later.
 
-Both dialects of them hold places for the executors from the moment at which the driver is bound, so the group's name
-must be one that a PodGroup can have. What an executor's place takes is what the driver says; what a pod takes is what
-the pod itself asks for. The success of the driver is that of the application.
+Both dialects reserve places for the executors from the moment at which the driver is bound, so the group's name must be
+a valid name of a PodGroup. The driver declares the size of an executor's place. A pod's own requests are those of its
+spec. The application succeeds when the driver succeeds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DRIVER, EXECUTOR = "driver", "executor"
 
 @dataclass(frozen=True, kw_only=True)
 class SparkDialect(Dialect, ABC):
-    """What both have in common. `placing` is where members go, the preferences those of drivers and executors."""
+    """The common part of both dialects: `placing` of the members, and the preferences of drivers and executors."""
 
     placing: Placing = PACKED
     driver_prefer: tuple[Preference, ...] = ()
@@ -41,9 +41,9 @@ class SparkDialect(Dialect, ABC):
         least, most = self.executors(said)
         if least and not OBJECT_NAME.fullmatch(base.group):
             raise ValueError(
-                f"The application's name {quoted(base.group)} cannot be that of a PodGroup, in which places for its "
-                "executors must stand: write at most 63 small letters, digits, '-' and '.', with a letter or digit at "
-                "both ends."
+                f"The application's name {quoted(base.group)} is not a valid name for the PodGroup that records the "
+                "places of its executors: write at most 63 lower-case letters, digits, '-' and '.', with a letter or "
+                "digit at both ends."
             )
         template = Shape(requests=self.requests(said))
         return replace(
@@ -59,26 +59,26 @@ class SparkDialect(Dialect, ABC):
 
     @abstractmethod
     def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
-        """The least and the largest number of executors that the driver says.
+        """The smallest and the largest number of executors that the driver declares.
 
         Raises:
-            ValueError: it does not say, or cannot be read.
+            ValueError: the number is missing or unreadable.
         """
 
     @abstractmethod
     def requests(self, said: Mapping[Key, str]) -> Amounts:
-        """What one executor takes, as the driver says.
+        """The requests of one executor that the driver declares.
 
         Raises:
-            ValueError: it does not say, or cannot be read.
+            ValueError: an amount is missing or unreadable.
         """
 
 
 def number_text(key: Key, said: Mapping[Key, str]) -> str:
-    """What is under the key of a number.
+    """The text under the key of a number.
 
     Raises:
-        ValueError: nothing is.
+        ValueError: it is missing.
     """
     text = said.get(key)
     if text is None:
@@ -87,10 +87,10 @@ def number_text(key: Key, said: Mapping[Key, str]) -> str:
 
 
 def resource_amount(key: Key, resource: str, text: str) -> int:
-    """How much of the resource is under the key.
+    """The amount of the resource under the key.
 
     Raises:
-        ValueError: it is no quantity, or a negative one.
+        ValueError: the text is not a quantity, or it is negative.
     """
     try:
         found = amount(resource, text)

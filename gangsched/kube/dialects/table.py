@@ -1,7 +1,7 @@
-"""The dialects that an installation understands, in the order in which they are asked.
+"""The dialects of an installation, in order of precedence.
 
-A pod is looked at whenever anything of it changes, and most pods name no group: what can be known beforehand is, and
-equal texts are read once.
+Every change of a pod is parsed, and most pods name no group. Everything possible is therefore prepared in advance, and
+equal texts are parsed once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Texts = Mapping[str, str]
 
 _KEPT = 1024
 _LONGEST_KEPT = 4096
-"""Longer texts are read every time, so that no one fills the memory with them."""
+"""Longer texts are not cached, so that they cannot fill the memory."""
 
 _TERMS = (
     ("min_member", "minimum", "minimum"),
@@ -31,13 +31,13 @@ _TERMS = (
     ("max_schedule_time_s", "time", "longest wait in seconds"),
     ("role", "role", "role"),
 )
-"""What two dialects on one pod may both say: the declaration's field, its key, and its name for a person."""
+"""Terms that two dialects on one pod may both declare: the declaration's field, its key, and its name in messages."""
 
 
 class Dialects:
-    """Understands some dialects; where a pod uses several, the first of them is its source.
+    """Parses declarations in several dialects. If a pod uses several, the first one is its source.
 
-    `kinds` are the custom resources of those that have one, by dialect.
+    `kinds` are the custom resources of the dialects that have one, by dialect.
     """
 
     def __init__(self, table: Iterable[Dialect]) -> None:
@@ -60,10 +60,10 @@ class Dialects:
     def declaration(
         self, labels: Texts, annotations: Texts, *, pod: str = "", owner: str = "", scheduling_group: str = ""
     ) -> Declaration | None:
-        """What the pod of this name says of its group; None for a plain pod, which names none.
+        """The declaration of the pod with this name; None for a plain pod, which names no group.
 
-        What cannot be read, or contradicts itself, is said in the declaration. `owner` is the pod that has made it,
-        `scheduling_group` the one that its spec names.
+        The declaration reports unreadable and contradictory texts. `owner` is the pod that created this one,
+        `scheduling_group` the group that its spec names.
         """
         if scheduling_group:
             annotations = {**annotations, SCHEDULING_GROUP.name: scheduling_group}
@@ -85,14 +85,14 @@ class Dialects:
                 if said is not None:
                     found.append(said)
         if len(found) > 1:
-            # What lacks a name in another system's words is of no account where one is given.
+            # A declaration without a name in another system's dialect does not count next to one with a name.
             found = [said for said in found if said.group or said.source == OWN_DIALECT] or found
             return _merged(tuple(found))
         return found[0] if found else None
 
 
 class _Reader:
-    """One dialect with its keys taken apart, and what it has read lately."""
+    """One dialect with its keys prepared for parsing, and a cache of recent results."""
 
     def __init__(self, dialect: Dialect) -> None:
         keys = sorted(dialect.terms, key=lambda key: not key.label)
@@ -106,14 +106,14 @@ class _Reader:
         self._read_kept = lru_cache(_KEPT)(self._read)
 
     def marked(self, labels: Texts, annotations: Texts) -> bool:
-        """Whether the pod says anything in this dialect."""
-        for label, name in self._marks:  # noqa: SIM110 - half as dear as any()
+        """Whether the pod uses this dialect."""
+        for label, name in self._marks:  # noqa: SIM110 - half the cost of any()
             if name in (labels if label else annotations):
                 return True
         return False
 
     def read(self, labels: Texts, annotations: Texts, *, pod: str, owner: str) -> Declaration | None:
-        """What a pod says that has one of the marks."""
+        """The declaration of a pod that has one of the marks."""
         group = ""
         for label, name in self._group:
             group = (labels if label else annotations).get(name, "")
@@ -140,7 +140,7 @@ def _read(dialect: Dialect, keys: Sequence[Key]) -> Callable[[str, tuple[str | N
 
 @lru_cache(_KEPT)
 def _merged(found: tuple[Declaration, ...]) -> Declaration:
-    """What all of them say together: each may leave something to the others, and none may differ."""
+    """The combined declaration: each one may lack terms that another has, but they must not differ."""
     first = found[0]
     wrong = next((said.error for said in found if said.error), "")
     if wrong:
@@ -184,14 +184,14 @@ def _shown(value: object) -> str:
 
 
 def chosen(settings: Settings) -> Dialects:
-    """The dialects that the settings name, in the registry's order, whatever that of the names."""
+    """The dialects that the settings name, in the registry's order."""
     return Dialects(_dialect(row, settings) for row in DIALECTS.values() if row.name in settings.dialects)
 
 
 def _dialect(row: Row, settings: Settings) -> Dialect:
-    """The dialect that the file of the row's name makes of the row.
+    """The dialect from the file with the row's name.
 
-    The file is found by its name because the registry, of which the configuration is made, lies below this package.
+    The file is imported by name because the registry, which the configuration needs, must not depend on this package.
     """
     file = import_module(f"{__package__}.{row.name.replace('-', '_')}")
     found: Dialect = file.dialect(row, settings)
@@ -199,4 +199,4 @@ def _dialect(row: Row, settings: Settings) -> Dialect:
 
 
 DEFAULT = chosen(Settings())
-"""All dialects, with the defaults of the configuration: for whatever reads no configuration."""
+"""All dialects with the default configuration, for callers without a configuration."""

@@ -1,7 +1,7 @@
 """tenstack's batch scheduler: a label that names its PodGroup.
 
-minResources is the size of one member there; here every member's own requests count. priorityClassName, which its
-documentation promises and its code never reads, is honoured.
+There, minResources is the size of one member; here every member's own requests count. gangsched supports
+priorityClassName, which tenstack's documentation describes and its code never reads.
 """
 
 from __future__ import annotations

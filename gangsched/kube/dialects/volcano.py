@@ -1,7 +1,7 @@
 """Volcano: an annotation that names its PodGroup, whose tasks are roles.
 
-Its own controllers put a task's name on every pod, also where no task has a minimum, so a role that the PodGroup does
-not list is none. A hard network topology and subgroups cannot be honoured and are refused by name.
+Its own controllers put a task name on every pod, even if no task has a minimum, so a role that the PodGroup does not
+list is ignored. A hard network topology and subgroups are not supported and are refused by name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
 
 
 def _refused(spec: _Spec) -> Iterator[str]:
-    # Volcano takes a topology without a mode for a hard one.
+    # In Volcano a topology without a mode is a hard one.
     if spec.network_topology is not None and spec.network_topology.mode in (None, "", "hard"):
         yield "spec.networkTopology of mode hard"
     if spec.sub_group_policy:

@@ -1,9 +1,9 @@
 """YuniKorn's applications with task groups.
 
-An application is a gang only if one of its pods, the originator, lists its task groups; each of them is a role with a
-minimum. The other pods name their task group and say nothing of its size, so the core puts the parts together. A pod
-that names an application and neither lists nor names a task group is scheduled alone, as YuniKorn does it. One that
-lists or names task groups and no application is an error: YuniKorn would make up an application for it.
+An application is a gang only if one of its pods, the originator, lists its task groups. Each task group is a role with
+a minimum. The other pods name their task group without its size, so the core combines the declarations. A pod that
+names an application and neither lists nor names a task group is scheduled alone, as in YuniKorn. A pod that lists or
+names task groups without an application is an error; YuniKorn would create an application for it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, quoted, sente
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 
 MOST_TASK_GROUPS = 64
-"""As many as a PodGroup may have roles."""
+"""The limit of a PodGroup's roles."""
 
 
 class _TaskGroup(Struct, gc=False, rename="camel"):
-    """What is read of a task group; the rest describes placeholders, of which there are none here."""
+    """The parts of a task group that gangsched reads. The others describe placeholder pods, which gangsched lacks."""
 
     name: str = ""
     min_member: int = 0
@@ -35,11 +35,11 @@ _LIST = msgspec.json.Decoder(list[_TaskGroup])
 
 
 class YunikornDialect(Dialect):
-    """Applications that the pods themselves make a gang."""
+    """Applications whose pods themselves declare the gang."""
 
     @property
     def marks(self) -> tuple[Key, ...]:
-        # Many pods that are no gang's carry an application's label.
+        # Many pods outside of gangs have an application's label, so it is no mark.
         return (*self.row.minimum, *self.row.role)
 
     def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
@@ -67,7 +67,7 @@ def _roles(text: str) -> tuple[Role, ...]:
     """The task groups, by name.
 
     Raises:
-        ValueError: the list cannot be used; its message says what to write.
+        ValueError: the list is invalid; the message says what to write.
     """
     found = _task_groups(text)
     names = {each.name for each in found}
