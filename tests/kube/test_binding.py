@@ -115,13 +115,6 @@ async def test_where_the_answer_leaves_it_open_the_pod_tells(failure: Any, seen:
     assert [asked.method for asked in api.asked] == ["POST", "GET"]
 
 
-async def test_a_binding_whose_reply_was_lost_is_found_to_stand() -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, dropped(after=lambda: api.answer("GET", POD_PATH, body(pod(node="n1")))))
-    async with serving(api) as session:
-        assert (await bind(session, BIND)).event == PodBound(uid="u1", node="n1")
-
-
 async def test_what_the_server_asks_to_wait_is_kept_after_a_failure() -> None:
     api = FakeApi()
     api.answer("POST", BIND_PATH, status(503, headers={"Retry-After": "2"}))

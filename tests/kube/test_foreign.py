@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import Discovery, listed_versions
 from gangsched.kube.errors import AccessDenied, ApiError
 from gangsched.kube.foreign import ForeignWatch, groups, served_version, settle
-from tests.kube.fake_api import FakeApi, body, page, serving, status, stream
+from tests.kube.fake_api import FakeApi, Inbox, body, page, serving, status, stream
 
 DISCOVERY = "/apis/scheduling.volcano.sh/v1beta1"
 LIST = f"{DISCOVERY}/podgroups"
@@ -42,41 +42,29 @@ def group(name: str, version: int = 1, minimum: int = 2) -> dict[str, Any]:
     return {"metadata": meta, "spec": {"minMember": minimum}}
 
 
-class Inbox:
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self._news = asyncio.Event()
+class Said(Inbox):
+    """What a watch of volcano's PodGroups brought, in words."""
 
-    def post(self, events: Sequence[Event]) -> None:
-        for event in events:
-            match event:
-                case ForeignGroupsReplaced(_, groups):
-                    self.said.append(f"all: {', '.join(each.key.name for each in groups)}")
-                case ForeignGroupSeen(each):
-                    self.said.append(f"seen: {each.key.name}")
-                case ForeignGroupGone("volcano", key):
-                    self.said.append(f"gone: {key.name}")
-                case ForeignGroupsHidden("volcano", why):
-                    self.said.append(f"hidden: {why}")
-        self._news.set()
+    @property
+    def said(self) -> list[str]:
+        return [self._word(event) for event in self.events]
 
-    def watch_events(self, resource: str, count: int) -> None:
-        assert resource == "podgroups.scheduling.volcano.sh"
-        assert count
-
-    def relisted(self, resource: str, cause: str) -> None:
-        pass
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not holds():
-                self._news.clear()
-                await self._news.wait()
+    def _word(self, event: Event) -> str:
+        match event:
+            case ForeignGroupsReplaced(_, groups):
+                return f"all: {', '.join(each.key.name for each in groups)}"
+            case ForeignGroupSeen(each):
+                return f"seen: {each.key.name}"
+            case ForeignGroupGone("volcano", key):
+                return f"gone: {key.name}"
+            case ForeignGroupsHidden("volcano", why):
+                return f"hidden: {why}"
+        raise AssertionError(event)
 
 
 @asynccontextmanager
-async def watching(api: FakeApi, patience_s: float = 60.0) -> AsyncIterator[tuple[ForeignWatch, Inbox]]:
-    inbox = Inbox()
+async def watching(api: FakeApi, patience_s: float = 60.0) -> AsyncIterator[tuple[ForeignWatch, Said]]:
+    inbox = Said()
     async with serving(api) as session:
         watch = ForeignWatch(
             session,
@@ -113,6 +101,7 @@ async def test_what_is_served_is_listed_and_watched():
         await inbox.until(lambda: len(inbox.said) == 3)
         assert watch.settled.is_set()
     assert inbox.said == ["all: a", "seen: b", "gone: a"]
+    assert inbox.counted == {"podgroups.scheduling.volcano.sh": 2}
 
 
 async def test_what_is_not_served_is_looked_for_again_once_discovery_lists_it(caplog):
@@ -282,7 +271,7 @@ async def test_the_first_version_that_is_served_is_watched():
     api.answer("GET", "/apis/scheduling.k8s.io/v1alpha2/podgroups", page([], 5))
     api.answer("WATCH", "/apis/scheduling.k8s.io/v1alpha2/podgroups", HANG)
     async with serving(api) as session:
-        inbox = Inbox()
+        inbox = Said()
         discovery = Discovery(session)
         watch = ForeignWatch(session, groups("native", native), inbox.post, observer=inbox, discovery=discovery)
         task = asyncio.create_task(watch.run())

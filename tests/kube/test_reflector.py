@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -13,28 +13,18 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gangsched.core.objects.events import Event, NodesReplaced, PodGone, PodSeen, PodsReplaced
+from gangsched.core.objects.events import NodesReplaced, PodGone, PodSeen, PodsReplaced
 from gangsched.kube.errors import AccessDenied, NotServed
 from gangsched.kube.reflector import Reflector, Timing
 from gangsched.kube.resources import NODES, PODS, Resource
-from tests.kube.fake_api import FakeApi, dropped, page, serving, status, stream
+from tests.kube.fake_api import FakeApi, Inbox, dropped, page, serving, status, stream
 
 AT_ONCE = Timing(backoff_s=0.0, short_s=0.0)
 HANG = stream(then="hang")
 
 
-class Inbox:
-    """Takes what a reflector posts and counts for it; `until` waits for a condition on that."""
-
-    def __init__(self) -> None:
-        self.batches: list[list[Event]] = []
-        self.relists: list[tuple[str, str]] = []
-        self.counted = 0
-        self._news = asyncio.Event()
-
-    @property
-    def events(self) -> list[Event]:
-        return [event for batch in self.batches for event in batch]
+class Pods(Inbox):
+    """What a watch of pods brought."""
 
     @property
     def lists(self) -> list[list[str]]:
@@ -43,23 +33,6 @@ class Inbox:
     @property
     def seen(self) -> list[str]:
         return [event.pod.name for event in self.events if isinstance(event, PodSeen)]
-
-    def post(self, events: Sequence[Event]) -> None:
-        self.batches.append(list(events))
-        self._news.set()
-
-    def watch_events(self, resource: str, count: int) -> None:
-        assert resource == "pods"
-        self.counted += count
-
-    def relisted(self, resource: str, cause: str) -> None:
-        self.relists.append((resource, cause))
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not holds():
-                self._news.clear()
-                await self._news.wait()
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -72,8 +45,8 @@ async def until(holds: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def reflecting(
     api: FakeApi, *, timing: Timing = AT_ONCE, resource: Resource[Any] = PODS
-) -> AsyncIterator[tuple[Reflector[Any], Inbox]]:
-    inbox = Inbox()
+) -> AsyncIterator[tuple[Reflector[Any], Pods]]:
+    inbox = Pods()
     async with serving(api) as session:
         running = Reflector(session, resource, inbox.post, observer=inbox, timing=timing)
         task = asyncio.create_task(running.run())
@@ -109,7 +82,7 @@ async def test_a_list_is_posted_whole_and_the_watch_begins_at_its_version() -> N
         assert running.last_heard > 0
     assert inbox.lists == [["a", "b"]]
     assert inbox.seen == ["c"]
-    assert inbox.counted == 2
+    assert inbox.counted == {"pods": 2}
     [watch] = api.of("WATCH")
     assert watch.query["resourceVersion"] == "9"
     assert watch.query["allowWatchBookmarks"] == "true"
@@ -211,12 +184,12 @@ async def test_others_run_between_the_batches_of_a_flood() -> None:
     async with reflecting(api) as (_, inbox):
 
         async def count() -> None:
-            while inbox.counted < 2000:
-                turns.append(inbox.counted)
+            while inbox.counted["pods"] < 2000:
+                turns.append(inbox.counted["pods"])
                 await asyncio.sleep(0)
 
         counting = asyncio.create_task(count())
-        await inbox.until(lambda: inbox.counted == 2000)
+        await inbox.until(lambda: inbox.counted["pods"] == 2000)
         await counting
     steps = sorted(set(turns))
     assert max(later - earlier for earlier, later in pairwise(steps)) <= 200
@@ -373,7 +346,7 @@ class TestOptional:
     KIND = replace(PODS, optional=True)
 
     async def _ends(self, *watches: Any, lists: tuple[Any, ...]) -> Exception:
-        api, inbox = FakeApi(), Inbox()
+        api, inbox = FakeApi(), Pods()
         api.answer("GET", PODS.path, *lists)
         api.answer("WATCH", PODS.path, *watches)
         async with serving(api) as session:
@@ -407,7 +380,7 @@ class TestOptional:
 
 
 class TestRenew:
-    async def _renewed(self, api: FakeApi, before: Callable[[Inbox], bool], *, timing: Timing = AT_ONCE) -> Inbox:
+    async def _renewed(self, api: FakeApi, before: Callable[[Pods], bool], *, timing: Timing = AT_ONCE) -> Pods:
         async with reflecting(api, timing=timing) as (running, inbox):
             await until(lambda: before(inbox))
             lists = len(inbox.lists)
@@ -541,7 +514,7 @@ async def test_the_pause_grows_with_every_failure_and_is_never_shorter_than_the_
         await sleep(0)
 
     monkeypatch.setattr(asyncio, "sleep", pause)
-    inbox = Inbox()
+    inbox = Pods()
     async with serving(api) as session:
         timing = Timing(backoff_s=1.0, backoff_max_s=4.0)
         running = Reflector(session, PODS, inbox.post, observer=inbox, timing=timing, jitter=lambda: 0.5)

@@ -566,56 +566,6 @@ def test_text_of_others_is_fit_for_a_log_line(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-class Minutes:
-    """A contact and its clock: each request is answered with this error, or as it should be, so many seconds later."""
-
-    def __init__(self) -> None:
-        self._now = 0.0
-        self.contact = Contact("https://there", monotonic=lambda: self._now)
-
-    def bind(self, *after_s: float, error: ApiError | None) -> None:
-        for seconds in after_s:
-            self._now += seconds
-            self.contact.answered("POST", "/api/v1/namespaces/default/pods/p/binding", error)
-
-    def told_after(self, seconds: float) -> str:
-        self._now += seconds
-        return " ".join(self.contact.problems())
-
-
-UNAVAILABLE = ApiError(503, "ServiceUnavailable", "busy")
-NO_ROLE = ApiError(403, "Forbidden", 'pods "p" is forbidden: User "me" cannot create resource "pods/binding" in API …')
-
-
-@pytest.mark.parametrize(
-    ("error", "at_s", "asked_s", "told"),
-    [
-        (UNAVAILABLE, (0, 2, 2), 1, ""),
-        (UNAVAILABLE, (0, 3, 4), 1, "has failed to create pods/binding for 7 s"),
-        (UNAVAILABLE, (0, 3, 4), 70, ""),
-        (UNAVAILABLE, (0, 50, 50), 50, "for 100 s"),
-        (NO_ROLE, (0,), 70, ""),
-        (NO_ROLE, (0, 6), 1, "has denied create pods/binding for 6 s"),
-        (NO_ROLE, (0, 6), 70, ""),
-        (NO_ROLE, (0, 70), 100, "give its account a role with the verb create on pods/binding"),
-        (NO_ROLE, (0, 70), 300, ""),
-        (None, (0, 70), 1, ""),
-    ],
-)
-def test_a_problem_lasts_from_its_first_answer_to_its_last_and_is_told_no_more_when_nobody_asks(
-    error: ApiError | None, at_s: tuple[float, ...], asked_s: float, told: str
-) -> None:
-    """As a replica that met it while it led and has become a standby, which binds nothing."""
-    minutes = Minutes()
-    minutes.bind(*at_s, error=error)
-
-    said = minutes.told_after(asked_s)
-    assert told in said
-    assert bool(told) is bool(said)
-    minutes.bind(1, error=None)
-    assert minutes.told_after(1) == ""
-
-
 async def _nobody() -> str | None:
     return None
 
