@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gangsched.core.constraints.node_ports import PortsInUse
 from gangsched.core.objects.shape import HostPort
-from tests.strategies import host_ports, port_sets
+from tests.strategies import port_sets
 
 ANY = HostPort(80)
 LOCAL = HostPort(80, ip="127.0.0.1")
@@ -70,18 +70,3 @@ def test_remove_undoes_add_exactly(before, more):
     for ports in before:
         used.remove(ports)
     assert used == PortsInUse()
-
-
-@given(host_ports, host_ports)
-def test_conflict_is_symmetric(one, other):
-    first, second = PortsInUse(), PortsInUse()
-    first.add((one,))
-    second.add((other,))
-    assert first.conflicts((other,)) is second.conflicts((one,))
-
-
-@given(port_sets)
-def test_any_ports_conflict_with_themselves(ports):
-    used = PortsInUse()
-    used.add(ports)
-    assert used.conflicts(ports) is bool(ports)

@@ -114,13 +114,12 @@ class ProxyProcess:
         fault: Fault,
         method: str = "",
         path_contains: str | Sequence[str] = (),
-        watch: bool | None = None,
         times: int = 1,
         after: int = 0,
     ) -> None:
-        """Order a fault: see `Plan.add`. A path must contain all of the parts; `watch` False leaves watches out."""
+        """Order a fault: see `Plan.add`. A path must contain all of the parts."""
         parts = (path_contains,) if isinstance(path_contains, str) else tuple(path_contains)
-        rule = Rule(fault=fault, method=method, path_contains=parts, watch=watch, times=times, after=after)
+        rule = Rule(fault=fault, method=method, path_contains=parts, times=times, after=after)
         self._tell("next", rule)
 
     def _tell(self, command: str, argument: Rates | Rule | None = None) -> Counter[str]:

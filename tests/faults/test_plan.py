@@ -38,7 +38,7 @@ def test_in_calm_weather_only_rules_decide_the_oldest_first_and_not_where_the_fa
     plan.stormy = False
     plan.add(Rule(fault=Fault.CONFLICT, path_contains=("/pods",), times=2))
     plan.add(Rule(fault=Fault.THROTTLED, method="POST", times=1))
-    plan.add(Rule(fault=Fault.EXPIRED, watch=True))
+    plan.add(Rule(fault=Fault.EXPIRED))
     requests = [asked("GET", "/api/v1/pods"), *[asked("POST", "/api/v1/pods")] * 4]
     requests += [asked("GET", "/api/v1/pods", watch="true")] * 2
 

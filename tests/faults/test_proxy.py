@@ -10,7 +10,7 @@ import time
 import aiohttp
 import pytest
 
-from tests.faults.plan import Fault, Rates, Rule, only
+from tests.faults.plan import Fault, Rule
 from tests.faults.server import OUTAGE
 from tests.faults.upstream import BINDING, LIST, Stand, standing
 
@@ -100,19 +100,11 @@ async def test_a_truncated_body_breaks_off_in_the_middle() -> None:
         assert stand.server.injected == {Fault.TRUNCATED: 1}
 
 
-async def test_a_list_of_any_version_may_be_one_given_before_and_one_not_older_than_a_version_is_not_older() -> None:
-    async with standing() as stand:
-        for _ in range(3):
-            await stand.version(resourceVersion="0")
-        stand.server.storm(Rates(of=only(Fault.STALE_LIST, rate=1.0), delay_s=(0.0, 0.0)))
-        any_version = {await stand.version(resourceVersion="0") for _ in range(30)}
-        not_older = {await stand.version(resourceVersion="2") for _ in range(30)}
-        exact = await stand.version(resourceVersion="2", resourceVersionMatch="Exact")
-        other = await stand.version(resourceVersion="0", labelSelector="a=b")
-
-        assert any_version == {1, 2, 3}
-        assert not_older == {2, 3}
-        assert (exact, other) == (4, 5)
+async def test_a_stale_list_is_late() -> None:
+    async with standing(Fault.STALE_LIST, delay_s=(0.2, 0.2)) as stand:
+        began = time.monotonic()
+        assert await stand.version() == 1
+        assert time.monotonic() - began >= 0.19
 
 
 async def test_a_watch_and_a_continued_list_can_be_expired_from_the_start() -> None:
