@@ -38,17 +38,6 @@ def test_ports_conflict_as_kubernetes_says(taken, wanted, conflict):
     assert used.conflicts(wanted) is conflict
 
 
-def test_a_port_taken_twice_is_free_only_when_both_have_left():
-    used = PortsInUse()
-    used.add((ANY,))
-    used.add((ANY,))
-    used.remove((ANY,))
-    assert used.conflicts((ANY,))
-    used.remove((ANY,))
-    assert not used.conflicts((ANY,))
-    assert not used
-
-
 def test_removing_what_was_never_added_is_an_error():
     used = PortsInUse()
     used.add((LOCAL,))
