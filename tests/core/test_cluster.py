@@ -130,6 +130,19 @@ def test_all_pods_count_whoever_scheduled_them(cluster):
     assert free(cluster, "n1", "pods") == 107
 
 
+def test_a_pod_that_ends_frees_its_node_at_once(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    running = pod("a", node="n1", phase="Running", host_ports=[80])
+    cluster.set_pod(running)
+    cluster.take_relief()
+    cluster.set_pod(replace(running, phase=PodPhase.SUCCEEDED))
+    assert free(cluster, "n1") == 8000
+    assert cluster.relief.rows == {0}
+    assert cluster.on_node == {}
+    cluster.remove_pod(running.uid)
+    assert free(cluster, "n1") == 8000
+
+
 def test_removing_an_unknown_pod_changes_nothing(cluster):
     assert cluster.remove_pod("nobody") is None
     cluster.forget("nobody")

@@ -221,6 +221,14 @@ def test_enough_in_sum_but_not_per_node_is_refused_with_the_largest_number_that_
 # Constraints
 
 
+def test_members_of_different_classes_do_not_share_a_host_port_either(cluster_of):
+    members = [pod("a", host_ports=[80]), pod("b", cpu=2, host_ports=[80, 81]), pod("c", cpu=3, host_ports=[81])]
+    refused = run(cluster_of(node("n1")), members)
+    assert (refused.fits, refused.never) == (2, True)
+    found = by_name(run(cluster_of(node("n1"), node("n2")), members))
+    assert found["a"] == found["c"] != found["b"]
+
+
 def test_anti_affinity_of_an_existing_pod_forbids_its_domain_to_members_without_constraints(cluster_of):
     strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
     cluster = cluster_of(

@@ -169,19 +169,23 @@ async def test_a_user_is_authorized_as_the_kubeconfig_says(tmp_path: Path, user:
     assert await found.authorization() == header
 
 
-async def test_a_plugin_is_called_again_before_its_token_expires(tmp_path: Path) -> None:
-    counter = tmp_path / "calls"
-    plugin = tmp_path / "plugin.py"
-    plugin.write_text(
-        "import json, pathlib, sys, time\n"
-        f"calls = pathlib.Path({str(counter)!r})\n"
+def plugin(folder: Path, failures: str = "", *, expired: int) -> dict[str, Any]:
+    """A plug-in for credentials that counts its calls, and whose tokens have expired before the call of that number."""
+    path = folder / "plugin.py"
+    path.write_text(
+        "import json, pathlib, sys\n"
+        f"calls = pathlib.Path({str(folder / 'calls')!r})\n"
         "count = int(calls.read_text()) + 1 if calls.exists() else 1\n"
-        "calls.write_text(str(count))\n"
-        "expiry = '2020-01-01T00:00:00Z' if count < 3 else '2999-01-01T00:00:00Z'\n"
+        f"calls.write_text(str(count))\n{failures}"
+        f"expiry = '2020-01-01T00:00:00Z' if count < {expired} else '2999-01-01T00:00:00Z'\n"
         "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',"
         " 'status': {'token': f't{count}', 'expirationTimestamp': expiry}}))\n"
     )
-    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(plugin)]}
+    return {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(path)]}
+
+
+async def test_a_plugin_is_called_again_before_its_token_expires(tmp_path: Path) -> None:
+    command = plugin(tmp_path, expired=3)
     found = await connection(kubeconfig=kubeconfig(tmp_path / "config", user={"exec": command}))
     headers = await asyncio.gather(*[found.authorization() for _ in range(4)])
     assert headers[0] == "Bearer t2"
@@ -195,25 +199,13 @@ async def test_a_plugin_that_fails_is_told(tmp_path: Path) -> None:
         await connection(kubeconfig=path)
 
 
-async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The token has expired; the plug-in fails in a request and in a watch, answers nonsense, hangs, and then works."""
-    monkeypatch.setattr("gangsched.kube.credentials._PLUGIN_S", 5.0)
-    counter, plugin = tmp_path / "calls", tmp_path / "plugin.py"
-    plugin.write_text(
-        "import json, pathlib, sys\n"
-        f"calls = pathlib.Path({str(counter)!r})\n"
-        "count = int(calls.read_text()) + 1 if calls.exists() else 1\n"
-        "calls.write_text(str(count))\n"
-        "if count in (2, 3): sys.exit('the identity provider is away')\n"
-        "if count == 4: print('{'); sys.exit()\n"
-        "if count == 5: time.sleep(20)\n"
-        "expiry = '2020-01-01T00:00:00Z' if count < 6 else '2999-01-01T00:00:00Z'\n"
-        "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',"
-        " 'status': {'token': f't{count}', 'expirationTimestamp': expiry}}))\n"
+async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing(tmp_path: Path) -> None:
+    """The token has expired; the plug-in fails in a request and a watch, answers nonsense, fails again, and works."""
+    command = plugin(
+        tmp_path,
+        "if count in (2, 3, 5): sys.exit('the identity provider is away')\nif count == 4: print('{'); sys.exit()\n",
+        expired=6,
     )
-    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(plugin)]}
     api = FakeApi()
     api.answer("GET", "/x", body({}))
     async with serving(api) as server:
