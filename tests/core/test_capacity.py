@@ -26,24 +26,6 @@ def test_every_pod_takes_one_of_the_pod_count_besides_what_it_requests():
     assert capacity.free[0, capacity.columns[PODS]] == 8
 
 
-def test_giving_back_undoes_taking():
-    capacity = capacity_of(n1={"cpu": 8, "pods": 10})
-    before = capacity.free.copy()
-    capacity.take(0, amounts({"cpu": 3, GPU: 1}))
-    capacity.give_back(0, amounts({"cpu": 3, GPU: 1}))
-    assert np.array_equal(capacity.free, before)
-    assert capacity.mismatches([]) == []
-
-
-def test_more_may_be_taken_than_can_be_given():
-    capacity = capacity_of(n1={"cpu": 1, "pods": 1})
-    capacity.take(0, amounts({"cpu": 3}))
-    capacity.take(0, amounts({"cpu": 3}))
-    assert capacity.free_of(0, "cpu") == -5000
-    assert capacity.free_of(0, PODS) == -1
-    assert capacity.free[0, capacity.columns["cpu"]] == -5000
-
-
 def test_a_resource_that_no_node_has_has_no_column_until_one_has():
     capacity = capacity_of(n1={"cpu": 8, "pods": 10})
     capacity.take(0, amounts({GPU: 2}))
@@ -54,18 +36,6 @@ def test_a_resource_that_no_node_has_has_no_column_until_one_has():
     assert column is not None
     assert capacity.free[:2, column].tolist() == [-2, 8]
     assert capacity.mismatches([("n1", amounts({GPU: 2}))]) == []
-
-
-def test_a_changed_node_keeps_what_is_taken_there():
-    capacity = capacity_of(n1={"cpu": 8, GPU: 4, "pods": 10})
-    capacity.take(0, amounts({"cpu": 2, GPU: 1}))
-    assert capacity.set_node("n1", amounts({"cpu": 4, "pods": 5})) == 0
-    assert capacity.free_of(0, "cpu") == 2000
-    assert capacity.free_of(0, GPU) == -1
-    assert capacity.given(0, GPU) == 0
-    assert capacity.free[0, capacity.columns[GPU]] == -1
-    assert capacity.allocatable[0, capacity.columns[GPU]] == 0
-    assert capacity.free_of(0, PODS) == 4
 
 
 def test_a_row_that_was_given_up_is_reused_without_memory_of_its_former_node():

@@ -1,3 +1,5 @@
+"""What any sequence of changes leaves right is tests/properties/test_cluster_properties.py's; here is the rest."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,14 +12,9 @@ from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_ports import NodePorts
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.objects.pod import PodPhase
-from gangsched.core.objects.reasons import NodeReason
-from gangsched.core.objects.shape import HostPort, NodeTerm, PodTerm, Requirement
+from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod, shape
-from tests.verdicts import OF_RESOURCES, class_of, verdicts
-from tests.verdicts import closed as rows_closed
-from tests.verdicts import forbidden as forbidden_to
 
 HOST = "kubernetes.io/hostname"
 TEAM_A = (Requirement("team", "In", ("a",)),)
@@ -39,13 +36,6 @@ def free(cluster, name, resource="cpu"):
     return cluster.capacity.free_of(cluster.capacity.rows[name], resource)
 
 
-def verdict(cluster, name, asked):
-    said = verdicts(Snapshot(cluster), MemberClass(asked)).get(name)
-    reason = None if said in OF_RESOURCES else said
-    assert (name in accepting(cluster, asked)) is (reason is None)
-    return reason
-
-
 def accepting(cluster, asked):
     return {cluster.capacity.names[row] for row in np.flatnonzero(cluster.accepting(MemberClass(asked)))}
 
@@ -53,12 +43,6 @@ def accepting(cluster, asked):
 def known_by(cluster, kind):
     (constraint,) = (each for each in cluster.constraints if isinstance(each, kind))
     return constraint
-
-
-def closed(cluster, asked, reason):
-    snapshot = Snapshot(cluster)
-    rows = rows_closed(snapshot, class_of(snapshot, asked), reason)
-    return sorted(cluster.capacity.names[row] for row in rows)
 
 
 # Nodes
@@ -73,49 +57,6 @@ def test_a_node_that_comes_again_unchanged_changes_nothing(cluster):
 
 def test_an_unknown_node_cannot_be_removed(cluster):
     assert not cluster.remove_node("n1")
-
-
-@pytest.mark.parametrize(
-    ("asked", "bad", "good", "reason"),
-    [
-        pytest.param(shape(), node(unschedulable=True), node(), NodeReason.UNSCHEDULABLE, id="cordon"),
-        pytest.param(shape(), node(taints=["a=b:NoSchedule"]), node(), NodeReason.TAINT, id="taint"),
-        pytest.param(
-            shape(node_selector={"zone": "a"}),
-            node(labels={"zone": "b"}),
-            node(labels={"zone": "a"}),
-            NodeReason.AFFINITY,
-            id="node selector",
-        ),
-        pytest.param(
-            shape(node_affinity=[NodeTerm(expressions=(Requirement("zone", "DoesNotExist"),))]),
-            node(labels={"zone": "b"}),
-            node(),
-            NodeReason.AFFINITY,
-            id="node affinity",
-        ),
-    ],
-)
-def test_the_verdict_on_a_node_follows_every_change_of_it(cluster, asked, bad, good, reason):
-    cluster.set_node(node("n2", labels={"zone": "a"}))
-    for _ in range(2):
-        cluster.set_node(bad)
-        assert verdict(cluster, "n1", asked) == reason
-        cluster.set_node(good)
-        assert verdict(cluster, "n1", asked) is None
-
-
-def test_the_verdict_on_a_reused_row_is_that_of_its_new_node(cluster):
-    asked = shape(node_selector={"zone": "a"})
-    cluster.set_node(node("n1", labels={"zone": "a"}))
-    cluster.set_node(node("n2", labels={"zone": "a"}))
-    assert cluster.accepting(MemberClass(asked)).tolist() == [True, True]
-    cluster.remove_node("n1")
-    assert cluster.accepting(MemberClass(asked)).tolist() == [False, True]
-    cluster.set_node(node("n3", labels={"zone": "b"}))
-    assert cluster.capacity.rows == {"n2": 1, "n3": 0}
-    assert verdict(cluster, "n3", asked) == NodeReason.AFFINITY
-    assert verdict(cluster, "n2", asked) is None
 
 
 def test_answers_that_were_given_out_do_not_change_afterwards(cluster):
@@ -201,64 +142,10 @@ def test_a_pod_that_ends_frees_its_node_at_once(cluster):
     assert free(cluster, "n1") == 8000
 
 
-def test_the_other_pods_of_a_node_stay_when_one_leaves(cluster):
-    cluster.set_node(node("n1", cpu=8))
-    cluster.set_pod(pod("a", node="n1", host_ports=[HostPort(80, ip="10.0.0.1")]))
-    cluster.set_pod(pod("b", node="n1", host_ports=[HostPort(80, ip="10.0.0.2")]))
-    cluster.remove_pod("uid-default/a")
-    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == ["n1"]
-    assert closed(cluster, pod("c", host_ports=[HostPort(80, ip="10.0.0.1")]), NodeReason.HOST_PORT) == []
-    assert {name: set(there) for name, there in cluster.on_node.items()} == {"n1": {"uid-default/b"}}
-    assert free(cluster, "n1") == 7000
-
-
 def test_removing_an_unknown_pod_changes_nothing(cluster):
     assert cluster.remove_pod("nobody") is None
     cluster.forget("nobody")
     assert not cluster.relief
-
-
-def test_a_pod_on_a_node_that_is_not_known_yet_counts_when_it_appears(cluster):
-    cluster.set_pod(pod("a", node="n1", host_ports=[80], anti_affinity=[anti()]))
-    assert cluster.node_of("uid-default/a") == "n1"
-    cluster.set_node(node("n1", cpu=8, labels={HOST: "n1"}))
-    assert free(cluster, "n1") == 7000
-    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == ["n1"]
-    assert forbidden_to(Snapshot(cluster), pod("b")) == {(HOST, "n1")}
-
-
-def test_a_node_that_comes_back_has_its_pods_again(cluster):
-    cluster.set_node(node("n1", cpu=8, labels={HOST: "n1"}))
-    cluster.set_pod(pod("a", node="n1", host_ports=[80], anti_affinity=[anti()]))
-    cluster.remove_node("n1")
-    assert forbidden_to(Snapshot(cluster), pod("b")) == frozenset()
-    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == []
-    cluster.set_node(node("other"))
-    cluster.set_node(node("n1", cpu=4, labels={HOST: "n1"}))
-    assert free(cluster, "other") == 8000
-    assert free(cluster, "n1") == 3000
-    assert forbidden_to(Snapshot(cluster), pod("b")) == {(HOST, "n1")}
-    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == ["n1"]
-
-
-def test_a_pod_that_goes_while_its_node_is_away_does_not_come_back_with_it(cluster):
-    cluster.set_node(node("n1", cpu=8))
-    cluster.set_pod(pod("a", node="n1"))
-    cluster.remove_node("n1")
-    cluster.remove_pod("uid-default/a")
-    cluster.set_node(node("n1", cpu=8))
-    assert free(cluster, "n1") == 8000
-
-
-def test_a_resized_pod_counts_as_it_is_now(cluster):
-    cluster.set_node(node("n1", cpu=8))
-    cluster.set_pod(pod("a", cpu=2, node="n1"))
-    cluster.set_pod(pod("a", cpu=5, node="n1"))
-    assert free(cluster, "n1") == 3000
-    cluster.take_relief()
-    cluster.set_pod(pod("a", cpu=1, node="n1"))
-    assert free(cluster, "n1") == 7000
-    assert cluster.relief.rows == {0}
 
 
 def test_a_pod_that_only_changes_its_status_is_not_counted_anew(cluster):
@@ -279,20 +166,6 @@ def test_a_pod_that_only_changes_its_status_is_not_counted_anew(cluster):
 # Assumptions
 
 
-def test_an_assumed_pod_counts_until_it_is_forgotten(cluster):
-    cluster.set_node(node("n1", cpu=8))
-    cluster.set_pod(pod("a", cpu=3, host_ports=[80]))
-    cluster.assume("uid-default/a", "n1")
-    assert cluster.node_of("uid-default/a") == "n1"
-    assert free(cluster, "n1") == 5000
-    cluster.take_relief()
-    cluster.forget("uid-default/a")
-    assert cluster.node_of("uid-default/a") == ""
-    assert free(cluster, "n1") == 8000
-    assert cluster.relief.rows == {0}
-    assert closed(cluster, pod("c", host_ports=[80]), NodeReason.HOST_PORT) == []
-
-
 @pytest.mark.parametrize("shown_on", ["n1", "n2"])
 def test_a_confirmed_pod_counts_once_and_where_it_says(cluster, shown_on):
     cluster.set_node(node("n1", cpu=8))
@@ -305,84 +178,6 @@ def test_a_confirmed_pod_counts_once_and_where_it_says(cluster, shown_on):
     cluster.forget("uid-default/a")
     assert (free(cluster, shown_on), free(cluster, other)) == (5000, 8000)
     assert cluster.node_of("uid-default/a") == shown_on
-
-
-def test_an_assumption_may_be_moved(cluster):
-    cluster.set_node(node("n1", cpu=8))
-    cluster.set_node(node("n2", cpu=8))
-    cluster.set_pod(pod("a"))
-    cluster.assume("uid-default/a", "n1")
-    cluster.assume("uid-default/a", "n2")
-    assert (free(cluster, "n1"), free(cluster, "n2")) == (8000, 7000)
-
-
-def test_an_assumption_ends_with_its_pod(cluster):
-    cluster.set_node(node("n1", cpu=8))
-    waiting = pod("a")
-    for end in (
-        lambda: cluster.remove_pod(waiting.uid),
-        lambda: cluster.set_pod(replace(waiting, phase=PodPhase.FAILED)),
-    ):
-        cluster.set_pod(waiting)
-        cluster.assume(waiting.uid, "n1")
-        end()
-        assert free(cluster, "n1") == 8000
-        assert cluster.node_of(waiting.uid) == ""
-
-
-def test_a_pod_assumed_on_an_unknown_node_counts_when_it_appears(cluster):
-    cluster.set_pod(pod("a"))
-    cluster.assume("uid-default/a", "n1")
-    cluster.set_node(node("n1", cpu=8))
-    assert free(cluster, "n1") == 7000
-
-
-# Anti-affinity of existing pods
-
-
-def test_anti_affinity_of_a_pod_forbids_its_domain_wherever_it_stands_now(cluster):
-    for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"), ("n4", "")):
-        cluster.set_node(node(name, labels={"zone": zone} if zone else {}))
-    cluster.set_pod(pod("x", anti_affinity=[anti("zone", selector=TEAM_A)]))
-    newcomer = pod("y", labels={"team": "a"})
-
-    def closed_to(asked=newcomer):
-        return closed(cluster, asked, NodeReason.ANTI_AFFINITY)
-
-    assert closed_to() == []
-    cluster.assume("uid-default/x", "n1")
-    assert closed_to() == ["n1", "n2"]
-    assert closed_to(pod("y", labels={"team": "b"})) == []
-    assert closed_to(pod("other/y", labels={"team": "a"})) == []
-    cluster.set_node(node("n1", labels={"zone": "b"}))
-    assert closed_to() == ["n1", "n3"]
-    cluster.set_node(node("n1"))
-    assert closed_to() == []
-    cluster.set_node(node("n1", labels={"zone": "a"}))
-    cluster.forget("uid-default/x")
-    assert closed_to() == []
-
-
-def test_anti_affinity_of_a_pod_seen_anew_is_what_it_says_now(cluster):
-    cluster.set_node(node("n1", labels={"zone": "a", "rack": "1"}))
-    cluster.set_pod(pod("x", node="n1", anti_affinity=[anti("zone")]))
-    assert forbidden_to(Snapshot(cluster), pod("y")) == {("zone", "a")}
-    cluster.set_pod(pod("x", node="n1", anti_affinity=[anti("rack", selector=TEAM_A)]))
-    assert forbidden_to(Snapshot(cluster), pod("y")) == frozenset()
-    assert forbidden_to(Snapshot(cluster), pod("y", labels={"team": "a", "app": "z"})) == {("rack", "1")}
-    cluster.set_pod(pod("x", node="n1"))
-    assert forbidden_to(Snapshot(cluster), pod("y", labels={"team": "a"})) == frozenset()
-
-
-def test_anti_affinity_follows_the_labels_of_the_newcomers_namespace(cluster):
-    cluster.set_node(node("n1", labels={HOST: "n1"}))
-    cluster.set_pod(pod("x", node="n1", anti_affinity=[anti(namespaces=(), namespace_selector=TEAM_A)]))
-    newcomer = pod("other/y")
-    assert forbidden_to(Snapshot(cluster), newcomer) == frozenset()
-    cluster.set_namespace("other", (("team", "a"),))
-    assert forbidden_to(Snapshot(cluster), newcomer) == {(HOST, "n1")}
-    cluster.remove_namespace("other")
-    assert forbidden_to(Snapshot(cluster), newcomer) == frozenset()
 
 
 # Relief

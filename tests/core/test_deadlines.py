@@ -21,11 +21,6 @@ def deadlines(**at):
     return made
 
 
-def test_nothing_is_due_where_nothing_was_set():
-    assert Deadlines().next() == INFINITY
-    assert due(Deadlines(), 1e12) == []
-
-
 def test_what_is_due_is_taken_once_and_in_order_of_time():
     made = deadlines(c=3.0, a=1.0, b=2.0)
     assert made.next() == 1.0
@@ -42,15 +37,6 @@ def test_the_last_deadline_set_is_the_one_that_counts():
     made.set(key("a"), 1.5)
     assert made.next() == 1.5
     assert due(made, 10.0) == [key("a"), key("b")]
-
-
-def test_a_deadline_set_twice_alike_is_due_once():
-    made = deadlines(a=1.0)
-    made.set(key("a"), 1.0)
-    made.set(key("a"), 2.0)
-    made.set(key("a"), 1.0)
-    assert due(made, 3.0) == [key("a")]
-    assert made.next() == INFINITY
 
 
 def test_infinity_and_drop_mean_none():

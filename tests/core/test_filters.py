@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
 
 from gangsched.core.constraints.taint_toleration import tolerated as is_tolerated
 from gangsched.core.objects.node import Taint
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from tests.builders import node, shape
-from tests.strategies import nodes, shapes
 from tests.verdicts import refusal
 
 GPU_ONLY = Taint(key="gpu", value="yes", effect="NoSchedule")
@@ -138,18 +136,3 @@ ZONE_A = NodeTerm(expressions=(Requirement("zone", "In", ("a",)),))
 )
 def test_the_first_reason_of_kube_scheduler_is_named(asked, offered, reason):
     assert refusal(asked, offered) == reason
-
-
-@given(shapes, nodes())
-def test_a_pod_that_tolerates_everything_and_asks_for_nothing_is_taken_everywhere(asked, offered):
-    assert refusal(shape(cpu=None, tolerations=[""]), offered) is None
-    reason = refusal(asked, offered)
-    assert reason is None or reason in (NodeReason.UNSCHEDULABLE, NodeReason.TAINT, NodeReason.AFFINITY)
-
-
-@given(shapes, nodes())
-def test_lifting_cordon_and_taints_leaves_only_affinity_to_refuse(asked, offered):
-    opened = node(labels=dict(offered.labels))
-    assert refusal(asked, opened) in (None, NodeReason.AFFINITY)
-    if refusal(asked, offered) is None:
-        assert refusal(asked, opened) is None

@@ -3,15 +3,12 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.declaration import Preference
-from gangsched.core.objects.quantity import MAX_AMOUNT
-from gangsched.core.objects.shape import HostPort, PodTerm
+from gangsched.core.objects.shape import PodTerm
 from gangsched.core.planning.placement import Ask, Placement, classify, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import node, pod
-
-HOST = "kubernetes.io/hostname"
 
 
 def gang(number, **fields):
@@ -208,21 +205,9 @@ def test_a_resource_that_no_node_has_fits_never(cluster_of):
     assert refused.short == (("x.io/unheard-of", 2),)
 
 
-def test_the_pod_count_limits_pods_without_requests(cluster_of):
-    cluster = cluster_of(node("n1", pods=3), pod("old", cpu=None, node="n1"))
-    assert spread_over(run(cluster, gang(2, cpu=None))) == {"n1": 2}
-    assert run(cluster, gang(3, cpu=None)).fits == 2
-
-
 def test_a_node_without_a_pod_count_takes_nobody(cluster_of):
     refused = run(cluster_of(node("n1", pods=0)), gang(1, cpu=None))
     assert (refused.fits, refused.never) == (0, True)
-
-
-def test_a_node_overcommitted_in_memory_still_takes_who_asks_for_cpu_alone(cluster_of):
-    cluster = cluster_of(node("n1", cpu=8, memory="1Gi"), pod("old", cpu=None, memory="3Gi", node="n1"))
-    assert spread_over(run(cluster, gang(2))) == {"n1": 2}
-    assert run(cluster, gang(1, memory="1")).fits == 0
 
 
 def test_enough_in_sum_but_not_per_node_is_refused_with_the_largest_number_that_fits(cluster_of):
@@ -233,23 +218,7 @@ def test_enough_in_sum_but_not_per_node_is_refused_with_the_largest_number_that_
     assert refused.fragmented
 
 
-def test_the_largest_number_that_fits_is_found_among_members_of_different_sizes(cluster_of):
-    """Three of the largest, or the two small and one large; with both small ones on one node four fit."""
-    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4), node("n3", cpu=4))
-    members = [*gang(3, cpu=3), pod("s0", cpu=2), pod("s1", cpu=2)]
-    assert run(cluster, members).fits == 4
-
-
 # Constraints
-
-
-def test_two_members_of_one_gang_never_share_a_host_port(cluster_of):
-    cluster = cluster_of(node("n1"), node("n2"), node("n3"), pod("old", node="n3", host_ports=[80]))
-    found = run(cluster, gang(2, host_ports=[80]))
-    assert spread_over(found) == {"n1": 1, "n2": 1}
-    refused = run(cluster, gang(3, host_ports=[80]))
-    assert (refused.fits, refused.never) == (2, False)
-    assert run(cluster, gang(4, host_ports=[80])).never
 
 
 def test_members_of_different_classes_do_not_share_a_host_port_either(cluster_of):
@@ -258,11 +227,6 @@ def test_members_of_different_classes_do_not_share_a_host_port_either(cluster_of
     assert (refused.fits, refused.never) == (2, True)
     found = by_name(run(cluster_of(node("n1"), node("n2")), members))
     assert found["a"] == found["c"] != found["b"]
-
-
-def test_two_specific_ips_stand_side_by_side(cluster_of):
-    members = [pod("a", host_ports=[HostPort(80, ip="10.0.0.1")]), pod("b", host_ports=[HostPort(80, ip="10.0.0.2")])]
-    assert spread_over(run(cluster_of(node("n1")), members)) == {"n1": 2}
 
 
 def test_anti_affinity_of_an_existing_pod_forbids_its_domain_to_members_without_constraints(cluster_of):
@@ -278,18 +242,6 @@ def test_anti_affinity_of_an_existing_pod_forbids_its_domain_to_members_without_
     assert (refused.fits, refused.never) == (8, False)
     elsewhere = [pod(f"other/m{at}") for at in range(9)]
     assert isinstance(run(cluster, elsewhere), Placement)
-
-
-def test_members_closed_out_by_different_pods_are_told_apart(cluster_of):
-    strict = PodTerm(topology_key=HOST, selector=(), namespaces=("default",))
-    cluster = cluster_of(
-        node("n1", cpu=2, labels={HOST: "n1"}),
-        node("n2", cpu=2, labels={HOST: "n2"}),
-        pod("strict", cpu=None, node="n1", anti_affinity=[strict]),
-    )
-    members = [pod("other/free-0"), pod("other/free-1"), pod("bound-0"), pod("bound-1")]
-    found = by_name(run(cluster, members))
-    assert found == {"free-0": "n1", "free-1": "n1", "bound-0": "n2", "bound-1": "n2"}
 
 
 def test_equal_classes_are_one_object(cluster_of):
@@ -335,13 +287,6 @@ def test_a_pod_without_role_counts_toward_the_need_only(cluster_of):
     assert refused.failing.shape.requests == (("cpu", 9000),)
 
 
-def test_a_refusal_counts_what_fits_toward_the_quorum_and_not_beyond_it(cluster_of):
-    """Five workers fit, but only two of the quorum's three slots are theirs."""
-    members = [*(pod(f"w{at}", role="w") for at in range(5)), pod("ps0", cpu=9, role="ps")]
-    refused = run(cluster_of(node("n1", cpu=8)), members, need=3, role_needs={"w": 2, "ps": 1})
-    assert (refused.wanted, refused.fits) == (3, 2)
-
-
 # What is left behind
 
 
@@ -359,18 +304,6 @@ def test_a_placement_stays_taken_on_the_snapshot_and_a_refusal_takes_nothing(clu
 def test_a_cluster_without_nodes_refuses_everybody(cluster_of):
     refused = run(cluster_of(), gang(2))
     assert (refused.fits, refused.nodes, refused.never, refused.obstacles) == (0, 0, True, ())
-
-
-@pytest.mark.parametrize("strategy", ["Pack", "Spread"])
-def test_absurd_quantities_are_neither_overcommitted_nor_refused_where_they_fit(cluster_of, strategy):
-    cluster = cluster_of(*(node(f"n{at}", memory=MAX_AMOUNT, pods=MAX_AMOUNT) for at in range(3)))
-    huge = gang(3, cpu=None, memory=MAX_AMOUNT)
-    assert spread_over(run(cluster, huge, strategy=strategy)) == {"n0": 1, "n1": 1, "n2": 1}
-    refused = run(cluster, gang(4, cpu=None, memory=MAX_AMOUNT), strategy=strategy)
-    assert refused.fits == 3
-    assert refused.short == (("memory", MAX_AMOUNT),)
-    tiny = gang(40, cpu=None)
-    assert sum(spread_over(run(cluster, tiny, strategy=strategy)).values()) == 40
 
 
 def test_a_gang_of_many_sizes_on_many_nodes_is_placed(cluster_of):

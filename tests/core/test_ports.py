@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gangsched.core.constraints.node_ports import PortsInUse
 from gangsched.core.objects.shape import HostPort
-from tests.strategies import host_ports, port_sets
+from tests.strategies import port_sets
 
 ANY = HostPort(80)
 LOCAL = HostPort(80, ip="127.0.0.1")
@@ -38,17 +38,6 @@ def test_ports_conflict_as_kubernetes_says(taken, wanted, conflict):
     assert used.conflicts(wanted) is conflict
 
 
-def test_a_port_taken_twice_is_free_only_when_both_have_left():
-    used = PortsInUse()
-    used.add((ANY,))
-    used.add((ANY,))
-    used.remove((ANY,))
-    assert used.conflicts((ANY,))
-    used.remove((ANY,))
-    assert not used.conflicts((ANY,))
-    assert not used
-
-
 def test_removing_what_was_never_added_is_an_error():
     used = PortsInUse()
     used.add((LOCAL,))
@@ -70,18 +59,3 @@ def test_remove_undoes_add_exactly(before, more):
     for ports in before:
         used.remove(ports)
     assert used == PortsInUse()
-
-
-@given(host_ports, host_ports)
-def test_conflict_is_symmetric(one, other):
-    first, second = PortsInUse(), PortsInUse()
-    first.add((one,))
-    second.add((other,))
-    assert first.conflicts((other,)) is second.conflicts((one,))
-
-
-@given(port_sets)
-def test_any_ports_conflict_with_themselves(ports):
-    used = PortsInUse()
-    used.add(ports)
-    assert used.conflicts(ports) is bool(ports)

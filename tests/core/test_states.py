@@ -49,12 +49,6 @@ def test_from_every_phase_all_facts_come_to_rest():
         assert settle(phase, given) in Phase
 
 
-def test_a_phase_at_rest_stays_as_long_as_the_facts_do():
-    for given, phase in product(POSSIBLE, Phase):
-        rest = settle(phase, given)
-        assert settle(rest, given) is rest
-
-
 def expected(given):
     """The phase that the facts mean, said without the table."""
     if given.ended_well or given.ended_badly:
@@ -75,35 +69,6 @@ def test_the_facts_alone_decide_the_phase_wherever_the_group_comes_from(phase):
     """So a lost event or a restart cannot leave it in a wrong one."""
     for given in POSSIBLE:
         assert settle(phase, given) is expected(given), given
-
-
-@pytest.mark.parametrize(
-    ("start", "true", "rest"),
-    [
-        (Phase.PENDING, (), Phase.PENDING),
-        (Phase.PENDING, ("complete",), Phase.QUEUED),
-        (Phase.QUEUED, ("complete", "binding"), Phase.BINDING),
-        (Phase.BINDING, ("complete", "held"), Phase.RESERVED),
-        (Phase.BINDING, ("complete", "was_scheduled"), Phase.SCHEDULED),
-        (Phase.SCHEDULED, ("complete", "was_scheduled", "quorum_running"), Phase.RUNNING),
-        (Phase.RUNNING, ("complete", "was_scheduled", "degraded"), Phase.DEGRADED),
-        (Phase.DEGRADED, ("complete", "was_scheduled", "quorum_running"), Phase.RUNNING),
-        (Phase.QUEUED, ("complete", "backing_off"), Phase.TIMED_OUT),
-        (Phase.TIMED_OUT, ("complete",), Phase.QUEUED),
-        (Phase.TIMED_OUT, ("complete", "backing_off", "binding"), Phase.BINDING),
-        (Phase.BINDING, ("complete", "backing_off"), Phase.TIMED_OUT),
-        (Phase.QUEUED, ("complete", "failed_for_good"), Phase.FAILED),
-        (Phase.FAILED, ("complete",), Phase.QUEUED),
-        (Phase.FAILED, ("complete", "ended_badly"), Phase.FAILED),
-        (Phase.RUNNING, ("ended_well",), Phase.SUCCEEDED),
-        (Phase.RUNNING, ("ended_badly",), Phase.FAILED),
-        (Phase.SUCCEEDED, (), Phase.PENDING),
-        (Phase.SUCCEEDED, ("complete",), Phase.QUEUED),
-        (Phase.SCHEDULED, (), Phase.PENDING),
-    ],
-)
-def test_a_life_goes_from_phase_to_phase(start, true, rest):
-    assert settle(start, facts(*true)) is rest
 
 
 def test_every_row_of_the_table_is_the_first_that_holds_for_some_possible_facts():

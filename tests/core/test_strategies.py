@@ -322,13 +322,3 @@ def test_spread_never_gives_a_node_one_that_a_less_loaded_one_had_room_for(given
         assert number
         for other, load in enumerate(after):
             assert shares.get(other, 0) == caps[other] or load >= after[row] - 1
-
-
-@given(candidates, st.data())
-def test_pack_leaves_room_only_on_the_last_node_that_it_uses(given_, data):
-    caps, fullness, _ = zip(*given_, strict=True)
-    count = data.draw(st.integers(1, sum(caps)))
-    shares = PACK.distribute(room(caps, fullness=list(fullness)), count)
-    assert all(number == caps[row] for row, number in shares[:-1])
-    used = {row for row, _ in shares}
-    assert all(fullness[row] >= fullness[other] for row in used for other in range(len(caps)) if other not in used)

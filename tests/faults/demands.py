@@ -20,23 +20,18 @@ from tests.faults.objects import (
     phase_of,
     role_of,
 )
+from tests.promises import Terms
 
 EXECUTORS_ANNOTATION = "spark-executor-count"
 _MADE_LABEL = ("gangsched.io/created-by", "gangsched")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demand:
-    """A group's minimum, its roles' minima that are not 0, their maxima, and what members to come request, by role."""
+class Demand(Terms):
+    """A group's terms, its roles' maxima, and what members to come request, by role."""
 
-    minimum: int
-    roles: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     templates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def met_by(self, roles: Counter[str]) -> bool:
-        """Whether so many members of each role are enough."""
-        return roles.total() >= self.minimum and all(roles[role] >= need for role, need in self.roles.items())
 
     def to_come(self, there: Iterable[Json]) -> Counter[str]:
         """How many members of each role with a template are missing beside those that exist.
@@ -75,7 +70,7 @@ def demand_of(group: Json | None, pods: Sequence[Json]) -> Demand | None:
             templates={} if made(group) else templates,
         )
     said = {pod["metadata"].get("annotations", {}).get(MINIMUM_ANNOTATION) for pod in pods if live(pod)}
-    return Demand(minimum=int(next(iter(said)))) if len(said) == 1 and None not in said else None
+    return Demand(int(next(iter(said))), {}) if len(said) == 1 and None not in said else None
 
 
 def made(group: Json) -> bool:

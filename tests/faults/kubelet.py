@@ -15,7 +15,7 @@ from collections import Counter
 
 from testbed.api import Api, ApiError
 from tests.faults.history import History
-from tests.faults.objects import Json, allocatable_of, ended, key_of, node_of, requests_of, uid_of
+from tests.faults.objects import Json, allocatable_of, ended, excess, key_of, node_of, requests_of, uid_of
 
 _NAMES = {"cpu": "OutOfcpu", "memory": "OutOfmemory", "pods": "OutOfpods"}
 _RETRY_S = 0.2
@@ -98,11 +98,7 @@ class Kubelets(threading.Thread):
             node = self._history.allocatables.get(node_of(pod))
         if node is None:
             return ""
-        taken: Counter[str] = Counter()
-        for each in (*admitted.values(), pod):
-            taken.update(requests_of(each))
-        allocatable = allocatable_of(node)
-        lacking = next((name for name, size in taken.items() if size > allocatable.get(name, 0)), "")
+        lacking = excess(map(requests_of, (*admitted.values(), pod)), allocatable_of(node)).partition(" ")[0]
         if not lacking:
             admitted[uid_of(pod)] = pod
         return lacking

@@ -46,7 +46,7 @@ class Fault(StrEnum):
     TRUNCATED = "truncated"
     """The connection ends in the middle of the answer's body."""
     STALE_LIST = "stale-list"
-    """A list is older than it could be (see tests.faults.lists)."""
+    """A list is held back until it is old. It may not be older than its request, as gangsched asks for no version."""
     EXPIRED = "expired"
     """410 to a watch, or to a list that is continued; the server is not asked."""
     EXPIRED_LATER = "expired-later"
@@ -151,7 +151,6 @@ class Rule(Struct, frozen=True, kw_only=True):
     fault: Fault
     method: str = ""
     path_contains: tuple[str, ...] = ()
-    watch: bool | None = None
     times: int = 1
     after: int = 0
 
@@ -159,7 +158,6 @@ class Rule(Struct, frozen=True, kw_only=True):
         return (
             self.method in ("", asked.method)
             and all(part in asked.path for part in self.path_contains)
-            and self.watch in (None, asked.is_watch)
             and self.fault in asked.possible
         )
 

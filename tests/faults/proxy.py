@@ -1,7 +1,6 @@
-"""A proxy with faults between gangsched and a real API server, for tests.
+"""A proxy with faults between gangsched and a real API server, in a process of its own.
 
-`FaultProxy` runs in the test's own event loop, `ProxyProcess` beside it, for tests that are synchronous or must not
-share their processor time with it. Both begin in a storm; both stay with one seed to one plan (see tests.faults.plan).
+It begins in a storm, and stays with one seed to one plan (see tests.faults.plan).
 """
 
 from __future__ import annotations
@@ -19,53 +18,10 @@ from typing import Self
 import msgspec
 
 from testbed.control_plane import ControlPlane, ControlPlaneError, free_ports
-from tests.faults.plan import Fault, Plan, Rates, Rule
-from tests.faults.server import FaultServer
+from tests.faults.plan import Fault, Rates, Rule
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _START_WITHIN_S = 30
-
-
-class FaultProxy:
-    """A proxy in this event loop: an asynchronous context manager."""
-
-    def __init__(self, control_plane: ControlPlane, *, seed: int, rates: Rates | None = None) -> None:
-        self._control_plane = control_plane
-        url, ca = _address(control_plane.kubeconfig)
-        self._server = FaultServer(url, ca=ca, plan=Plan(seed=seed, rates=rates or Rates()))
-        self.calm = self._server.calm
-        self.storm = self._server.storm
-        self.block = self._server.block
-        self.unblock = self._server.unblock
-
-    async def __aenter__(self) -> Self:
-        await self._server.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._server.stop()
-
-    @property
-    def injected(self) -> Counter[str]:
-        """How often each fault has shown, by its value."""
-        return self._server.injected
-
-    def kubeconfig_for(self, *, token: str | None = None, account: tuple[str, str] | None = None) -> Path:
-        """A new kubeconfig through the proxy: that token, that (namespace, ServiceAccount), else cluster-admin."""
-        return _through(self._server.url, self._control_plane, token=token, account=account)
-
-    def next(
-        self,
-        *,
-        fault: Fault,
-        method: str = "",
-        path_contains: str | Sequence[str] = (),
-        watch: bool | None = None,
-        times: int = 1,
-        after: int = 0,
-    ) -> None:
-        """Order a fault: see `Plan.add`. A path must contain all of the parts; `watch` False leaves watches out."""
-        self._server.next(_rule(fault, method, path_contains, watch=watch, times=times, after=after))
 
 
 class ProxyProcess:
@@ -141,8 +97,16 @@ class ProxyProcess:
         return self._tell("injected")
 
     def kubeconfig_for(self, *, token: str | None = None, account: tuple[str, str] | None = None) -> Path:
-        """As `FaultProxy.kubeconfig_for`."""
-        return _through(self.url, self._control_plane, token=token, account=account)
+        """A new kubeconfig through the proxy: that token, that (namespace, ServiceAccount), else cluster-admin."""
+        direct = (
+            self._control_plane.kubeconfig_for(token=token)
+            if account is None
+            else self._control_plane.kubeconfig_of_service_account(*account)
+        )
+        content = json.loads(direct.read_text())
+        content["clusters"][0]["cluster"] = {"server": self.url}
+        direct.write_text(json.dumps(content))
+        return direct
 
     def next(
         self,
@@ -150,12 +114,13 @@ class ProxyProcess:
         fault: Fault,
         method: str = "",
         path_contains: str | Sequence[str] = (),
-        watch: bool | None = None,
         times: int = 1,
         after: int = 0,
     ) -> None:
-        """As `FaultProxy.next`."""
-        self._tell("next", _rule(fault, method, path_contains, watch=watch, times=times, after=after))
+        """Order a fault: see `Plan.add`. A path must contain all of the parts."""
+        parts = (path_contains,) if isinstance(path_contains, str) else tuple(path_contains)
+        rule = Rule(fault=fault, method=method, path_contains=parts, times=times, after=after)
+        self._tell("next", rule)
 
     def _tell(self, command: str, argument: Rates | Rule | None = None) -> Counter[str]:
         connection = http.client.HTTPConnection("127.0.0.1", self._control_port, timeout=30)
@@ -170,26 +135,7 @@ class ProxyProcess:
         return Counter(json.loads(said))
 
 
-def _rule(
-    fault: Fault, method: str, path_contains: str | Sequence[str], *, watch: bool | None, times: int, after: int
-) -> Rule:
-    parts = (path_contains,) if isinstance(path_contains, str) else tuple(path_contains)
-    return Rule(fault=fault, method=method, path_contains=parts, watch=watch, times=times, after=after)
-
-
 def _address(kubeconfig: Path) -> tuple[str, str | None]:
     """The server's URL and the file with its CA, from a kubeconfig of the testbed."""
     cluster = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]
     return cluster["server"], cluster.get("certificate-authority")
-
-
-def _through(url: str, control_plane: ControlPlane, *, token: str | None, account: tuple[str, str] | None) -> Path:
-    direct = (
-        control_plane.kubeconfig_for(token=token)
-        if account is None
-        else control_plane.kubeconfig_of_service_account(*account)
-    )
-    content = json.loads(direct.read_text())
-    content["clusters"][0]["cluster"] = {"server": url}
-    direct.write_text(json.dumps(content))
-    return direct

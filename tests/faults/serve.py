@@ -21,16 +21,10 @@ async def serve(server: FaultServer, *, port: int, control_port: int) -> None:
     async def command(request: web.Request) -> web.Response:
         body = await request.read()
         match request.match_info["command"]:
-            case "calm":
-                server.calm()
-            case "forget":
-                server.forget()
+            case "calm" | "forget" | "block" | "unblock" as switch:
+                getattr(server, switch)()
             case "storm":
                 server.storm(msgspec.json.decode(body, type=Rates | None))
-            case "block":
-                server.block()
-            case "unblock":
-                server.unblock()
             case "next":
                 server.next(msgspec.json.decode(body, type=Rule))
             case "injected":

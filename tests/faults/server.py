@@ -19,7 +19,6 @@ from aiohttp import web
 from yarl import URL
 
 from tests.faults.answers import AFTERWARDS, INSTEAD, Answer, Reset, end_to_end, failure, reset
-from tests.faults.lists import Lists
 from tests.faults.plan import OF_STREAMS, Asked, Decision, Fault, Plan, Rates, Rule
 from tests.faults.streams import End, Relay
 
@@ -38,7 +37,6 @@ class FaultServer:
         self._upstream = upstream
         self._ca = ca
         self._plan = plan
-        self._lists = Lists()
         self._relays: dict[Relay, asyncio.Transport] = {}
         self._answering: set[asyncio.Task[Answer]] = set()
         self._released = asyncio.Event()
@@ -129,7 +127,7 @@ class FaultServer:
             if asked.is_watch:
                 return await self._watch(request, decision)
             # What is on its way goes on without its sender: a server gets a request also if the client gives up.
-            work = asyncio.create_task(self._answer(request, asked, body, decision))
+            work = asyncio.create_task(self._answer(request, body, decision))
             self._answering.add(work)
             work.add_done_callback(self._answering.discard)
             answer = await asyncio.shield(work)
@@ -140,17 +138,12 @@ class FaultServer:
             reset(request.transport)
             return web.Response()
 
-    async def _answer(self, request: web.BaseRequest, asked: Asked, body: bytes, decision: Decision) -> Answer:
+    async def _answer(self, request: web.BaseRequest, body: bytes, decision: Decision) -> Answer:
         refused = await self._before(decision)
         if refused is not None:
             return refused
-        caller = request.headers.get("Authorization", "")
-        if decision.fault is Fault.STALE_LIST and (older := self._lists.older(caller, asked, decision.dice)):
-            self._count(decision.fault)
-            return older
         async with self._send(request, body) as said:
             answer = await Answer.of(said)
-        self._lists.remember(caller, asked, answer)
         return await self._after(answer, decision)
 
     async def _before(self, decision: Decision) -> Answer | None:

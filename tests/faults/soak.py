@@ -25,6 +25,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from testbed import crds
 from testbed.api import ApiError
@@ -39,7 +40,7 @@ from tests.faults.history import CountedClock, History
 from tests.faults.kubelet import Kubelets
 from tests.faults.proxy import ProxyProcess
 from tests.faults.recording import NoRecording, read, replay
-from tests.faults.report import Report
+from tests.faults.report import line, table
 from tests.faults.requests import examine, read_log
 from tests.faults.watching import Probe, Watch, kinds
 from tests.faults.world import World
@@ -75,7 +76,9 @@ class Soak:
     """One run on a control plane of its own."""
 
     def __init__(self, *, duration_s: float, seed: int, say: Callable[[str], None]) -> None:
-        self.report = Report(seed=seed)
+        self.seed = seed
+        self.violations: list[str] = []
+        self.report: dict[str, Any] = {"seed": seed, "quiet_periods": 0, "slowest_rest_s": 0.0, "replayed_turns": 0}
         self._duration_s = duration_s
         self._say = say
         self._random = Random(seed)
@@ -89,18 +92,18 @@ class Soak:
             self._set_up(stack)
             began = time.monotonic()
             try:
-                while time.monotonic() - began < self._duration_s and not self.report.violations:
+                while time.monotonic() - began < self._duration_s and not self.violations:
                     self._storm()
                     self._quiet()
                 self._end()
             except Exception as error:  # noqa: BLE001 - what the run has recorded is needed all the more
-                self.report.violations.append(f"the soak itself failed: {type(error).__name__}: {error}")
-            self.report.seconds = time.monotonic() - began
+                self.violations.append(f"the soak itself failed: {type(error).__name__}: {error}")
+            self.report["seconds"] = time.monotonic() - began
             self._measure()
-            return self._keep() if self.report.violations else None
+            return self._keep() if self.violations else None
 
     def _set_up(self, stack: ExitStack) -> None:
-        control_plane, seed = self._control_plane, self.report.seed
+        control_plane, seed = self._control_plane, self.seed
         self._kubelets = Kubelets(control_plane.new_api())
         self._history = History(self._clock, on_bound=self._kubelets.take)
         self._watches = [Watch(control_plane, kind) for kind in kinds(self._history)]
@@ -169,11 +172,11 @@ class Soak:
             found = self._look()
             clean, last = (0, found[0]) if found else (clean + 1, last)
         rest_s = time.monotonic() - began
-        self.report.quiet_periods += 1
-        self.report.slowest_rest_s = max(self.report.slowest_rest_s, rest_s)
-        self.report.violations += [f"at rest after {rest_s:.0f} s of quiet: {what}" for what in found]
-        self.report.violations += self._too_long_partial() + self._held_too_long_for_nobody()
-        self._say(f"quiet for {rest_s:.0f} s: {'; '.join(self.report.violations) or 'all rules hold'}")
+        self.report["quiet_periods"] += 1
+        self.report["slowest_rest_s"] = max(self.report["slowest_rest_s"], rest_s)
+        self.violations += [f"at rest after {rest_s:.0f} s of quiet: {what}" for what in found]
+        self.violations += self._too_long_partial() + self._held_too_long_for_nobody()
+        self._say(f"quiet for {rest_s:.0f} s: {'; '.join(self.violations) or 'all rules hold'}")
         if last and not found:
             self._say(f"the last to come to rest: {last}")
 
@@ -224,38 +227,43 @@ class Soak:
         for contender in self._contenders:
             status = contender.life.child.wait(timeout_s=_END_WITHIN_S)
             if status != 0:
-                self.report.violations.append(f"{contender.life.name} ended with status {status} on SIGTERM in calm")
+                self.violations.append(f"{contender.life.name} ended with status {status} on SIGTERM in calm")
         failed = [self._supervisor.failed, *(watch.failed for watch in self._watches)]
-        self.report.violations += [f"the soak itself failed: {error!r}" for error in failed if error is not None]
+        self.violations += [f"the soak itself failed: {error!r}" for error in failed if error is not None]
 
     def _measure(self) -> None:
         """Fill the report from what was recorded, and add what is wrong there."""
-        report, history = self.report, self._history
+        history = self._history
         lives = [life for contender in self._contenders for life in contender.lives]
         for life in lives:
-            report.violations += life.defects()
-            report.leases_lost += life.leases_lost
-        report.violations += self._check_decisions()
+            self.violations += life.defects()
+        self.violations += self._check_decisions()
         requests = examine(read_log(self._control_plane.folder), spares=self._world.spares)
-        report.violations += requests.wrong
-        longest = next(iter(history.partial()), None)
-        if longest is not None:
-            report.longest_partial_s, report.longest_partial = longest.seconds, str(longest)
-        held = next(iter(history.deserted()), None)
-        report.longest_held_for_nobody_s = held.seconds if held is not None else 0.0
+        self.violations += requests.wrong
         with history.lock:
-            report.groups = len(history.groups_seen)
-            report.groups_with_places = len(history.groups_with_places)
-            report.groups_ran_out = len(history.groups_ran_out)
-            report.pods_bound = sum(bound.ours for bound in history.bindings)
-        report.bindings = requests.bound.total()
-        report.evictions = requests.evicted.total()
-        report.actions, report.actions_refused = self._world.done, self._world.refused
-        report.troubles = self._chaos.done
-        report.restarts, report.rejected_by_kubelet = self._supervisor.restarts, self._kubelets.rejected
-        report.faults = sum((proxy.injected for proxy in self._proxies), Counter())
-        report.kills = self._chaos.done["kill"]
-        report.leader_changes = max(0, len(self._supervisor.leaders) - 1)
+            longest, held = next(iter(history.partial()), None), next(iter(history.deserted()), None)
+            self.report |= {
+                "groups": len(history.groups_seen),
+                "groups_with_places": len(history.groups_with_places),
+                "groups_ran_out": len(history.groups_ran_out),
+                "pods_bound": sum(bound.ours for bound in history.bindings),
+                "longest_partial_s": longest.seconds if longest is not None else 0.0,
+                "longest_partial": str(longest or "no group was ever partial"),
+                "longest_held_for_nobody_s": held.seconds if held is not None else 0.0,
+            }
+        self.report |= {
+            "bindings": requests.bound.total(),
+            "evictions": requests.evicted.total(),
+            "actions": self._world.done,
+            "actions_refused": self._world.refused,
+            "faults": sum((proxy.injected for proxy in self._proxies), Counter()),
+            "troubles": self._chaos.done,
+            "restarts": self._supervisor.restarts,
+            "rejected_by_kubelet": self._kubelets.rejected,
+            "leader_changes": max(0, len(self._supervisor.leaders) - 1),
+            "leases_lost": sum(life.leases_lost for life in lives),
+            "violations": self.violations,
+        }
 
     def _check_decisions(self) -> list[str]:
         wrong, terms = [], []
@@ -266,7 +274,7 @@ class Soak:
                 except NoRecording:
                     continue
                 name = f"{life.name}/{path.name}"
-                self.report.replayed_turns += len(recording.turns)
+                self.report["replayed_turns"] += len(recording.turns)
                 difference = replay(recording)
                 wrong += [f"{name} does not replay with equal effects: {difference}"] if difference else []
                 wrong += [f"{name}: {what}" for what in overcommitted(recording)]
@@ -277,13 +285,13 @@ class Soak:
 
     def _keep(self) -> Path:
         """Copy what is needed to find out why to a folder that stays."""
-        kept = Path(tempfile.mkdtemp(prefix=f"gangsched-soak-seed-{self.report.seed}-"))
+        kept = Path(tempfile.mkdtemp(prefix=f"gangsched-soak-seed-{self.seed}-"))
         folder = self._control_plane.folder
         for name in ("logs", "recordings"):
             shutil.copytree(folder / name, kept / name)
         for file in folder.glob("audit*.log"):
             shutil.copy(file, kept)
-        (kept / "report.json").write_text(self.report.line())
+        (kept / "report.json").write_text(line(self.report))
         with self._history.lock:
             lists = {
                 "pods": list(self._history.pods.values()),
@@ -322,13 +330,13 @@ def main() -> int:
     say(f"soak of {arguments.duration:.0f} s with seed {seed}")
     soak = Soak(duration_s=arguments.duration, seed=seed, say=say)
     kept = soak.run()
-    say(soak.report.table())
-    for violation in soak.report.violations:
+    say(table(soak.report))
+    for violation in soak.violations:
         say(f"VIOLATION: {violation}")
     if kept is not None:
         say(f"FAILED with seed {seed}: logs, audit log and recordings are in {kept}; replay a recording with")
         say("  .venv/bin/python -m tests.faults.replay FILE")
-    say(soak.report.line())
+    say(line(soak.report))
     return 1 if kept is not None else 0
 
 

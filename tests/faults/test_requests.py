@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from tests.faults.objects import Json
-from tests.faults.requests import examine, read_log
+from tests.faults.requests import examine
 
 
 def entry(
@@ -74,10 +71,3 @@ def test_each_misdeed_is_found(entries, told: str) -> None:
     ).wrong
 
     assert told in wrong
-
-
-def test_a_log_is_read_with_what_was_rotated_and_without_a_torn_line(tmp_path: Path) -> None:
-    (tmp_path / "audit-2026-01-01T00-00-00.000.log").write_text(json.dumps({"verb": "first"}) + "\n")
-    (tmp_path / "audit.log").write_text(json.dumps({"verb": "second"}) + '\n{"verb": "thi')
-
-    assert [each["verb"] for each in read_log(tmp_path)] == ["first", "second"]

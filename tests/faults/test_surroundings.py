@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gangsched.api.times import format_time
 from testbed.api import ApiError
-from tests.faults.contenders import Life, Supervisor, until
+from tests.faults.contenders import Life, until
 from tests.faults.history import CountedClock, History
 from tests.faults.kubelet import Kubelets
 from tests.faults.manifests import a_node, a_pod
@@ -74,22 +72,6 @@ def test_a_kubelet_rejects_the_pod_that_was_bound_too_late() -> None:
     assert kubelets.rejected == {"OutOfcpu": 2}
 
 
-def test_it_makes_room_where_a_pod_has_ended() -> None:
-    api = FakeApi()
-    ended = a_pod("a", node="n1", cpu="2", phase="Succeeded")
-    kubelets_after(a_pod("a", node="n1", cpu="2"), ended, a_pod("b", node="n1", cpu="2"), api=api)
-
-    assert api.asked == []
-
-
-def test_a_rejected_pod_that_is_gone_already_is_not_counted() -> None:
-    api = FakeApi()
-    api.gone = "/api/v1/namespaces/default/pods/vanished"
-    kubelets = kubelets_after(a_pod("a", node="n1", cpu="2"), a_pod("vanished", node="n1", cpu="2"), api=api)
-
-    assert kubelets.rejected == {}
-
-
 def test_it_rejects_again_what_kwok_has_called_running() -> None:
     api = FakeApi()
     kubelets = Kubelets(api)  # type: ignore[arg-type]
@@ -123,10 +105,6 @@ def test_a_world_does_the_same_for_the_same_seed() -> None:
     assert requests_of_a_world(1) == requests_of_a_world(1)
 
 
-def test_a_world_does_something_else_for_another_seed() -> None:
-    assert requests_of_a_world(1) != requests_of_a_world(2)
-
-
 def test_a_world_tells_what_must_not_be_evicted() -> None:
     api = FakeApi()
     world = World(api, history_with(), seed=5, nodes=1)  # type: ignore[arg-type]
@@ -138,52 +116,6 @@ def test_a_world_tells_what_must_not_be_evicted() -> None:
     assert world.spares(bare["metadata"]["name"]) == "nothing would recreate it"
     assert world.spares(api.asked[-1][2]["metadata"]["name"]) == "it has no group"
     assert world.spares("g999-0") == ""
-
-
-class FakeContender:
-    """A contender whose process says in its log that it led, and after a lost lease leads again."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        log = folder / f"{name}.log"
-        lines = [f'{{"message": "leading", "identity": "id-{name}{term}"}}\n' for term in ("", "-2")]
-        log.write_text("".join(lines))
-        child: Any = SimpleNamespace(log=log)
-        self.life = Life(name=name, started=0.0, child=child, recording=folder)
-        self.is_able = True
-
-    def able(self) -> bool:
-        return self.is_able
-
-
-@pytest.mark.parametrize(
-    ("holder", "age_s", "able", "leads"),
-    [
-        ("id-a", 0, True, True),
-        ("id-b-2", 0, True, True),
-        ("id-b-3", 0, True, False),
-        ("id-c", 0, True, False),
-        ("", 0, True, False),
-        ("id-a", 60, True, False),
-        ("id-a", 0, False, False),
-        (None, 0, True, False),
-    ],
-)
-def test_somebody_leads_if_an_able_process_holds_a_fresh_lease(
-    tmp_path: Path, *, holder: str | None, age_s: float, able: bool, leads: bool
-) -> None:
-    contenders: Any = [FakeContender(tmp_path, "a"), FakeContender(tmp_path, "b")]
-    for contender in contenders:
-        contender.is_able = able
-
-    def get(_: str) -> bytes:
-        if holder is None:
-            raise TimeoutError
-        return json.dumps({"spec": {"holderIdentity": holder, "renewTime": format_time(time.time() - age_s)}}).encode()
-
-    probe: Any = SimpleNamespace(get=get)
-    supervisor = Supervisor(contenders, probe, CountedClock(), renew_s=5.0)
-
-    assert (supervisor.find_leader() is not None) is leads
 
 
 @pytest.mark.parametrize(

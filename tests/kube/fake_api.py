@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from gangsched.core.objects.events import Event
 from gangsched.kube.credentials import Connection
 from gangsched.kube.session import ApiSession
 
@@ -28,6 +29,36 @@ class Asked:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: Any
+
+
+class Inbox:
+    """Takes what a watch posts and counts for it; `until` waits for a condition on that."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[Event]] = []
+        self.relists: list[tuple[str, str]] = []
+        self.counted: Counter[str] = Counter()
+        self._news = asyncio.Event()
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for batch in self.batches for event in batch]
+
+    def post(self, events: Sequence[Event]) -> None:
+        self.batches.append(list(events))
+        self._news.set()
+
+    def watch_events(self, resource: str, count: int) -> None:
+        self.counted[resource] += count
+
+    def relisted(self, resource: str, cause: str) -> None:
+        self.relists.append((resource, cause))
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
 
 
 class FakeApi:
@@ -128,11 +159,10 @@ def stream(*pieces: object, then: str = "end") -> Answer:
     return answer
 
 
-def dropped(after: Callable[[], None] = lambda: None) -> Answer:
-    """No answer: the connection is lost, after the server has done what it was asked."""
+def dropped() -> Answer:
+    """No answer: the connection is lost."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        after()
         _drop(request)
         return web.Response()
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
 from gangsched.kube.binding import bind
 from tests.kube.fake_api import FakeApi, body, dropped, serving, status, stream
@@ -21,11 +22,16 @@ def pod(*, uid: str = "u1", node: str | None = None, deleted: str | None = None,
     }
 
 
+async def asked_of(api: FakeApi, effect: BindPod = BIND) -> Event | None:
+    """What comes of the binding."""
+    async with serving(api) as session:
+        return (await bind(session, effect)).event
+
+
 async def test_a_binding_carries_the_uid_and_is_bounded_on_the_server() -> None:
     api = FakeApi()
     api.answer("POST", BIND_PATH, status(201))
-    async with serving(api) as session:
-        assert (await bind(session, BIND)).event == PodBound(uid="u1", node="n1")
+    assert await asked_of(api) == PodBound(uid="u1", node="n1")
     [asked] = api.asked
     assert asked.query == {"timeout": "4s"}
     assert asked.headers["Authorization"] == "Bearer of-tests"
@@ -52,8 +58,7 @@ async def test_a_binding_carries_the_uid_and_is_bounded_on_the_server() -> None:
 async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: int, why: Refused) -> None:
     api = FakeApi()
     api.answer("POST", BIND_PATH, status(code, "because", reason="Why", headers={"Retry-After": "3"}))
-    async with serving(api) as session:
-        found = (await bind(session, BIND)).event
+    found = await asked_of(api)
     assert isinstance(found, BindRefused)
     assert (found.uid, found.node, found.why, found.message) == ("u1", "n1", why, f"{code} Why: because")
     assert found.retry_after_s == (3.0 if why is Refused.UNAVAILABLE else 0.0)
@@ -79,8 +84,7 @@ async def test_a_refusal_that_no_node_can_help_is_told_from_one_that_may_be_the_
     api = FakeApi()
     answer = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message, "details": {"causes": causes}}
     api.answer("POST", BIND_PATH, body(answer, code=403))
-    async with serving(api) as session:
-        found = (await bind(session, BIND)).event
+    found = await asked_of(api)
     assert isinstance(found, BindRefused)
     assert (found.why, found.message) == (why, f"403 Forbidden: {message}")
 
@@ -105,8 +109,7 @@ async def test_where_the_answer_leaves_it_open_the_pod_tells(failure: Any, seen:
     api = FakeApi()
     api.answer("POST", BIND_PATH, failure)
     api.answer("GET", POD_PATH, seen)
-    async with serving(api) as session:
-        found = (await bind(session, BIND)).event
+    found = await asked_of(api)
     if expected is None:
         assert found == PodBound(uid="u1", node="n1")
     else:
@@ -115,19 +118,11 @@ async def test_where_the_answer_leaves_it_open_the_pod_tells(failure: Any, seen:
     assert [asked.method for asked in api.asked] == ["POST", "GET"]
 
 
-async def test_a_binding_whose_reply_was_lost_is_found_to_stand() -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, dropped(after=lambda: api.answer("GET", POD_PATH, body(pod(node="n1")))))
-    async with serving(api) as session:
-        assert (await bind(session, BIND)).event == PodBound(uid="u1", node="n1")
-
-
 async def test_what_the_server_asks_to_wait_is_kept_after_a_failure() -> None:
     api = FakeApi()
     api.answer("POST", BIND_PATH, status(503, headers={"Retry-After": "2"}))
     api.answer("GET", POD_PATH, status(503))
-    async with serving(api) as session:
-        found = (await bind(session, BIND)).event
+    found = await asked_of(api)
     assert isinstance(found, BindRefused)
     assert (found.why, found.retry_after_s) == (Refused.UNAVAILABLE, 2.0)
 
@@ -135,16 +130,14 @@ async def test_what_the_server_asks_to_wait_is_kept_after_a_failure() -> None:
 async def test_names_cannot_lead_out_of_their_place_in_the_path() -> None:
     api = FakeApi()
     api.answer("POST", "/api/v1/namespaces/..%2Fx/pods/a%2F..%2F%3Fb%23/binding", status(201))
-    async with serving(api) as session:
-        effect = BindPod(uid="u", namespace="../x", name="a/../?b#", node="n1")
-        assert (await bind(session, effect)).event == PodBound(uid="u", node="n1")
+    effect = BindPod(uid="u", namespace="../x", name="a/../?b#", node="n1")
+    assert await asked_of(api, effect) == PodBound(uid="u", node="n1")
 
 
 async def test_a_message_of_the_server_stays_on_one_line() -> None:
     api = FakeApi()
     api.answer("POST", BIND_PATH, status(403, "no\n2026 ERROR forged\x1b[31m", reason="Forbidden"))
-    async with serving(api) as session:
-        found = (await bind(session, BIND)).event
+    found = await asked_of(api)
     assert isinstance(found, BindRefused)
     assert found.message == "403 Forbidden: no\\n2026 ERROR forged\\x1b[31m"
 
@@ -154,7 +147,6 @@ async def test_an_answer_that_does_not_come_in_time_is_unavailable(monkeypatch: 
     api = FakeApi()
     api.answer("POST", BIND_PATH, stream(then="hang"))
     api.answer("GET", POD_PATH, stream(then="hang"))
-    async with serving(api) as session:
-        found = (await bind(session, BIND)).event
+    found = await asked_of(api)
     assert isinstance(found, BindRefused)
     assert found.why is Refused.UNAVAILABLE

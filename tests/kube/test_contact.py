@@ -191,26 +191,40 @@ def test_a_path_that_is_no_resource_is_granted_as_a_path() -> None:
     assert told.endswith("give its account a role with the verb get on the path /apis/scheduling.volcano.sh/v1beta1.")
 
 
-@pytest.mark.parametrize("answer", [403, 500, 401, "lost"])
-def test_what_was_met_once_and_not_asked_for_again_is_no_problem_however_long_ago(answer: int | str) -> None:
-    """Steps: one Event is denied by a restarted server; the lease is lost, and nobody sends that Event any more."""
+@pytest.mark.parametrize(
+    ("answer", "for_s", "asked_s", "told"),
+    [
+        *((answer, 2, 120, "") for answer in (403, 500, 401, "lost")),
+        (500, 4, 1, ""),
+        (500, 7, 1, "has failed to create pods/binding for 7 s"),
+        (500, 7, 70, ""),
+        (500, 100, 50, "for 100 s"),
+        (403, 0, 70, ""),
+        (403, 6, 1, "has denied create pods/binding for 6 s"),
+        (403, 6, 70, ""),
+        (403, 70, 100, "give its account a role with the verb create on pods/binding"),
+        (403, 70, 299, "may not create pods/binding"),
+        (403, 70, 300, ""),
+        (None, 70, 1, ""),
+    ],
+)
+def test_a_problem_lasts_from_its_first_answer_to_its_last_and_is_told_no_more_when_nobody_asks(
+    answer: int | str | None, for_s: float, asked_s: float, told: str
+) -> None:
+    """As a replica that met it while it led and has become a standby, which binds nothing."""
     world = World()
-    world.keep_saying(answer, 2.0, "/apis/events.k8s.io/v1/namespaces/n/events", "POST")
-    world.now += 120.0
-    assert (world.lasting, world.contact.problems()) == ({}, [])
-
-
-def test_what_has_not_been_asked_for_again_for_five_minutes_is_forgotten() -> None:
-    world = World()
-    world.keep_saying(403, 61.0, BINDING, "POST")
-    world.now += 299.0
-    assert "may not create pods/binding" in world.contact.problems()[0]
-    world.now += 1.0
-    assert (world.lasting, world.contact.problems()) == ({}, [])
-    world.say(403, BINDING, "POST")
-    world.now += 5.0
-    world.say(403, BINDING, "POST")
-    assert "for 5 s" in world.contact.problems()[0]
+    world.keep_saying(answer, for_s, BINDING, "POST")
+    world.now += asked_s
+    said = " ".join(world.contact.problems())
+    assert told in said
+    assert bool(told) is bool(said) is bool(world.lasting)
+    for _ in range(2):
+        world.say(403, BINDING, "POST")
+        world.now += 5.0
+    if asked_s >= 300:
+        assert "for 5 s" in world.contact.problems()[0], "what was forgotten begins anew"
+    world.say(None, BINDING, "POST")
+    assert world.contact.problems() == []
 
 
 @pytest.mark.parametrize(("status", "lasting"), [(429, set()), (500, set()), (403, {"Denied"})])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +21,7 @@ from gangsched.kube.foreign import ForeignWatch
 from gangsched.kube.session import ApiSession
 from gangsched.kube.writes import drop_demand, put_demand
 from tests.builders import GPU, amounts
-from tests.kube.fake_api import FakeApi, body, page, serving, status, stream
+from tests.kube.fake_api import FakeApi, Inbox, body, page, serving, status, stream
 
 DISCOVERY = "/apis/scaler.palantir.com/v1alpha2"
 LIST = f"{DISCOVERY}/demands"
@@ -99,37 +98,16 @@ def test_what_cannot_be_read_is_nothing_that_anybody_wants(units):
     assert seen.demand.pool == PoolDemand(instance_group="", units=())
 
 
-class Inbox:
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self._news = asyncio.Event()
-
-    def post(self, events: Sequence[Event]) -> None:
-        self.events.extend(events)
-        self._news.set()
-
-    def watch_events(self, resource: str, count: int) -> None:
-        assert (resource, count) == ("demands.scaler.palantir.com", 2)
-
-    def relisted(self, resource: str, cause: str) -> None:
-        pass
-
-    async def until(self, count: int) -> None:
-        async with asyncio.timeout(10):
-            while len(self.events) < count:
-                self._news.clear()
-                await self._news.wait()
-
-
 async def watched(session: ApiSession, count: int) -> list[Event]:
     """The first so many events of a watch."""
     inbox = Inbox()
     discovery = Discovery(session, every_s=0.01)
     watch = ForeignWatch(session, DEMANDS, inbox.post, observer=inbox, discovery=discovery, retry_s=0.01)
     task = asyncio.create_task(watch.run())
-    await inbox.until(count)
+    await inbox.until(lambda: len(inbox.events) >= count)
     task.cancel()
     await asyncio.wait([task])
+    assert set(inbox.counted) <= {"demands.scaler.palantir.com"}
     return inbox.events
 
 

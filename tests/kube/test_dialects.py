@@ -69,25 +69,6 @@ class TestOurOwn:
     ) -> None:
         assert read(labels, annotations) == expected
 
-    @pytest.mark.parametrize("text", ["", "0", "-1", "+1", "1.5", "three", " 3", "3 ", "2147483648", "9" * 5000, "٣"])
-    def test_a_minimum_that_is_no_count_becomes_an_error_and_no_number(self, text: str) -> None:
-        found = read(GROUP, {"gangsched.io/min-member": text, "gangsched.io/max-schedule-time": "5m"})
-        assert found is not None
-        assert (found.min_member, found.max_schedule_time_s) == (None, None)
-        assert found.error.startswith("The annotation gangsched.io/min-member is '")
-        assert found.error.endswith("': write a whole number from 1 to 2147483647.")
-        assert len(found.error) < 200
-
-    @pytest.mark.parametrize("text", ["", "0s", "5", "5 m", "1d", "169h", "m", "1s\n"])
-    def test_a_time_that_is_no_duration_becomes_an_error_and_no_number(self, text: str) -> None:
-        found = read(GROUP, {"gangsched.io/min-member": "3", "gangsched.io/max-schedule-time": text})
-        assert found is not None
-        assert (found.min_member, found.max_schedule_time_s) == (None, None)
-        assert found.error == (
-            f"The annotation gangsched.io/max-schedule-time is {text!r}:"
-            " write a duration from 1s to 168h, such as 90s, 5m or 1h30m."
-        )
-
     def test_an_empty_group_name_is_an_error(self) -> None:
         found = read({"gangsched.io/pod-group": "", "gangsched.io/role": "r"}, {})
         assert found == Declaration(
@@ -125,31 +106,127 @@ class TestPfnet:
         assert found is not None
         assert found.jitter_s == 100.0
 
-    @pytest.mark.parametrize(
-        "annotations",
-        [
-            {f"{PFNET}-size": "2"},
-            {f"{PFNET}-name": "", f"{PFNET}-size": "2"},
-            {f"{PFNET}-name": "a"},
-            *({f"{PFNET}-name": "a", f"{PFNET}-size": size} for size in ("1", "0", "-3", "+1")),
-            {"example.com/gang-name": "a", "example.com/gang-size": "2"},
-        ],
-    )
-    def test_no_name_and_a_size_of_at_most_one_are_no_gang(self, annotations: dict[str, str]) -> None:
-        assert read({}, annotations) is None
-
-    @pytest.mark.parametrize("size", ["", "two", "2.0", "2147483648", "9" * 5000, "٢", "0x2"])
-    def test_a_size_that_is_no_number_is_told_and_not_taken_for_none(self, size: str) -> None:
-        found = read({}, {f"{PFNET}-name": "a", f"{PFNET}-size": size})
-        assert found is not None
-        assert found.min_member is None
-        assert found.error.startswith(f"The annotation {PFNET}-size is '")
-        assert found.error.endswith("': write a whole number up to 2147483647; 1 is no gang.")
-
     def test_the_prefix_is_the_configured_one(self) -> None:
         configured = Pfnet.model_validate({"gangAnnotationPrefix": "scheduling.k8s.pfn.io/gang"})
         said = {"scheduling.k8s.pfn.io/gang-name": "a", "scheduling.k8s.pfn.io/gang-size": "3"}
         assert terms(chosen(Settings(pfnet=configured)).declaration({}, said)) == ("pfnet", "a", 3, 30.0)
+
+
+def koordinator(**said: str) -> dict[str, str]:
+    """Its annotations on a pod of the gang `a`."""
+    return {f"{KOORDINATOR}/{key.replace('_', '-')}": text for key, text in {"name": "a", **said}.items()}
+
+
+OF_TWO = koordinator(min_available="2")
+PREFERRED = '{"gatherStrategy":[{"layer":"BlockLayer","strategy":"PreferGather"}]}'
+SAID: list[tuple[dict[str, str], dict[str, str], tuple[object, ...] | None]] = [
+    *(({KUEUE: "a"}, {KUEUE_COUNT: count}, ("kueue", "a", int(count), None)) for count in ("5", "1")),
+    ({KUEUE: "a"}, {}, ("kueue", "a", None, None)),
+    ({"kueue.x-k8s.io/queue-name": "q"}, {KUEUE_COUNT: "3"}, None),
+    ({KUEUE: ""}, {KUEUE_COUNT: "3"}, None),
+    ({}, koordinator(), ("koordinator", "a", None, None)),
+    ({}, {f"{KOORDINATOR}/min-available": "2"}, None),
+    ({}, OF_TWO, ("koordinator", "a", 2, None)),
+    *(
+        ({}, OF_TWO | {f"{KOORDINATOR}/waiting-time": waiting}, ("koordinator", "a", 2, seconds))
+        for waiting, seconds in (
+            *(("30s", 30.0), ("10m", 600.0), ("1h30m", 5400.0), ("1.5m", 90.0)),
+            *(("1m1500ms", 61.5), ("168h", 604800.0)),
+        )
+    ),
+    # Groups that name the gang alone, and a topology that is only preferred, change nothing.
+    *(
+        ({}, OF_TWO | {f"{KOORDINATOR}/groups": groups}, ("koordinator", "a", 2, None))
+        for groups in ("", "[]", '["a"]', '["default/a"]')
+    ),
+    *(({}, OF_TWO | {NETWORK: text}, ("koordinator", "a", 2, None)) for text in ("", PREFERRED)),
+    ({f"{OLD}/name": "a", f"{OLD}/min-available": "3"}, {}, ("scheduler-plugins", "a", 3, None)),
+    ({f"{OLD}/name": "a"}, {}, ("scheduler-plugins", "a", None, None)),
+    # Of pfnet's, no name and a size of at most one are no gang.
+    ({}, {f"{PFNET}-size": "2"}, None),
+    ({}, {f"{PFNET}-name": "", f"{PFNET}-size": "2"}, None),
+    ({}, {f"{PFNET}-name": "a"}, None),
+    *(({}, {f"{PFNET}-name": "a", f"{PFNET}-size": size}, None) for size in ("1", "0", "-3", "+1")),
+    ({}, {"example.com/gang-name": "a", "example.com/gang-size": "2"}, None),
+    ({f"{YUNIKORN}/app-id": "a"}, {}, None),
+    ({f"{YUNIKORN}/app-id": "a"}, {TASK_GROUP: ""}, None),
+    ({}, {TASK_GROUP: ""}, None),
+]
+
+
+@pytest.mark.parametrize(("labels", "annotations", "expected"), SAID)
+def test_a_pod_says_its_group_minimum_and_longest_wait_or_nothing(labels, annotations, expected) -> None:
+    found = read(labels, annotations)
+    assert (None if found is None else terms(found)) == expected
+
+
+TIMED = {"gangsched.io/max-schedule-time": "5m"}
+COUNT = "': write a whole number from 1 to 2147483647."
+ANY_SIZE = "': write a whole number up to 2147483647; 1 is no gang."
+MUST = '{"gatherStrategy":[{"layer":"BlockLayer","strategy":"MustGather"}]}'
+ERRORS: list[tuple[dict[str, str], dict[str, str], str, str]] = [
+    *(
+        (GROUP, TIMED | {"gangsched.io/min-member": text}, "The annotation gangsched.io/min-member is '", COUNT)
+        for text in ("", "0", "-1", "+1", "1.5", "three", " 3", "3 ", "2147483648", "9" * 5000, "٣")
+    ),
+    *(
+        (
+            GROUP,
+            {"gangsched.io/min-member": "3", "gangsched.io/max-schedule-time": text},
+            f"The annotation gangsched.io/max-schedule-time is {text!r}:",
+            ": write a duration from 1s to 168h, such as 90s, 5m or 1h30m.",
+        )
+        for text in ("", "0s", "5", "5 m", "1d", "169h", "m", "1s\n")
+    ),
+    *(
+        ({}, {f"{PFNET}-name": "a", f"{PFNET}-size": size}, f"The annotation {PFNET}-size is '", ANY_SIZE)
+        for size in ("", "two", "2.0", "2147483648", "9" * 5000, "٢", "0x2")
+    ),
+    *(
+        ({KUEUE: "a"}, {KUEUE_COUNT: count}, f"The annotation {KUEUE_COUNT} is '{count}", COUNT)
+        for count in ("", "0", "-1", "many")
+    ),
+    ({f"{OLD}/name": "a", f"{OLD}/min-available": "x"}, {}, f"The label {OLD}/min-available is 'x", COUNT),
+    *(
+        ({}, koordinator(waiting_time=waiting), f"The annotation {KOORDINATOR}/waiting-time is '", ".")
+        for waiting in ("", "30", "0s", "500ms", "169h", "s", "-30s", "30s ", "1d", "1e3s", "1s" * 999)
+    ),
+    *(
+        (
+            {},
+            koordinator(groups=groups),
+            f"The annotation {KOORDINATOR}/groups is {groups!r}, which ties the gang to others",
+            ".",
+        )
+        for groups in ('["b"]', '["default/a", "default/b"]', '["x/a", "y/a"]')
+    ),
+    *(
+        ({}, koordinator(groups=groups), "The annotation", "write a JSON list of names, or remove it.")
+        for groups in ("a", "{}", "[1]", "[" * 100_000, '["a"')
+    ),
+    (
+        {},
+        koordinator() | {NETWORK: MUST},
+        f"The annotation {NETWORK} is '",
+        "cannot; remove it, and name a label of nodes in placement.topology of a PodGroup of gangsched.",
+    ),
+    (
+        {},
+        koordinator() | {NETWORK: "["},
+        f"The annotation {NETWORK} is '",
+        'write JSON such as {"gatherStrategy": []}, or remove it.',
+    ),
+]
+
+
+@pytest.mark.parametrize(("labels", "annotations", "begins", "ends"), ERRORS)
+def test_what_cannot_be_meant_is_an_error_that_names_the_key_and_no_number(labels, annotations, begins, ends) -> None:
+    found = read(labels, annotations)
+    assert found is not None
+    assert (found.min_member, found.max_schedule_time_s) == (None, None)
+    assert found.error.startswith(begins)
+    assert found.error.endswith(ends)
+    assert len(found.error) < 300
 
 
 class TestPalantir:
@@ -339,113 +416,6 @@ class TestCosmin:
         assert said.error == error
 
 
-class TestKueue:
-    @pytest.mark.parametrize(("count", "expected"), [("5", 5), ("1", 1), (None, None)])
-    def test_the_total_count_is_the_minimum(self, count, expected) -> None:
-        found = read({KUEUE: "a"}, {} if count is None else {KUEUE_COUNT: count})
-        assert terms(found) == ("kueue", "a", expected, None)
-
-    @pytest.mark.parametrize("count", ["", "0", "-1", "many"])
-    def test_a_count_that_is_none_is_told(self, count: str) -> None:
-        found = read({KUEUE: "a"}, {KUEUE_COUNT: count})
-        assert found is not None
-        assert found.error == f"The annotation {KUEUE_COUNT} is {count!r}: write a whole number from 1 to 2147483647."
-
-    def test_a_count_without_a_name_says_nothing(self) -> None:
-        assert read({"kueue.x-k8s.io/queue-name": "q"}, {KUEUE_COUNT: "3"}) is None
-        assert read({KUEUE: ""}, {KUEUE_COUNT: "3"}) is None
-
-
-class TestKoordinator:
-    @pytest.mark.parametrize(
-        ("waiting", "seconds"),
-        [
-            (None, None),
-            ("30s", 30.0),
-            ("10m", 600.0),
-            ("1h30m", 5400.0),
-            ("1.5m", 90.0),
-            ("1m1500ms", 61.5),
-            ("168h", 604800.0),
-        ],
-    )
-    def test_min_available_is_the_minimum_and_waiting_time_the_longest_wait(self, waiting, seconds) -> None:
-        said = {} if waiting is None else {f"{KOORDINATOR}/waiting-time": waiting}
-        found = read({}, {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/min-available": "2"} | said)
-        assert terms(found) == ("koordinator", "a", 2, seconds)
-
-    def test_a_name_alone_names_the_group(self) -> None:
-        assert terms(read({}, {f"{KOORDINATOR}/name": "a"})) == ("koordinator", "a", None, None)
-        assert read({}, {f"{KOORDINATOR}/min-available": "2"}) is None
-
-    @pytest.mark.parametrize(
-        "waiting", ["", "30", "0s", "500ms", "169h", "s", "-30s", "30s ", "1d", "1e3s", "1s" * 999]
-    )
-    def test_a_waiting_time_that_is_no_duration_is_told(self, waiting: str) -> None:
-        found = read({}, {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/waiting-time": waiting})
-        assert found is not None
-        assert found.error.startswith(f"The annotation {KOORDINATOR}/waiting-time is '")
-        assert len(found.error) < 250
-
-    @pytest.mark.parametrize("groups", ["", "[]", '["a"]', '["default/a"]'])
-    def test_groups_that_name_the_gang_alone_change_nothing(self, groups: str) -> None:
-        found = read(
-            {},
-            {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/min-available": "2", f"{KOORDINATOR}/groups": groups},
-        )
-        assert terms(found) == ("koordinator", "a", 2, None)
-
-    @pytest.mark.parametrize("groups", ['["b"]', '["default/a", "default/b"]', '["x/a", "y/a"]'])
-    def test_groups_that_name_others_are_refused_by_name(self, groups: str) -> None:
-        found = read({}, {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/groups": groups})
-        assert found is not None
-        assert found.error.startswith(
-            f"The annotation {KOORDINATOR}/groups is {groups!r}, which ties the gang to others"
-        )
-
-    @pytest.mark.parametrize("groups", ["a", "{}", "[1]", "[" * 100_000, '["a"'])
-    def test_groups_that_cannot_be_read_are_told(self, groups: str) -> None:
-        found = read({}, {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/groups": groups})
-        assert found is not None
-        assert found.error.endswith("write a JSON list of names, or remove it.")
-
-    @pytest.mark.parametrize("text", ["", '{"gatherStrategy":[{"layer":"BlockLayer","strategy":"PreferGather"}]}'])
-    def test_a_topology_that_is_only_preferred_changes_nothing(self, text: str) -> None:
-        said = {f"{KOORDINATOR}/name": "a", f"{KOORDINATOR}/min-available": "2"}
-        assert terms(read({}, said | {NETWORK: text})) == ("koordinator", "a", 2, None)
-
-    @pytest.mark.parametrize(
-        ("text", "remedy"),
-        [
-            (
-                '{"gatherStrategy":[{"layer":"BlockLayer","strategy":"MustGather"}]}',
-                (
-                    "which this version of gangsched does not support: remove it, and name a node label in "
-                    "placement.topology of a PodGroup of gangsched."
-                ),
-            ),
-            ("[", 'write JSON such as {"gatherStrategy": []}, or remove it.'),
-        ],
-    )
-    def test_a_topology_that_must_be_kept_to_is_refused_by_name(self, text: str, remedy: str) -> None:
-        found = read({}, {f"{KOORDINATOR}/name": "a", NETWORK: text})
-        assert found is not None
-        assert found.error.startswith(f"The annotation {NETWORK} is '")
-        assert found.error.endswith(remedy)
-
-
-class TestSchedulerPlugins:
-    @pytest.mark.parametrize(("least", "expected"), [("3", 3), (None, None)])
-    def test_two_labels_make_a_group(self, least, expected) -> None:
-        labels = {f"{OLD}/name": "a"} | ({} if least is None else {f"{OLD}/min-available": least})
-        assert terms(read(labels, {})) == ("scheduler-plugins", "a", expected, None)
-
-    def test_a_minimum_that_is_none_is_told(self) -> None:
-        found = read({f"{OLD}/name": "a", f"{OLD}/min-available": "x"}, {})
-        assert found is not None
-        assert found.error == f"The label {OLD}/min-available is 'x': write a whole number from 1 to 2147483647."
-
-
 APP = {f"{YUNIKORN}/app-id": "a"}
 
 
@@ -465,11 +435,6 @@ class TestYunikorn:
         assert terms(found) == ("yunikorn", "a", None, None)
         assert found is not None
         assert (found.roles, found.role) == ((), "worker")
-
-    def test_a_pod_without_task_groups_is_no_gangs(self) -> None:
-        assert read(APP, {}) is None
-        assert read(APP, {TASK_GROUP: ""}) is None
-        assert read({}, {TASK_GROUP: ""}) is None
 
     @pytest.mark.parametrize(
         ("said", "what"),

@@ -188,12 +188,6 @@ async def test_what_the_server_asks_to_wait_is_kept_after_a_failure() -> None:
     assert found.retry_after_s == 2.0
 
 
-async def test_an_eviction_whose_reply_was_lost_is_found_to_stand() -> None:
-    api = FakeApi()
-    api.answer("POST", EVICTION_PATH, dropped(after=lambda: api.answer("GET", POD_PATH, TERMINATING)))
-    assert await asked_of(api) == EVICTED
-
-
 async def test_an_answer_that_does_not_come_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gangsched.kube.objects._TIMEOUT_S", 0.05)
     api = FakeApi()

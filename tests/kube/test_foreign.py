@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import Discovery, listed_versions
 from gangsched.kube.errors import AccessDenied, ApiError
 from gangsched.kube.foreign import ForeignWatch, groups, served_version, settle
-from tests.kube.fake_api import FakeApi, body, page, serving, status, stream
+from tests.kube.fake_api import Answer, FakeApi, Inbox, body, page, serving, status, stream
 
 DISCOVERY = "/apis/scheduling.volcano.sh/v1beta1"
 LIST = f"{DISCOVERY}/podgroups"
@@ -32,6 +32,7 @@ LISTED = body(
     {"groups": [{"name": "scheduling.volcano.sh", "versions": [{"groupVersion": "scheduling.volcano.sh/v1beta1"}]}]}
 )
 HANG = stream(then="hang")
+Answers = Sequence[Answer]
 MISSING = status(404, "the server could not find the requested resource", reason="NotFound")
 DENIED = status(403, 'podgroups is forbidden: User "x" cannot list', reason="Forbidden")
 FAILING = status(500, "etcd is ill", reason="InternalError")
@@ -42,41 +43,39 @@ def group(name: str, version: int = 1, minimum: int = 2) -> dict[str, Any]:
     return {"metadata": meta, "spec": {"minMember": minimum}}
 
 
-class Inbox:
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self._news = asyncio.Event()
+def server(*, discovery: Answers = (), apis: Answers = (), lists: Answers = (), watches: Answers = ()) -> FakeApi:
+    """An API server that answers these requests so, one after the other."""
+    api = FakeApi()
+    api.answer("GET", DISCOVERY, *discovery)
+    api.answer("GET", "/apis", *apis)
+    api.answer("GET", LIST, *lists)
+    api.answer("WATCH", LIST, *watches)
+    return api
 
-    def post(self, events: Sequence[Event]) -> None:
-        for event in events:
-            match event:
-                case ForeignGroupsReplaced(_, groups):
-                    self.said.append(f"all: {', '.join(each.key.name for each in groups)}")
-                case ForeignGroupSeen(each):
-                    self.said.append(f"seen: {each.key.name}")
-                case ForeignGroupGone("volcano", key):
-                    self.said.append(f"gone: {key.name}")
-                case ForeignGroupsHidden("volcano", why):
-                    self.said.append(f"hidden: {why}")
-        self._news.set()
 
-    def watch_events(self, resource: str, count: int) -> None:
-        assert resource == "podgroups.scheduling.volcano.sh"
-        assert count
+class Said(Inbox):
+    """What a watch of volcano's PodGroups brought, in words."""
 
-    def relisted(self, resource: str, cause: str) -> None:
-        pass
+    @property
+    def said(self) -> list[str]:
+        return [self._word(event) for event in self.events]
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not holds():
-                self._news.clear()
-                await self._news.wait()
+    def _word(self, event: Event) -> str:
+        match event:
+            case ForeignGroupsReplaced(_, groups):
+                return f"all: {', '.join(each.key.name for each in groups)}"
+            case ForeignGroupSeen(each):
+                return f"seen: {each.key.name}"
+            case ForeignGroupGone("volcano", key):
+                return f"gone: {key.name}"
+            case ForeignGroupsHidden("volcano", why):
+                return f"hidden: {why}"
+        raise AssertionError(event)
 
 
 @asynccontextmanager
-async def watching(api: FakeApi, patience_s: float = 60.0) -> AsyncIterator[tuple[ForeignWatch, Inbox]]:
-    inbox = Inbox()
+async def watching(api: FakeApi, patience_s: float = 60.0) -> AsyncIterator[tuple[ForeignWatch, Said]]:
+    inbox = Said()
     async with serving(api) as session:
         watch = ForeignWatch(
             session,
@@ -113,15 +112,17 @@ async def test_what_is_served_is_listed_and_watched():
         await inbox.until(lambda: len(inbox.said) == 3)
         assert watch.settled.is_set()
     assert inbox.said == ["all: a", "seen: b", "gone: a"]
+    assert inbox.counted == {"podgroups.scheduling.volcano.sh": 2}
 
 
 async def test_what_is_not_served_is_looked_for_again_once_discovery_lists_it(caplog):
     """Not listed; listed without the kind, twice; listed with it."""
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, MISSING, NEIGHBOUR, NEIGHBOUR, SERVED)
-    api.answer("GET", "/apis", UNLISTED, UNLISTED, LISTED, LISTED, LISTED)
-    api.answer("GET", LIST, page([group("a")], 5))
-    api.answer("WATCH", LIST, HANG)
+    api = server(
+        discovery=[MISSING, NEIGHBOUR, NEIGHBOUR, SERVED],
+        apis=[UNLISTED, UNLISTED, LISTED, LISTED, LISTED],
+        lists=[page([group("a")], 5)],
+        watches=[HANG],
+    )
     async with watching(api) as (watch, inbox):
         await watch.settled.wait()
         await inbox.until(lambda: len(inbox.said) == 2)
@@ -133,11 +134,12 @@ async def test_what_is_not_served_is_looked_for_again_once_discovery_lists_it(ca
 
 
 async def test_a_discovery_that_fails_is_said_once_and_asked_again(caplog):
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, MISSING, SERVED)
-    api.answer("GET", "/apis", FAILING, FAILING, body([]), LISTED)
-    api.answer("GET", LIST, page([group("a")], 5))
-    api.answer("WATCH", LIST, HANG)
+    api = server(
+        discovery=[MISSING, SERVED],
+        apis=[FAILING, FAILING, body([]), LISTED],
+        lists=[page([group("a")], 5)],
+        watches=[HANG],
+    )
     async with watching(api) as (_, inbox):
         await inbox.until(lambda: "all: a" in inbox.said)
     assert len(warnings(caplog)) == 1
@@ -205,10 +207,11 @@ async def test_what_may_not_be_read_is_hidden_and_said_once_until_it_may(caplog,
 @pytest.mark.parametrize(("patience_s", "hidden"), [(60.0, False), (0.0, True)])
 async def test_what_could_be_read_is_hidden_only_when_it_is_denied_for_long(caplog, patience_s, hidden):
     """A server that has just been started denies everything for a moment."""
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, *[SERVED] * 5)
-    api.answer("GET", LIST, page([group("a")], 5), DENIED, DENIED, DENIED, page([group("b")], 9))
-    api.answer("WATCH", LIST, DENIED, HANG)
+    api = server(
+        discovery=[*[SERVED] * 5],
+        lists=[page([group("a")], 5), DENIED, DENIED, DENIED, page([group("b")], 9)],
+        watches=[DENIED, HANG],
+    )
     async with watching(api, patience_s) as (_, inbox):
         await inbox.until(lambda: "all: b" in inbox.said)
     assert [said.partition(":")[0] for said in inbox.said] == ["all", *["hidden"] * hidden, "all"]
@@ -217,10 +220,7 @@ async def test_what_could_be_read_is_hidden_only_when_it_is_denied_for_long(capl
 
 async def test_a_wrong_token_is_no_missing_right(caplog):
     wrong = status(401, "Unauthorized", reason="Unauthorized")
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, wrong, wrong, SERVED)
-    api.answer("GET", LIST, wrong, page([group("a")], 5))
-    api.answer("WATCH", LIST, HANG)
+    api = server(discovery=[wrong, wrong, SERVED], lists=[wrong, page([group("a")], 5)], watches=[HANG])
     async with watching(api) as (_, inbox):
         await inbox.until(lambda: bool(inbox.said))
     assert inbox.said == ["all: a"]
@@ -228,11 +228,12 @@ async def test_a_wrong_token_is_no_missing_right(caplog):
 
 
 async def test_a_kind_that_vanishes_has_no_groups_any_more_and_may_come_again(caplog):
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, SERVED, MISSING, SERVED)
-    api.answer("GET", "/apis", UNLISTED, LISTED)
-    api.answer("GET", LIST, page([group("a")], 5), page([group("b")], 9))
-    api.answer("WATCH", LIST, MISSING, HANG)
+    api = server(
+        discovery=[SERVED, MISSING, SERVED],
+        apis=[UNLISTED, LISTED],
+        lists=[page([group("a")], 5), page([group("b")], 9)],
+        watches=[MISSING, HANG],
+    )
     async with watching(api) as (_, inbox):
         await inbox.until(lambda: "all: b" in inbox.said)
     assert inbox.said == ["all: a", "all: ", "all: b"]
@@ -240,10 +241,7 @@ async def test_a_kind_that_vanishes_has_no_groups_any_more_and_may_come_again(ca
 
 
 async def test_a_list_that_the_server_does_not_know_yet_is_tried_again_soon():
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, SERVED, SERVED)
-    api.answer("GET", LIST, MISSING, page([group("a")], 5))
-    api.answer("WATCH", LIST, HANG)
+    api = server(discovery=[SERVED, SERVED], lists=[MISSING, page([group("a")], 5)], watches=[HANG])
     async with watching(api) as (_, inbox):
         await inbox.until(lambda: "all: a" in inbox.said)
 
@@ -264,9 +262,7 @@ async def test_a_server_that_fails_keeps_nobody_waiting_and_what_it_lists_later_
 
 
 async def test_what_is_settled_is_not_given_up():
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, MISSING)
-    api.answer("GET", "/apis", *[UNLISTED] * 1000)
+    api = server(discovery=[MISSING], apis=[*[UNLISTED] * 1000])
     async with watching(api) as (watch, inbox):
         await settle([watch], 5.0)
         watch.go_on_without()
@@ -282,7 +278,7 @@ async def test_the_first_version_that_is_served_is_watched():
     api.answer("GET", "/apis/scheduling.k8s.io/v1alpha2/podgroups", page([], 5))
     api.answer("WATCH", "/apis/scheduling.k8s.io/v1alpha2/podgroups", HANG)
     async with serving(api) as session:
-        inbox = Inbox()
+        inbox = Said()
         discovery = Discovery(session)
         watch = ForeignWatch(session, groups("native", native), inbox.post, observer=inbox, discovery=discovery)
         task = asyncio.create_task(watch.run())

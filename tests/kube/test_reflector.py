@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -13,28 +13,18 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gangsched.core.objects.events import Event, NodesReplaced, PodGone, PodSeen, PodsReplaced
+from gangsched.core.objects.events import NodesReplaced, PodGone, PodSeen, PodsReplaced
 from gangsched.kube.errors import AccessDenied, NotServed
 from gangsched.kube.reflector import Reflector, Timing
 from gangsched.kube.resources import NODES, PODS, Resource
-from tests.kube.fake_api import FakeApi, dropped, page, serving, status, stream
+from tests.kube.fake_api import FakeApi, Inbox, dropped, page, serving, status, stream
 
 AT_ONCE = Timing(backoff_s=0.0, short_s=0.0)
 HANG = stream(then="hang")
 
 
-class Inbox:
-    """Takes what a reflector posts and counts for it; `until` waits for a condition on that."""
-
-    def __init__(self) -> None:
-        self.batches: list[list[Event]] = []
-        self.relists: list[tuple[str, str]] = []
-        self.counted = 0
-        self._news = asyncio.Event()
-
-    @property
-    def events(self) -> list[Event]:
-        return [event for batch in self.batches for event in batch]
+class Pods(Inbox):
+    """What a watch of pods brought."""
 
     @property
     def lists(self) -> list[list[str]]:
@@ -43,23 +33,6 @@ class Inbox:
     @property
     def seen(self) -> list[str]:
         return [event.pod.name for event in self.events if isinstance(event, PodSeen)]
-
-    def post(self, events: Sequence[Event]) -> None:
-        self.batches.append(list(events))
-        self._news.set()
-
-    def watch_events(self, resource: str, count: int) -> None:
-        assert resource == "pods"
-        self.counted += count
-
-    def relisted(self, resource: str, cause: str) -> None:
-        self.relists.append((resource, cause))
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not holds():
-                self._news.clear()
-                await self._news.wait()
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -72,8 +45,8 @@ async def until(holds: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def reflecting(
     api: FakeApi, *, timing: Timing = AT_ONCE, resource: Resource[Any] = PODS
-) -> AsyncIterator[tuple[Reflector[Any], Inbox]]:
-    inbox = Inbox()
+) -> AsyncIterator[tuple[Reflector[Any], Pods]]:
+    inbox = Pods()
     async with serving(api) as session:
         running = Reflector(session, resource, inbox.post, observer=inbox, timing=timing)
         task = asyncio.create_task(running.run())
@@ -93,14 +66,22 @@ def event(kind: str, name: str, version: int, **metadata: Any) -> dict[str, Any]
     return {"type": kind, "object": pod(name, version, **metadata)}
 
 
+def of_pods(lists: list[Any], watches: list[Any]) -> FakeApi:
+    """An API server that answers lists and watches of pods so, one after the other."""
+    api = FakeApi()
+    api.answer("GET", PODS.path, *lists)
+    api.answer("WATCH", PODS.path, *watches)
+    return api
+
+
 def versions(api: FakeApi) -> list[str]:
     return [asked.query["resourceVersion"] for asked in api.of("WATCH")]
 
 
 async def test_a_list_is_posted_whole_and_the_watch_begins_at_its_version() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([pod("a", 5), pod("b", 7)], 9))
-    api.answer("WATCH", PODS.path, stream(event("ADDED", "c", 11), event("DELETED", "a", 12), then="hang"))
+    api = of_pods(
+        [page([pod("a", 5), pod("b", 7)], 9)], [stream(event("ADDED", "c", 11), event("DELETED", "a", 12), then="hang")]
+    )
     async with reflecting(api) as (running, inbox):
         assert not running.synced.is_set()
         assert running.last_heard == float("-inf")
@@ -109,7 +90,7 @@ async def test_a_list_is_posted_whole_and_the_watch_begins_at_its_version() -> N
         assert running.last_heard > 0
     assert inbox.lists == [["a", "b"]]
     assert inbox.seen == ["c"]
-    assert inbox.counted == 2
+    assert inbox.counted == {"pods": 2}
     [watch] = api.of("WATCH")
     assert watch.query["resourceVersion"] == "9"
     assert watch.query["allowWatchBookmarks"] == "true"
@@ -153,9 +134,7 @@ async def test_a_bookmark_moves_the_version_and_tells_the_core_nothing() -> None
     ids=["as the answer", "as an event"],
 )
 async def test_a_version_that_is_gone_leads_to_a_list_without_what_vanished_meanwhile(expired: Any) -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([pod("a", 1), pod("b", 2)], 9), page([pod("b", 2)], 900))
-    api.answer("WATCH", PODS.path, expired, HANG)
+    api = of_pods([page([pod("a", 1), pod("b", 2)], 9), page([pod("b", 2)], 900)], [expired, HANG])
     async with reflecting(api) as (_, inbox):
         await inbox.until(lambda: len(inbox.lists) == 2)
         assert inbox.lists == [["a", "b"], ["b"]]
@@ -164,10 +143,9 @@ async def test_a_version_that_is_gone_leads_to_a_list_without_what_vanished_mean
 
 
 async def test_a_silent_stream_is_left_and_resumed() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
-    api.answer("WATCH", PODS.path, stream(event("ADDED", "a", 10), then="hang"))
-    api.answer("WATCH", PODS.path, stream(event("ADDED", "b", 11), then="hang"))
+    api = of_pods(
+        [page([], 9)], [stream(event("ADDED", "a", 10), then="hang"), stream(event("ADDED", "b", 11), then="hang")]
+    )
     async with reflecting(api, timing=Timing(backoff_s=0.0, silent_s=0.05)) as (_, inbox):
         await inbox.until(lambda: "b" in inbox.seen)
     assert versions(api)[:2] == ["9", "10"]
@@ -190,9 +168,7 @@ async def test_a_lost_connection_resumes_behind_the_last_whole_line() -> None:
 
 async def test_a_reader_cut_off_for_being_slow_misses_nothing_and_posts_small_batches() -> None:
     flood = [event("MODIFIED", f"p{version}", version) for version in range(10, 1010)]
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
-    api.answer("WATCH", PODS.path, stream(*flood[:600]), stream(*flood[600:], then="hang"))
+    api = of_pods([page([], 9)], [stream(*flood[:600]), stream(*flood[600:], then="hang")])
     async with reflecting(api) as (_, inbox):
         await inbox.until(lambda: len(inbox.seen) >= 1000)
     assert inbox.seen == [f"p{version}" for version in range(10, 1010)]
@@ -211,12 +187,12 @@ async def test_others_run_between_the_batches_of_a_flood() -> None:
     async with reflecting(api) as (_, inbox):
 
         async def count() -> None:
-            while inbox.counted < 2000:
-                turns.append(inbox.counted)
+            while inbox.counted["pods"] < 2000:
+                turns.append(inbox.counted["pods"])
                 await asyncio.sleep(0)
 
         counting = asyncio.create_task(count())
-        await inbox.until(lambda: inbox.counted == 2000)
+        await inbox.until(lambda: inbox.counted["pods"] == 2000)
         await counting
     steps = sorted(set(turns))
     assert max(later - earlier for earlier, later in pairwise(steps)) <= 200
@@ -286,9 +262,7 @@ async def test_an_outage_costs_no_list_and_misses_nothing(failure: Any) -> None:
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
 async def test_what_lasts_is_a_problem_though_each_watch_begins_well(failure: Any) -> None:
     """Steps: the watch is answered 200 and brings an ERROR, or is not answered, for as long as the test looks."""
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([pod("a", 1)], 9))
-    api.answer("WATCH", PODS.path, stream(event("ADDED", "b", 10)), *[failure] * 400)
+    api = of_pods([page([pod("a", 1)], 9)], [stream(event("ADDED", "b", 10)), *[failure] * 400])
     async with reflecting(api, timing=Timing(backoff_s=0.001, backoff_max_s=0.001, short_s=60.0)) as (running, inbox):
         await inbox.until(lambda: inbox.seen == ["b"])
         await until(lambda: len(versions(api)) >= 5)
@@ -304,9 +278,10 @@ async def test_a_problem_is_over_once_something_comes_or_the_watch_has_lasted_fo
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "gangsched")
-    api = FakeApi()
-    api.answer("GET", PODS.path, status(500), page([pod("a", 1)], 9))
-    api.answer("WATCH", PODS.path, ERROR_500, ERROR_500, stream(event("ADDED", "b", 10)), ERROR_500, ERROR_500, HANG)
+    api = of_pods(
+        [status(500), page([pod("a", 1)], 9)],
+        [ERROR_500, ERROR_500, stream(event("ADDED", "b", 10)), ERROR_500, ERROR_500, HANG],
+    )
     async with reflecting(api, timing=Timing(backoff_s=0.001, short_s=0.1)) as (running, inbox):
         await inbox.until(lambda: inbox.seen == ["b"])
         await until(lambda: len(versions(api)) >= 6)
@@ -327,9 +302,7 @@ GARBLED = {
 
 @pytest.mark.parametrize("garbled", GARBLED.values(), ids=GARBLED.keys())
 async def test_what_cannot_be_read_twice_at_the_same_version_is_listed_anew(garbled: Any) -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
-    api.answer("WATCH", PODS.path, garbled, status(500), garbled, HANG)
+    api = of_pods([page([pod("a", 1)], 9), page([pod("b", 2)], 30)], [garbled, status(500), garbled, HANG])
     async with reflecting(api) as (_, inbox):
         await inbox.until(lambda: len(inbox.lists) == 2)
         await until(lambda: len(versions(api)) >= 4)
@@ -355,9 +328,7 @@ async def test_what_cannot_be_read_once_is_read_again_at_the_same_version() -> N
 async def test_a_kind_that_vanishes_is_listed_once_it_is_back_and_meanwhile_its_remedy_is_told() -> None:
     """Steps: the CustomResourceDefinition is deleted and installed again."""
     kind = replace(PODS, if_missing="install it")
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([pod("a", 1)], 9), *[status(404)] * 5, page([pod("b", 2)], 3))
-    api.answer("WATCH", PODS.path, status(404), HANG)
+    api = of_pods([page([pod("a", 1)], 9), *[status(404)] * 5, page([pod("b", 2)], 3)], [status(404), HANG])
     async with reflecting(api, resource=kind, timing=Timing(backoff_s=0.02, short_s=0.0)) as (running, inbox):
         await until(lambda: len(api.of("GET")) >= 4)
         assert running.problem == "The API server does not serve pods: install it."
@@ -373,7 +344,7 @@ class TestOptional:
     KIND = replace(PODS, optional=True)
 
     async def _ends(self, *watches: Any, lists: tuple[Any, ...]) -> Exception:
-        api, inbox = FakeApi(), Inbox()
+        api, inbox = FakeApi(), Pods()
         api.answer("GET", PODS.path, *lists)
         api.answer("WATCH", PODS.path, *watches)
         async with serving(api) as session:
@@ -398,16 +369,14 @@ class TestOptional:
 
     async def test_a_wrong_token_is_no_missing_right(self) -> None:
         wrong = status(401, "Unauthorized", reason="Unauthorized")
-        api = FakeApi()
-        api.answer("GET", PODS.path, *[wrong] * 5, page([], 9))
-        api.answer("WATCH", PODS.path, *[wrong] * 5, stream(event("ADDED", "a", 10), then="hang"))
+        api = of_pods([*[wrong] * 5, page([], 9)], [*[wrong] * 5, stream(event("ADDED", "a", 10), then="hang")])
         timing = Timing(backoff_s=0.001, short_s=0.0)
         async with reflecting(api, resource=self.KIND, timing=timing) as (_, inbox):
             await inbox.until(lambda: inbox.seen == ["a"])
 
 
 class TestRenew:
-    async def _renewed(self, api: FakeApi, before: Callable[[Inbox], bool], *, timing: Timing = AT_ONCE) -> Inbox:
+    async def _renewed(self, api: FakeApi, before: Callable[[Pods], bool], *, timing: Timing = AT_ONCE) -> Pods:
         async with reflecting(api, timing=timing) as (running, inbox):
             await until(lambda: before(inbox))
             lists = len(inbox.lists)
@@ -417,32 +386,24 @@ class TestRenew:
             return inbox
 
     async def test_while_it_watches(self) -> None:
-        api = FakeApi()
-        api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
-        api.answer("WATCH", PODS.path, HANG, HANG)
+        api = of_pods([page([pod("a", 1)], 9), page([pod("b", 2)], 30)], [HANG, HANG])
         inbox = await self._renewed(api, lambda _: len(versions(api)) == 1)
         assert inbox.lists == [["a"], ["b"]]
         assert inbox.relists == [("pods", "Leading")]
 
     async def test_while_it_pauses_after_a_failure(self) -> None:
-        api = FakeApi()
-        api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
-        api.answer("WATCH", PODS.path, status(500), HANG)
+        api = of_pods([page([pod("a", 1)], 9), page([pod("b", 2)], 30)], [status(500), HANG])
         long = Timing(backoff_s=1000.0, backoff_max_s=1000.0)
         inbox = await self._renewed(api, lambda _: len(versions(api)) == 1, timing=long)
         assert inbox.lists == [["a"], ["b"]]
 
     async def test_a_list_that_was_begun_before_does_not_count(self) -> None:
-        api = FakeApi()
-        api.answer("GET", PODS.path, stream(then="hang"), page([pod("b", 2)], 30))
-        api.answer("WATCH", PODS.path, HANG)
+        api = of_pods([stream(then="hang"), page([pod("b", 2)], 30)], [HANG])
         inbox = await self._renewed(api, lambda _: len(api.of("GET")) == 1)
         assert inbox.lists == [["b"]]
 
     async def test_a_list_that_fails_is_waited_for(self) -> None:
-        api = FakeApi()
-        api.answer("GET", PODS.path, page([], 9), DENIED, status(500), dropped(), dropped(), page([pod("b", 2)], 30))
-        api.answer("WATCH", PODS.path, HANG, HANG)
+        api = of_pods([page([], 9), DENIED, status(500), dropped(), dropped(), page([pod("b", 2)], 30)], [HANG, HANG])
         inbox = await self._renewed(api, lambda _: len(versions(api)) == 1)
         assert inbox.lists[-1] == ["b"]
 
@@ -457,9 +418,7 @@ class TestRenew:
             await ended.wait()
             return response
 
-        api = FakeApi()
-        api.answer("GET", PODS.path, page([pod("a", 1)], 9), page([pod("b", 2)], 30))
-        api.answer("WATCH", PODS.path, answer, HANG, HANG)
+        api = of_pods([page([pod("a", 1)], 9), page([pod("b", 2)], 30)], [answer, HANG, HANG])
         async with reflecting(api) as (running, inbox):
             await inbox.until(lambda: len(inbox.lists) == 1)
             await until(lambda: bool(versions(api)))
@@ -471,9 +430,7 @@ class TestRenew:
 
 
 async def test_a_quiet_watch_that_ends_in_its_time_is_no_failure() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
-    api.answer("WATCH", PODS.path, *[stream()] * 5, stream(event("ADDED", "a", 10), then="hang"))
+    api = of_pods([page([], 9)], [*[stream()] * 5, stream(event("ADDED", "a", 10), then="hang")])
     async with reflecting(api, timing=Timing(backoff_s=1000.0, short_s=0.0)) as (_, inbox):
         await inbox.until(lambda: inbox.seen == ["a"])
     assert versions(api) == ["9"] * 6
@@ -492,10 +449,13 @@ async def test_progress_ends_a_row_of_failures() -> None:
 
 
 async def test_what_came_before_an_unreadable_line_is_posted_and_not_asked_for_again() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
-    api.answer("WATCH", PODS.path, stream(event("ADDED", "a", 10), b"{]\n", event("ADDED", "never", 99)))
-    api.answer("WATCH", PODS.path, stream(event("ADDED", "b", 11), then="hang"))
+    api = of_pods(
+        [page([], 9)],
+        [
+            stream(event("ADDED", "a", 10), b"{]\n", event("ADDED", "never", 99)),
+            stream(event("ADDED", "b", 11), then="hang"),
+        ],
+    )
     async with reflecting(api) as (_, inbox):
         await inbox.until(lambda: inbox.seen == ["a", "b"])
     assert versions(api) == ["9", "10"]
@@ -503,9 +463,7 @@ async def test_what_came_before_an_unreadable_line_is_posted_and_not_asked_for_a
 
 async def test_a_pod_of_an_unknown_form_is_neither_dropped_nor_an_obstacle() -> None:
     strange = {"metadata": {"name": "s", "uid": "uid-s", "resourceVersion": "10"}, "spec": {"containers": "none"}}
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([strange, pod("a", 1)], 9))
-    api.answer("WATCH", PODS.path, stream({"type": "MODIFIED", "object": strange}, then="hang"))
+    api = of_pods([page([strange, pod("a", 1)], 9)], [stream({"type": "MODIFIED", "object": strange}, then="hang")])
     async with reflecting(api) as (_, inbox):
         await inbox.until(lambda: inbox.seen == ["s"])
     assert inbox.lists == [["s", "a"]]
@@ -516,9 +474,7 @@ async def test_a_pod_of_an_unknown_form_is_neither_dropped_nor_an_obstacle() -> 
 
 
 async def test_a_list_that_fails_is_tried_until_it_comes() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, status(500), status(503), status(429), status(500), page([pod("a", 1)], 9))
-    api.answer("WATCH", PODS.path, HANG)
+    api = of_pods([status(500), status(503), status(429), status(500), page([pod("a", 1)], 9)], [HANG])
     async with reflecting(api) as (_, inbox):
         await inbox.until(lambda: bool(inbox.lists))
     assert inbox.lists == [["a"]]
@@ -541,7 +497,7 @@ async def test_the_pause_grows_with_every_failure_and_is_never_shorter_than_the_
         await sleep(0)
 
     monkeypatch.setattr(asyncio, "sleep", pause)
-    inbox = Inbox()
+    inbox = Pods()
     async with serving(api) as session:
         timing = Timing(backoff_s=1.0, backoff_max_s=4.0)
         running = Reflector(session, PODS, inbox.post, observer=inbox, timing=timing, jitter=lambda: 0.5)
@@ -554,9 +510,7 @@ async def test_the_pause_grows_with_every_failure_and_is_never_shorter_than_the_
 
 
 async def test_a_line_may_be_of_any_length() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
-    api.answer("WATCH", PODS.path, stream(event("ADDED", "a", 10, annotations={"x": "y" * (5 << 20)}), then="hang"))
+    api = of_pods([page([], 9)], [stream(event("ADDED", "a", 10, annotations={"x": "y" * (5 << 20)}), then="hang")])
     async with reflecting(api) as (_, inbox):
         await inbox.until(lambda: inbox.seen == ["a"])
 

@@ -169,19 +169,23 @@ async def test_a_user_is_authorized_as_the_kubeconfig_says(tmp_path: Path, user:
     assert await found.authorization() == header
 
 
-async def test_a_plugin_is_called_again_before_its_token_expires(tmp_path: Path) -> None:
-    counter = tmp_path / "calls"
-    plugin = tmp_path / "plugin.py"
-    plugin.write_text(
-        "import json, pathlib, sys, time\n"
-        f"calls = pathlib.Path({str(counter)!r})\n"
+def plugin(folder: Path, failures: str = "", *, expired: int) -> dict[str, Any]:
+    """A plug-in for credentials that counts its calls, and whose tokens have expired before the call of that number."""
+    path = folder / "plugin.py"
+    path.write_text(
+        "import json, pathlib, sys\n"
+        f"calls = pathlib.Path({str(folder / 'calls')!r})\n"
         "count = int(calls.read_text()) + 1 if calls.exists() else 1\n"
-        "calls.write_text(str(count))\n"
-        "expiry = '2020-01-01T00:00:00Z' if count < 3 else '2999-01-01T00:00:00Z'\n"
+        f"calls.write_text(str(count))\n{failures}"
+        f"expiry = '2020-01-01T00:00:00Z' if count < {expired} else '2999-01-01T00:00:00Z'\n"
         "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',"
         " 'status': {'token': f't{count}', 'expirationTimestamp': expiry}}))\n"
     )
-    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(plugin)]}
+    return {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(path)]}
+
+
+async def test_a_plugin_is_called_again_before_its_token_expires(tmp_path: Path) -> None:
+    command = plugin(tmp_path, expired=3)
     found = await connection(kubeconfig=kubeconfig(tmp_path / "config", user={"exec": command}))
     headers = await asyncio.gather(*[found.authorization() for _ in range(4)])
     assert headers[0] == "Bearer t2"
@@ -195,25 +199,13 @@ async def test_a_plugin_that_fails_is_told(tmp_path: Path) -> None:
         await connection(kubeconfig=path)
 
 
-async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The token has expired; the plug-in fails in a request and in a watch, answers nonsense, hangs, and then works."""
-    monkeypatch.setattr("gangsched.kube.credentials._PLUGIN_S", 5.0)
-    counter, plugin = tmp_path / "calls", tmp_path / "plugin.py"
-    plugin.write_text(
-        "import json, pathlib, sys\n"
-        f"calls = pathlib.Path({str(counter)!r})\n"
-        "count = int(calls.read_text()) + 1 if calls.exists() else 1\n"
-        "calls.write_text(str(count))\n"
-        "if count in (2, 3): sys.exit('the identity provider is away')\n"
-        "if count == 4: print('{'); sys.exit()\n"
-        "if count == 5: time.sleep(20)\n"
-        "expiry = '2020-01-01T00:00:00Z' if count < 6 else '2999-01-01T00:00:00Z'\n"
-        "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',"
-        " 'status': {'token': f't{count}', 'expirationTimestamp': expiry}}))\n"
+async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing(tmp_path: Path) -> None:
+    """The token has expired; the plug-in fails in a request and a watch, answers nonsense, fails again, and works."""
+    command = plugin(
+        tmp_path,
+        "if count in (2, 3, 5): sys.exit('the identity provider is away')\nif count == 4: print('{'); sys.exit()\n",
+        expired=6,
     )
-    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(plugin)]}
     api = FakeApi()
     api.answer("GET", "/x", body({}))
     async with serving(api) as server:
@@ -564,56 +556,6 @@ async def test_connecting_sends_nothing(tmp_path: Path) -> None:
 )
 def test_text_of_others_is_fit_for_a_log_line(text: str, shown: str) -> None:
     assert printable(text) == shown
-
-
-class Minutes:
-    """A contact and its clock: each request is answered with this error, or as it should be, so many seconds later."""
-
-    def __init__(self) -> None:
-        self._now = 0.0
-        self.contact = Contact("https://there", monotonic=lambda: self._now)
-
-    def bind(self, *after_s: float, error: ApiError | None) -> None:
-        for seconds in after_s:
-            self._now += seconds
-            self.contact.answered("POST", "/api/v1/namespaces/default/pods/p/binding", error)
-
-    def told_after(self, seconds: float) -> str:
-        self._now += seconds
-        return " ".join(self.contact.problems())
-
-
-UNAVAILABLE = ApiError(503, "ServiceUnavailable", "busy")
-NO_ROLE = ApiError(403, "Forbidden", 'pods "p" is forbidden: User "me" cannot create resource "pods/binding" in API …')
-
-
-@pytest.mark.parametrize(
-    ("error", "at_s", "asked_s", "told"),
-    [
-        (UNAVAILABLE, (0, 2, 2), 1, ""),
-        (UNAVAILABLE, (0, 3, 4), 1, "has failed to create pods/binding for 7 s"),
-        (UNAVAILABLE, (0, 3, 4), 70, ""),
-        (UNAVAILABLE, (0, 50, 50), 50, "for 100 s"),
-        (NO_ROLE, (0,), 70, ""),
-        (NO_ROLE, (0, 6), 1, "has denied create pods/binding for 6 s"),
-        (NO_ROLE, (0, 6), 70, ""),
-        (NO_ROLE, (0, 70), 100, "give its account a role with the verb create on pods/binding"),
-        (NO_ROLE, (0, 70), 300, ""),
-        (None, (0, 70), 1, ""),
-    ],
-)
-def test_a_problem_lasts_from_its_first_answer_to_its_last_and_is_told_no_more_when_nobody_asks(
-    error: ApiError | None, at_s: tuple[float, ...], asked_s: float, told: str
-) -> None:
-    """As a replica that met it while it led and has become a standby, which binds nothing."""
-    minutes = Minutes()
-    minutes.bind(*at_s, error=error)
-
-    said = minutes.told_after(asked_s)
-    assert told in said
-    assert bool(told) is bool(said)
-    minutes.bind(1, error=None)
-    assert minutes.told_after(1) == ""
 
 
 async def _nobody() -> str | None:

@@ -14,6 +14,7 @@ from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWr
 from gangsched.core.objects.status import GroupStatus, Reservation
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.writes import emit_event, make_group, patch_condition, patch_status
+from tests.kube.fake_api import Answer as Reply
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 POD_PATH = "/api/v1/namespaces/team/pods/a-0"
@@ -28,33 +29,42 @@ EVENT = EmitEvent(
 )
 
 
+async def sent(effect: MakeGroup | PatchStatus | PatchPodCondition, answer: Reply) -> tuple[Answer, FakeApi]:
+    """What comes of the write that is answered so, and the server."""
+    api = FakeApi()
+    async with serving(api) as session:
+        match effect:
+            case MakeGroup():
+                api.answer("POST", GROUPS_PATH, answer)
+                return await make_group(session, effect), api
+            case PatchStatus():
+                api.answer("PATCH", STATUS_PATH, answer)
+                return await patch_status(session, effect), api
+            case PatchPodCondition():
+                api.answer("PATCH", f"{POD_PATH}/status", answer)
+                return await patch_condition(session, effect), api
+
+
 @pytest.mark.parametrize(("code", "outcome"), [(201, Outcome.WRITTEN), (409, Outcome.STALE)])
 async def test_a_group_is_made_and_its_being_there_left_to_the_watch(code: int, outcome: Outcome) -> None:
     """Its end may have been seen before the answer came, or another one has the name."""
-    api = FakeApi()
-    api.answer("POST", GROUPS_PATH, status(code, "it is there"))
-    async with serving(api) as session:
-        assert await make_group(session, MAKE) == Answer(outcome)
+    found, api = await sent(MAKE, status(code, "it is there"))
+    assert found == Answer(outcome)
     assert api.asked[0].body == made_group(MAKE.key, MAKE.spec, owner="driver", owner_uid="d1")
 
 
 @pytest.mark.parametrize("code", [403, 422, 429, 500])
 async def test_a_group_that_is_not_made_says_why(code: int) -> None:
-    api = FakeApi()
-    api.answer("POST", GROUPS_PATH, status(code, "because"))
-    async with serving(api) as session:
-        found = (await make_group(session, MAKE)).event
-    assert isinstance(found, GroupNotMade)
-    assert found.key == MAKE.key
-    assert "the PodGroup g, which must record its places, was not created" in found.message
-    assert found.message.endswith("because")
+    found, _ = await sent(MAKE, status(code, "because"))
+    assert isinstance(found.event, GroupNotMade)
+    assert found.event.key == MAKE.key
+    assert "the PodGroup g, in which its places must stand, was not created" in found.event.message
+    assert found.event.message.endswith("because")
 
 
 async def test_a_whole_status_is_written_on_condition_of_the_uid() -> None:
-    api = FakeApi()
-    api.answer("PATCH", STATUS_PATH, body({"metadata": {"uid": "g1", "resourceVersion": "77"}}))
-    async with serving(api) as session:
-        assert await patch_status(session, STATUS) == Answer(Outcome.WRITTEN, StatusWritten(STATUS.key, "77"))
+    found, api = await sent(STATUS, body({"metadata": {"uid": "g1", "resourceVersion": "77"}}))
+    assert found == Answer(Outcome.WRITTEN, StatusWritten(STATUS.key, "77"))
     [asked] = api.asked
     assert asked.headers["Content-Type"] == "application/json-patch+json"
     test, add = asked.body
@@ -65,22 +75,17 @@ async def test_a_whole_status_is_written_on_condition_of_the_uid() -> None:
 
 
 async def test_a_reservation_is_written_on_condition_of_its_version() -> None:
-    api = FakeApi()
-    api.answer("PATCH", STATUS_PATH, body({"metadata": {"uid": "g1", "resourceVersion": "78"}}))
     reserved = GroupStatus(reservation=Reservation(expires=60.0, placements=()))
     conditional = PatchStatus(key=STATUS.key, uid="g1", status=reserved, resource_version="77")
-    async with serving(api) as session:
-        written = await patch_status(session, conditional)
+    written, api = await sent(conditional, body({"metadata": {"uid": "g1", "resourceVersion": "78"}}))
     assert written.event == StatusWritten(STATUS.key, "78", reserved=True)
     assert api.asked[0].body[1] == {"op": "replace", "path": "/metadata/resourceVersion", "value": "77"}
 
 
 async def test_a_status_that_was_meant_for_a_namesake_is_told_as_gone() -> None:
-    api = FakeApi()
     answer = status(422, "the server rejected our request due to an error in our request", reason="Invalid")
-    api.answer("PATCH", STATUS_PATH, answer)
-    async with serving(api) as session:
-        assert (await patch_status(session, STATUS)).result is Outcome.GONE
+    found, _ = await sent(STATUS, answer)
+    assert found.result is Outcome.GONE
 
 
 @pytest.mark.parametrize(
@@ -97,11 +102,8 @@ async def test_a_status_that_was_meant_for_a_namesake_is_told_as_gone() -> None:
     ],
 )
 async def test_a_status_that_is_not_written_is_sorted_by_what_helps(code: int, version: str, outcome: Outcome) -> None:
-    api = FakeApi()
-    api.answer("PATCH", STATUS_PATH, status(code, "because", headers={"Retry-After": "4"}))
     effect = PatchStatus(key=STATUS.key, uid="g1", status=STATUS.status, resource_version=version)
-    async with serving(api) as session:
-        found = await patch_status(session, effect)
+    found, _ = await sent(effect, status(code, "because", headers={"Retry-After": "4"}))
     assert found.result is outcome
     assert found.message.endswith("because") or outcome in (Outcome.GONE, Outcome.STALE)
     assert found.event == StatusRefused(STATUS.key, stale=outcome is Outcome.STALE)
@@ -109,17 +111,13 @@ async def test_a_status_that_is_not_written_is_sorted_by_what_helps(code: int, v
 
 
 async def test_an_answer_without_a_lasting_object_is_no_write() -> None:
-    api = FakeApi()
-    api.answer("PATCH", STATUS_PATH, body("what?"))
-    async with serving(api) as session:
-        assert (await patch_status(session, STATUS)).result is Outcome.UNAVAILABLE
+    found, _ = await sent(STATUS, body("what?"))
+    assert found.result is Outcome.UNAVAILABLE
 
 
 async def test_a_condition_is_merged_by_type_into_the_very_pod() -> None:
-    api = FakeApi()
-    api.answer("PATCH", f"{POD_PATH}/status", body({}))
-    async with serving(api) as session:
-        assert (await patch_condition(session, CONDITION)).result is Outcome.WRITTEN
+    found, api = await sent(CONDITION, body({}))
+    assert found.result is Outcome.WRITTEN
     [asked] = api.asked
     assert asked.headers["Content-Type"] == "application/strategic-merge-patch+json"
     assert asked.body == {
@@ -131,19 +129,13 @@ async def test_a_condition_is_merged_by_type_into_the_very_pod() -> None:
 
 
 async def test_a_condition_that_becomes_false_says_since_when() -> None:
-    api = FakeApi()
-    api.answer("PATCH", f"{POD_PATH}/status", body({}))
-    async with serving(api) as session:
-        await patch_condition(session, replace(CONDITION, since=1_000_000.5))
+    _, api = await sent(replace(CONDITION, since=1_000_000.5), body({}))
     [condition] = api.asked[0].body["status"]["conditions"]
     assert condition["lastTransitionTime"] == "1970-01-12T13:46:40Z"
 
 
 async def test_a_message_that_quotes_something_long_is_cut() -> None:
-    api = FakeApi()
-    api.answer("PATCH", f"{POD_PATH}/status", body({}))
-    async with serving(api) as session:
-        await patch_condition(session, replace(CONDITION, message="x" * 300_000))
+    _, api = await sent(replace(CONDITION, message="x" * 300_000), body({}))
     [condition] = api.asked[0].body["status"]["conditions"]
     assert len(condition["message"].encode()) <= 4096
     assert condition["message"].endswith("…")
@@ -161,10 +153,8 @@ async def test_a_message_that_quotes_something_long_is_cut() -> None:
     ],
 )
 async def test_a_condition_that_is_not_written_is_sorted_by_what_helps(answer: Any, outcome: Outcome) -> None:
-    api = FakeApi()
-    api.answer("PATCH", f"{POD_PATH}/status", answer)
-    async with serving(api) as session:
-        assert (await patch_condition(session, CONDITION)).result is outcome
+    found, _ = await sent(CONDITION, answer)
+    assert found.result is outcome
 
 
 async def test_an_event_is_created_in_the_namespace_of_its_object() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -13,6 +12,7 @@ from gangsched.core.gang import bindings, clock, lifecycle, making, recovery, ro
 from gangsched.core.gang.membership import Members
 from gangsched.core.gang.results import Results
 from gangsched.core.status.writer import StatusWriter
+from tests.properties.stories import effort
 from tests.properties.test_fault_properties import Faults
 
 STEPS = (
@@ -115,9 +115,4 @@ class TestContained(Contained.TestCase):  # type: ignore[misc, valid-type]
     """Run by unittest."""
 
 
-TestContained.settings = settings(
-    max_examples=100,
-    stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestContained.settings = effort(steps=25, examples=100)

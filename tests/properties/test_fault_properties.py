@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.wants import role_minima
-from gangsched.core.machine import Machine
-from gangsched.core.objects.declaration import Declaration, GroupKey, Role
+from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import BindPod, EvictPod
-from gangsched.core.objects.pod import Owner, PodPhase, role_of
+from gangsched.core.objects.pod import Owner, role_of
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Outcome, Phase
@@ -22,11 +20,11 @@ from gangsched.core.objects.results import OwnerSeen
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from tests.builders import group, node, pod
-from tests.effort import tries
+from tests.builders import node, pod
 from tests.faulty import BIND_MOODS, EVICT_MOODS, STATUS_MOODS, WATCHES, Faulty
 from tests.living import Death
 from tests.promises import is_live, key_of
+from tests.properties.stories import Story, effort
 
 POLICY = Policy(default_max_schedule_time_s=20.0)
 HEIRS = ("restarted", "same process", "standby", "late standby")
@@ -42,17 +40,17 @@ OWNERS = {
 ROLES = (Role("r", 1), Role("s", 1))
 
 
-class Faults(RuleBasedStateMachine):
+class Faults(Story):
     """Users, controllers, rivals and accidents around one machine and its standby.
 
     Unless `replays`, what the machine has decided is not only due to what it was told.
     """
 
+    harness: Faulty
     replays = True
 
     def __init__(self) -> None:
         super().__init__()
-        self.number = 0
 
     @initialize(seed=st.none() | st.integers(0, 2**16), cpus=st.lists(st.integers(1, 4), min_size=1, max_size=3))
     def begin(self, seed, cpus):
@@ -62,17 +60,8 @@ class Faults(RuleBasedStateMachine):
             self.add_node(cpu)
         self.harness.settle()
 
-    def name(self) -> str:
-        self.number += 1
-        return f"x{self.number}"
-
-    def some(self, which: int, *, bound: bool | None = None):
-        found = [
-            found
-            for found in self.harness.pods.values()
-            if is_live(found) and found.declaration and (bound is None or bool(found.node) is bound)
-        ]
-        return found[which % len(found)] if found else None
+    def chosen(self, pod):
+        return is_live(pod) and pod.declaration is not None
 
     # Users
 
@@ -139,23 +128,11 @@ class Faults(RuleBasedStateMachine):
     )
     def write_group(self, name, minimum, roles, degraded, policy):
         spec = {"min_member": minimum, "roles": roles, "on_degraded": degraded, "timeout_policy": policy}
-        if GroupKey("default", name) in self.harness.groups:
-            self.harness.change_spec(f"default/{name}", **spec)
-        else:
-            self.harness.add(group(name, created=self.harness.now, uid=self.name(), **spec))
+        self.put_group(name, **spec)
 
     @rule(name=st.sampled_from(GROUPS))
     def delete_group(self, name):
-        if GroupKey("default", name) in self.harness.groups:
-            self.harness.delete_group(f"default/{name}")
-
-    @rule(which=st.integers(0, 99), at_once=st.booleans())
-    def delete_pod(self, which, at_once):
-        found = self.some(which)
-        if found is not None and at_once:
-            self.harness.delete(f"default/{found.name}")
-        elif found is not None:
-            self.harness.add(replace(found, terminating=True))
+        self.drop_group(name)
 
     @rule(name=st.sampled_from((*GROUPS, UNDECLARED)))
     def delete_members(self, name):
@@ -165,12 +142,6 @@ class Faults(RuleBasedStateMachine):
                 self.harness.delete(f"default/{found.name}")
 
     # Kubelets, other schedulers, accidents
-
-    @rule(which=st.integers(0, 99), phase=st.sampled_from((PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED)))
-    def run_pod(self, which, phase):
-        found = self.some(which, bound=True)
-        if found is not None:
-            self.harness.add(replace(found, phase=phase))
 
     @rule(which=st.integers(0, 9), cpu=st.integers(1, 2))
     def foreign_pod(self, which, cpu):
@@ -266,10 +237,6 @@ class Faults(RuleBasedStateMachine):
         else:
             self.harness.fail_over(lag=3 if heir == "late standby" else 0)
 
-    @rule()
-    def step(self):
-        self.harness.step()
-
     @rule(seconds=st.sampled_from((0.0, 0.25, 1.0, 3.0, 10.0, 31.0, 120.0)))
     def wait(self, seconds):
         self.harness.wait(seconds)
@@ -332,15 +299,9 @@ class Faults(RuleBasedStateMachine):
                 status = harness.groups[key].status
                 assert status.phase == gang.record.phase, "the status is out of date"
                 assert status.reservation is None
-        other = Machine(POLICY)
-        for events, now, effects in harness.history if self.replays else ():
-            assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
+        if self.replays:
+            self.check_replay()
 
 
 TestFaults = Faults.TestCase
-TestFaults.settings = settings(
-    max_examples=tries(150),
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestFaults.settings = effort(steps=30)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, rule
 from msgspec.structs import replace
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.wants import minima, role_minima
 from gangsched.core.gang.writes import BindState
-from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import BindPod, Effect, PatchStatus
 from gangsched.core.objects.events import Event
-from gangsched.core.objects.pod import PodPhase, role_of
+from gangsched.core.objects.pod import role_of
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase
@@ -25,9 +23,9 @@ from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
-from tests.builders import group, node, pod
-from tests.effort import tries
+from tests.builders import node, pod
 from tests.harness import Harness
+from tests.properties.stories import Story, effort
 
 GROUPS = ("a", "b", "c", "d")
 POLICY = Policy(default_max_schedule_time_s=20.0)
@@ -68,12 +66,13 @@ class Watched(Harness):
             assert roles[role] >= owed, f"{gang.key} lacks {role}"
 
 
-class Cluster(RuleBasedStateMachine):
+class Cluster(Story):
     """Users, kubelets and a moody API server, with the harness between them and the machine."""
+
+    harness: Watched
 
     def __init__(self) -> None:
         super().__init__()
-        self.number = 0
         self.refusals = 0
         self.why = Refused.UNAVAILABLE
         self.status_refusals = 0
@@ -98,21 +97,6 @@ class Cluster(RuleBasedStateMachine):
             return None
         self.status_refusals -= 1
         return StatusRefused(effect.key, stale=bool(self.status_refusals % 2))
-
-    def name(self) -> str:
-        self.number += 1
-        return f"x{self.number}"
-
-    def some(self, which: int, *, bound: bool | None = None):
-        found = sorted(
-            (
-                found
-                for found in self.harness.pods.values()
-                if not found.terminal and (bound is None or bool(found.node) is bound)
-            ),
-            key=lambda found: found.name,
-        )
-        return found[which % len(found)] if found else None
 
     # What happens
 
@@ -163,16 +147,11 @@ class Cluster(RuleBasedStateMachine):
             "on_degraded": degraded,
             "strategy": strategy,
         }
-        known = [key.name for key in self.harness.groups]
-        if name in known:
-            self.harness.change_spec(f"default/{name}", **spec)
-        else:
-            self.harness.add(group(name, created=self.harness.now, uid=self.name(), **spec))
+        self.put_group(name, **spec)
 
     @rule(name=st.sampled_from(GROUPS))
     def delete_group(self, name):
-        if name in [key.name for key in self.harness.groups]:
-            self.harness.delete_group(f"default/{name}")
+        self.drop_group(name)
 
     @rule(
         group_name=st.sampled_from(("", *GROUPS)),
@@ -198,20 +177,6 @@ class Cluster(RuleBasedStateMachine):
         if found is not None and found.declaration is not None:
             self.harness.add(replace(found, declaration=replace(found.declaration, group=group_name)))
 
-    @rule(which=st.integers(0, 99), at_once=st.booleans())
-    def delete_pod(self, which, at_once):
-        found = self.some(which)
-        if found is not None and (at_once or found.terminating):
-            self.harness.delete(f"default/{found.name}")
-        elif found is not None:
-            self.harness.add(replace(found, terminating=True))
-
-    @rule(which=st.integers(0, 99), phase=st.sampled_from((PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED)))
-    def run(self, which, phase):
-        found = self.some(which, bound=True)
-        if found is not None:
-            self.harness.add(replace(found, phase=phase))
-
     @rule(times=st.integers(1, 9), why=st.sampled_from((Refused.UNAVAILABLE, Refused.FORBIDDEN)))
     def refuse_bindings(self, times, why):
         self.refusals, self.why = times, why
@@ -219,10 +184,6 @@ class Cluster(RuleBasedStateMachine):
     @rule(times=st.integers(1, 3))
     def refuse_statuses(self, times):
         self.status_refusals = times
-
-    @rule()
-    def step(self):
-        self.harness.step()
 
     @rule(seconds=st.sampled_from((0.0, 0.0, 0.25, 1.0, 3.0, 30.0, 400.0)))
     def wait(self, seconds):
@@ -242,11 +203,6 @@ class Cluster(RuleBasedStateMachine):
         self.check_rest()
 
     # What must hold
-
-    @invariant()
-    def the_state_is_sound(self):
-        if hasattr(self, "harness"):
-            assert self.harness.machine.validate() == []
 
     def check_rest(self) -> None:
         """Nobody waits who would fit, and who waits for the clock has a deadline."""
@@ -276,15 +232,8 @@ class Cluster(RuleBasedStateMachine):
             if self.harness.now >= gang.reason_since + POLICY.fold_s:
                 assert found.status.phase == gang.record.phase, "the status is out of date"
                 assert found.status.reservation is None
-        other = Machine(POLICY)
-        for events, now, effects in self.harness.history:
-            assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
+        self.check_replay()
 
 
 TestCluster = Cluster.TestCase
-TestCluster.settings = settings(
-    max_examples=tries(150),
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestCluster.settings = effort(steps=40)

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, rule
 from msgspec.structs import replace
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.wants import role_minima
 from gangsched.core.gang.writes import BindState
-from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration, GroupKey, Role, Topology
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod, MakeGroup, PatchStatus
 from gangsched.core.objects.events import Event
-from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import BindRefused, GroupNotMade, PodEvicted, Refused, StatusRefused
 from gangsched.kube.dialects.table import DEFAULT
-from tests.builders import group, node, pod, shape
-from tests.effort import tries
+from tests.builders import node, pod, shape
 from tests.harness import Harness
+from tests.properties.stories import Story, effort
 
 POLICY = Policy(default_max_schedule_time_s=20.0)
 CAPPED = Policy(
@@ -122,12 +120,13 @@ class Watched(Harness):
         super().restart()
 
 
-class Places(RuleBasedStateMachine):
+class Places(Story):
     """Users who write templates and make members now or later, and what may happen to them."""
+
+    harness: Watched
 
     def __init__(self) -> None:
         super().__init__()
-        self.number = 0
         self.refusals = {"bind": 0, "status": 0, "making": 0}
         self.why = Refused.UNAVAILABLE
         self.lost = 0
@@ -164,16 +163,6 @@ class Places(RuleBasedStateMachine):
         self.lost -= 1
         return self.lost >= 0
 
-    def name(self) -> str:
-        self.number += 1
-        return f"x{self.number}"
-
-    def some(self, which: int, *, bound: bool | None = None) -> Pod | None:
-        found = [
-            found for found in self.harness.pods.values() if not found.terminal and bound in (None, bool(found.node))
-        ]
-        return found[which % len(found)] if found else None
-
     # Users
 
     @rule(
@@ -200,10 +189,7 @@ class Places(RuleBasedStateMachine):
             "strategy": strategy,
             "topology": zone,
         }
-        if GroupKey("default", name) in self.harness.groups:
-            self.harness.change_spec(f"default/{name}", **spec)
-        else:
-            self.harness.add(group(name, created=self.harness.now, uid=self.name(), **spec))
+        self.put_group(name, **spec)
 
     @rule(
         name=st.sampled_from((*GROUPS, SPARK)),
@@ -234,8 +220,7 @@ class Places(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from((*GROUPS, SPARK)))
     def delete_group(self, name):
-        if GroupKey("default", name) in self.harness.groups:
-            self.harness.delete_group(f"default/{name}")
+        self.drop_group(name)
 
     @rule(
         name=st.sampled_from((*GROUPS, SPARK)),
@@ -263,14 +248,6 @@ class Places(RuleBasedStateMachine):
         for _ in range(count):
             self.harness.add(pod(self.name(), group="", priority=priority, created=self.harness.now))
 
-    @rule(which=st.integers(0, 99), at_once=st.booleans())
-    def delete_pod(self, which, at_once):
-        found = self.some(which)
-        if found is not None and at_once:
-            self.harness.delete(f"default/{found.name}")
-        elif found is not None:
-            self.harness.add(replace(found, terminating=True))
-
     @rule(
         which=st.integers(0, 99), name=st.sampled_from(GROUPS), role=st.sampled_from(("driver", "executor", "", "odd"))
     )
@@ -284,12 +261,6 @@ class Places(RuleBasedStateMachine):
         found = self.some(which, bound=False)
         if found is not None:
             self.harness.add(replace(found, gated=False))
-
-    @rule(which=st.integers(0, 99), phase=st.sampled_from((PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED)))
-    def run(self, which, phase):
-        found = self.some(which, bound=True)
-        if found is not None:
-            self.harness.add(replace(found, phase=phase))
 
     # Nodes
 
@@ -351,10 +322,6 @@ class Places(RuleBasedStateMachine):
         self.harness.excuse()
         self.harness.send_withheld()
 
-    @rule()
-    def step(self):
-        self.harness.step()
-
     @rule(seconds=st.sampled_from((0.0, 0.0, 1.0, 3.0, 15.0, 19.9, 31.0)))
     def wait(self, seconds):
         self.harness.wait(seconds)
@@ -362,11 +329,6 @@ class Places(RuleBasedStateMachine):
     @rule()
     def restart(self):
         self.harness.restart()
-
-    @invariant()
-    def the_state_is_sound(self):
-        if hasattr(self, "harness"):
-            assert self.harness.machine.validate() == []
 
     def teardown(self) -> None:
         if not hasattr(self, "harness"):
@@ -390,9 +352,7 @@ class Places(RuleBasedStateMachine):
         assert all(found.name for found in harness.machine.cluster.pods.values())
         for found in harness.groups.values():
             assert found.status.reservation is None
-        other = Machine(harness.policy)
-        for events, now, effects in harness.history:
-            assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
+        self.check_replay()
 
     def complete(self, key: GroupKey) -> None:
         """Take away what is odd in a group, and make the members that it lacks."""
@@ -410,9 +370,4 @@ class Places(RuleBasedStateMachine):
 
 
 TestPlaces = Places.TestCase
-TestPlaces.settings = settings(
-    max_examples=tries(150),
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestPlaces.settings = effort(steps=30)

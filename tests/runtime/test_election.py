@@ -158,13 +158,6 @@ def test_a_wall_clock_that_jumps_back_changes_nothing_but_what_is_written():
     assert made.held(111.9)
 
 
-def test_a_holder_that_sees_another_in_its_place_stops_at_once():
-    made = leading(sent=100.0)
-    made.saw(lease(holder="other", version="9"), now=101.0)
-    assert not made.held(101.0)
-    assert made.holder == "other"
-
-
 def test_a_claim_without_an_answer_gives_no_right_to_act_but_is_recognised_when_read():
     made = election()
     made.saw(lease(holder=""), now=100.0)
@@ -186,31 +179,6 @@ def test_a_lease_that_vanished_still_counts_until_it_expires_and_is_then_created
     assert claimed is not None
     assert claimed[1] == ""
     assert claimed[0].lease_transitions == 4
-
-
-def test_a_holder_whose_lease_vanished_creates_it_again():
-    made = leading()
-    made.saw(None, now=102.0)
-    assert made.held(102.0)
-    claimed = made.claim(now=102.0, wall=WALL)
-    assert claimed is not None
-    assert claimed[1] == ""
-
-
-def test_letting_go_stops_acting_and_leaves_a_lease_that_anybody_may_take():
-    made = leading(sent=100.0)
-    assert made.let_go(wall=WALL) == (
-        LeaseSpec(holder_identity="", lease_duration_seconds=1, acquire_time=T0, renew_time=T0, lease_transitions=4),
-        "8",
-    )
-    assert not made.held(100.0)
-
-
-def test_what_is_not_held_is_not_let_go():
-    made = election()
-    assert made.let_go(wall=WALL) is None
-    made.saw(lease(), now=100.0)
-    assert made.let_go(wall=WALL) is None
 
 
 @pytest.mark.parametrize(

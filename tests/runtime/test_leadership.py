@@ -122,6 +122,13 @@ async def leading(world: World) -> Leadership:
     return made
 
 
+async def keep_for(world: World, made: Leadership, seconds: float) -> None:
+    """It keeps the lease for so long."""
+    world.ends_after_s = seconds
+    with pytest.raises(TimeoutError):
+        await made.keep()
+
+
 class TestAcquire:
     async def test_the_first_replica_creates_the_lease_and_leads(self, caplog):
         caplog.set_level(logging.INFO, "gangsched")
@@ -215,9 +222,7 @@ class TestKeep:
     async def test_renewals_are_one_write_each_a_retry_period_apart(self):
         world = World()
         made = await leading(world)
-        world.ends_after_s = 60
-        with pytest.raises(TimeoutError):
-            await made.keep()
+        await keep_for(world, made, 60)
         assert set(world.calls) == {"update"}
         assert set(world.sleeps) == {2.0}
         assert made.held()
@@ -246,9 +251,7 @@ class TestKeep:
         world = World()
         made = await leading(world)
         world.faults.extend([UNREACHABLE, None, None, ApiError(500, "InternalError", "etcd is slow")])
-        world.ends_after_s = 30
-        with pytest.raises(TimeoutError):
-            await made.keep()
+        await keep_for(world, made, 30)
         assert made.held()
         assert world.metric("gangsched_lease_renewal_failures_total") == 2
 
@@ -256,9 +259,7 @@ class TestKeep:
         world = World()
         made = await leading(world)
         world.faults.append(Lost())
-        world.ends_after_s = 8
-        with pytest.raises(TimeoutError):
-            await made.keep()
+        await keep_for(world, made, 8)
         assert world.calls[:3] == ["update", "get", "update"]
         assert made.held()
 
@@ -267,9 +268,7 @@ class TestKeep:
         made = await leading(world)
         assert world.lease is not None
         world.write(world.lease.spec)
-        world.ends_after_s = 3
-        with pytest.raises(TimeoutError):
-            await made.keep()
+        await keep_for(world, made, 3)
         assert world.calls[:3] == ["update", "get", "update"]
         assert world.metric("gangsched_lease_renewal_failures_total") == 0
 
@@ -285,9 +284,7 @@ class TestKeep:
         world = World()
         made = await leading(world)
         world.lease = None
-        world.ends_after_s = 3
-        with pytest.raises(TimeoutError):
-            await made.keep()
+        await keep_for(world, made, 3)
         assert world.calls[:3] == ["update", "get", "create"]
         assert world.holder == "me"
 
@@ -321,9 +318,7 @@ class TestKeep:
         world = World()
         made = await leading(world)
         world.faults.extend(answers)
-        world.ends_after_s = 30
-        with pytest.raises(TimeoutError):
-            await made.keep()
+        await keep_for(world, made, 30)
         assert made.held()
         assert world.metric("gangsched_lease_renewal_failures_total") == 2
 
