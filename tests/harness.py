@@ -9,8 +9,11 @@ order stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
 from heapq import heappop, heappush
 from random import Random
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -75,6 +78,41 @@ from gangsched.core.objects.status import Condition, GroupStatus
 START = 1_000_000.0
 REPEATED = 0.1
 """With a seed, every tenth event reaches the machine twice."""
+LEADERLESS_S = 15.0
+"""So long nobody leads in the course of that name."""
+FIRST_BATCHES = 4
+"""Within so many batches the leader is lost for that time."""
+
+
+class Course(Enum):
+    """How a story runs that says nothing about it: see `tests/scenarios/conftest.py`.
+
+    RESTARTS: after each batch of watch events a new leader lists everything and begins with the statuses.
+    STANDBYS: after such batches, by the seed, a warm standby takes over.
+    LEADERLESS: once, early, nobody leads for `LEADERLESS_S`; this does not count as time that the story lets pass.
+    DISORDER: events arrive in an order that follows from the seed, as `Harness(seed=…)` says.
+    """
+
+    PLAIN = "plain"
+    RESTARTS = "restarts"
+    STANDBYS = "standbys"
+    LEADERLESS = "leaderless"
+    DISORDER = "disorder"
+
+
+@dataclass(slots=True)
+class Standby:
+    """A second replica that sees everything and decides nothing; `lag` are the events that have not reached it yet."""
+
+    machine: Machine
+    history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = field(default_factory=list)
+    lag: list[Event] = field(default_factory=list)
+
+    def see(self, now: float, *, late: int = 0) -> None:
+        """Let it see what has happened, but for the last events."""
+        seen = max(0, len(self.lag) - late)
+        events, self.lag = self.lag[:seen], self.lag[seen:]
+        self.history.append((tuple(events), now, tuple(self.machine.handle(events, now))))
 
 
 class Harness:
@@ -89,9 +127,18 @@ class Harness:
     happens while a test lets time pass with `wait`.
     """
 
+    course: ClassVar[Course] = Course.PLAIN
+    course_seed: ClassVar[int] = 0
+
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
         self.policy = policy or Policy()
         self.machine = Machine(self.policy)
+        self.standby = Standby(Machine(self.policy)) if self.course is Course.STANDBYS else None
+        self._fate = Random(self.course_seed)
+        self._leaderless_s = 0.0
+        self._batches_left = self._fate.randint(1, FIRST_BATCHES)
+        if self.course is Course.DISORDER and seed is None:
+            seed = self.course_seed
         self.now = START
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
@@ -140,8 +187,11 @@ class Harness:
                 self.report(GroupSeen(self.groups[thing.key]))
 
     def change(self, name: str, **fields: object) -> None:
-        """Change a pod, by namespace/name."""
-        self.add(replace(self.pod(name), **fields))
+        """Change a pod, by namespace/name; one that gets a node is bound now."""
+        pod = self.pod(name)
+        if fields.get("node") and not pod.node:
+            fields = {"bound_at": self.now, **fields}
+        self.add(replace(pod, **fields))
 
     def change_spec(self, name: str, **fields: object) -> None:
         """Change a PodGroup's spec, by namespace/name."""
@@ -197,6 +247,8 @@ class Harness:
     def report(self, event: Event) -> None:
         """A watch has something to tell."""
         self.inbox.append(event)
+        if self.standby is not None:
+            self.standby.lag.append(event)
 
     # Time
 
@@ -225,13 +277,29 @@ class Harness:
         if self._random is not None:
             events = self._some_of(events, self._random)
         self.inbox += rest
-        return self._hand_over(events)
+        effects = self._hand_over(events)
+        if any(not isinstance(event, Answer | TimePassed) for event in events):
+            self._take_course()
+        return effects
+
+    def _take_course(self) -> None:
+        """What happens to the leader after a batch of watch events; answers alone would be asked for again for ever."""
+        self._batches_left -= 1
+        match self.course:
+            case Course.RESTARTS:
+                self.restart()
+            case Course.STANDBYS if self._fate.random() < 0.5:
+                self.fail_over()
+            case Course.LEADERLESS if self._batches_left == 0:
+                self.pass_without_leader(LEADERLESS_S)
 
     def _arrived(self) -> list[Event]:
         """The first events of the inbox, which may reach the machine in any order across objects: here all of them."""
         return list(self.inbox)
 
     def _decide(self, events: list[Event]) -> list[Effect]:
+        if self.standby is not None:
+            self.standby.see(self.now)
         effects = self.machine.handle(events, self.now)
         self.history.append((tuple(events), self.now, tuple(effects)))
         self.effects += effects
@@ -248,14 +316,14 @@ class Harness:
 
     def wait(self, seconds: float) -> None:
         """Let time pass, stopping at every deadline that the machine names and at all that is to happen on the way."""
-        end = self.now + seconds
+        end = self.now + seconds - self._leaderless_s
         self.settle()
-        while (moment := self.next_moment()) <= end:
+        while (moment := self.next_moment()) <= end + self._leaderless_s:
             self.now = max(self.now, moment)
             while self._later and self._later[0][0] <= self.now:
                 heappop(self._later)[2]()
             self.settle()
-        self.now = end
+        self.now = max(self.now, end + self._leaderless_s)
         self.settle()
 
     def next_moment(self) -> float:
@@ -271,6 +339,27 @@ class Harness:
         self.inbox = []
         self._withheld.clear()
         self._hand_over([*self.lists(), Synced()])
+
+    def fail_over(self, *, lag: int = 0) -> None:
+        """The leading process has died; the standby leads, though the last events have not reached it yet."""
+        heir = self.standby
+        assert heir is not None
+        heir.see(self.now, late=lag)
+        self.machine, self.history = heir.machine, heir.history
+        self._withheld.clear()
+        self.inbox = heir.lag
+        self.standby = Standby(Machine(self.policy), lag=self.lists())
+        self._hand_over([Synced()])
+
+    def pass_without_leader(self, seconds: float) -> None:
+        """The leading process has died; the next one lists everything after so long."""
+        end = self.now + seconds
+        while self._later and self._later[0][0] <= end:
+            self.now = max(self.now, self._later[0][0])
+            heappop(self._later)[2]()
+        self.now = end
+        self._leaderless_s += seconds
+        self.restart()
 
     def lead_again(self) -> None:
         """The same process has lost the lease and leads again: it knows what it has seen, not what it has decided.

@@ -6,14 +6,13 @@ The promises of `tests.promises` are watched at every step.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from msgspec.structs import replace
 
 from gangsched.core.machine import Machine
 from gangsched.core.objects.effects import BindPod, Effect
-from gangsched.core.objects.events import Event, PodGone, PodSeen, Synced
+from gangsched.core.objects.events import Event, PodGone, PodSeen
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import (
@@ -25,7 +24,7 @@ from gangsched.core.objects.results import (
     StatusRefused,
     StatusWritten,
 )
-from tests.harness import Harness
+from tests.harness import Harness, Standby
 from tests.ledger import Ledger
 from tests.promises import RuleOne
 
@@ -42,18 +41,6 @@ class Death(Enum):
     BEFORE = auto()
     AFTER = auto()
     AMID = auto()
-
-
-@dataclass(slots=True)
-class Standby:
-    """A second replica that sees everything and decides nothing; `lag` are the events that have not reached it yet."""
-
-    machine: Machine
-    history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = field(default_factory=list)
-    lag: list[Event] = field(default_factory=list)
-
-    def see(self, events: list[Event], now: float) -> None:
-        self.history.append((tuple(events), now, tuple(self.machine.handle(events, now))))
 
 
 class Living(Harness):
@@ -84,7 +71,6 @@ class Living(Harness):
 
     def report(self, event: Event) -> None:
         super().report(event)
-        self.standby.lag.append(event)
         if isinstance(event, PodSeen):
             self._seen(event.pod)
         elif isinstance(event, PodGone):
@@ -147,8 +133,6 @@ class Living(Harness):
     # The process that leads, and the one that follows it
 
     def _decide(self, events: list[Event]) -> list[Effect]:
-        self.standby.see([*self.standby.lag], self.now)
-        self.standby.lag.clear()
         self.rule_one.look()
         self.ledger.hear(events)
         self.rule_one.hear(events)
@@ -191,18 +175,12 @@ class Living(Harness):
         super().lead_again()
 
     def fail_over(self, *, lag: int = 0) -> None:
-        """The leading process has died; the standby leads, though the last events have not reached it yet."""
         self._die()
-        heir = self.standby
-        late = heir.lag[len(heir.lag) - lag :] if lag else []
-        heir.see(heir.lag[: len(heir.lag) - len(late)], self.now)
-        self.machine, self.history = heir.machine, heir.history
-        for events, *_ in self.history:
+        assert self.standby is not None
+        self.standby.see(self.now, late=lag)
+        for events, *_ in self.standby.history:
             self.ledger.hear(events)
-        self._withheld.clear()
-        self.inbox = late
-        self.standby = Standby(Machine(self.policy), lag=self.lists())
-        self._hand_over([Synced()])
+        super().fail_over(lag=lag)
 
     def _die(self) -> None:
         self.lives += 1

@@ -44,6 +44,7 @@ def sent(harness: Harness, name: str) -> int:
     return sum(isinstance(effect, BindPod) and effect.name == name for effect in harness.effects)
 
 
+@pytest.mark.without("restarts", "leaderless", why="a new leader tries again at once")
 def test_an_unavailable_binding_is_tried_again_on_the_same_node():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
     harness.settle()
@@ -54,6 +55,7 @@ def test_an_unavailable_binding_is_tried_again_on_the_same_node():
     assert {effect.node for effect in harness.effects if isinstance(effect, BindPod)} == {"n1"}
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_retry_after_is_honoured():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", retry_after_s=7.0))
     harness.wait(6.99)
@@ -63,6 +65,7 @@ def test_retry_after_is_honoured():
     assert len(harness.bound()) == 3
 
 
+@pytest.mark.without("leaderless", why="a new leader tries again at once")
 def test_retries_come_ever_more_slowly():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", times=9))
     times = []
@@ -76,6 +79,12 @@ def test_retries_come_ever_more_slowly():
     assert times == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0]
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_places_are_in_the_status_before_a_binding_is_sent_again():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
     refused = []
@@ -99,6 +108,7 @@ def test_places_are_in_the_status_before_a_binding_is_sent_again():
     assert harness.status("default/a").reservation is None
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="counts what one leader does")
 def test_a_reservation_that_lost_a_race_is_written_again_with_the_newer_version():
     harness = three()
     refuse = refusing(Refused.UNAVAILABLE, "a-1")
@@ -152,6 +162,7 @@ def reservations(harness: Harness) -> list[str]:
     return [patch.resource_version for patch in patches if patch.status.reservation is not None]
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_member_that_is_gone_meanwhile_is_replaced_by_the_next():
     harness = three(refusing(Refused.GONE, "a-1", times=99))
     harness.step()
@@ -181,6 +192,12 @@ def test_a_member_bound_by_somebody_else_meanwhile_counts_where_it_is():
     assert sent(harness, "a-1") == 1
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_a_conflict_that_arrives_before_the_watch_frees_the_place_and_keeps_the_member():
     harness = three()
     harness.refuse_bind = refusing(Refused.CONFLICT, "a-1")
@@ -191,6 +208,12 @@ def test_a_conflict_that_arrives_before_the_watch_frees_the_place_and_keeps_the_
     assert harness.gang("default/a").record.phase == "Scheduled"
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     harness = three(refusing(Refused.FORBIDDEN, times=1))
     harness.settle()
@@ -211,6 +234,12 @@ def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     assert harness.condition("default/a").reason == "Scheduled"
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_a_complaint_is_not_repeated_once_something_else_keeps_the_group():
     harness = three(refusing(Refused.FORBIDDEN, times=1))
     harness.settle()
@@ -219,6 +248,12 @@ def test_a_complaint_is_not_repeated_once_something_else_keeps_the_group():
     assert harness.condition("default/a").reason == "GangIncomplete"
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_one_member_refused_for_good_does_not_unbind_the_others_and_is_tried_on():
     harness = three(refusing(Refused.FORBIDDEN, "a-1", times=6))
     harness.wait(2)
@@ -228,6 +263,7 @@ def test_one_member_refused_for_good_does_not_unbind_the_others_and_is_tried_on(
     assert len(harness.bound()) == 3
 
 
+@pytest.mark.without("restarts", why="a new leader tries again at once")
 def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
     harness = three(refusing(Refused.UNAVAILABLE, times=99), max_schedule_time_s=5.0)
     harness.wait(4.9)
@@ -246,6 +282,12 @@ def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
     assert len(harness.bound("default/a-")) == 3
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_a_node_that_vanishes_while_all_places_are_held_lets_the_group_be_placed_anew():
     harness = three(refusing(Refused.UNAVAILABLE, times=1))
     harness.settle()
@@ -256,6 +298,7 @@ def test_a_node_that_vanishes_while_all_places_are_held_lets_the_group_be_placed
     assert {found.node for found in harness.pods.values()} == {"n2"}
 
 
+@pytest.mark.without("restarts", why="a new leader tries again at once")
 def test_a_node_that_vanishes_under_a_part_of_the_held_places_never_leaves_a_part_bound():
     harness = Harness()
     harness.refuse_bind = refusing(Refused.UNAVAILABLE)
@@ -270,6 +313,7 @@ def test_a_node_that_vanishes_under_a_part_of_the_held_places_never_leaves_a_par
     assert len(harness.bound()) == 3
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_a_member_that_vanishes_while_places_are_held_never_leaves_a_part_bound():
     harness = three(refusing(Refused.UNAVAILABLE))
     harness.settle()
@@ -280,6 +324,7 @@ def test_a_member_that_vanishes_while_places_are_held_never_leaves_a_part_bound(
     assert harness.status("default/a").phase == "Pending"
 
 
+@pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
 def test_a_node_that_vanishes_under_the_last_place_lets_that_member_be_placed_elsewhere_first_of_all():
     harness = Harness()
     harness.refuse_bind = lambda effect: (
@@ -299,6 +344,12 @@ def test_a_node_that_vanishes_under_the_last_place_lets_that_member_be_placed_el
 
 
 @pytest.mark.parametrize("reserved", [True, False])
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_a_restart_while_a_binding_is_owed_binds_the_member_and_nobody_twice(reserved):
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", times=1))
     if reserved:
@@ -320,6 +371,12 @@ def test_a_restart_while_a_binding_is_owed_binds_the_member_and_nobody_twice(res
     assert harness.status("default/a").reservation is None
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_places_held_before_a_restart_are_not_taken_up_where_there_is_no_room_any_more():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", times=1))
     harness.settle()
@@ -333,6 +390,12 @@ def test_places_held_before_a_restart_are_not_taken_up_where_there_is_no_room_an
 
 
 @pytest.mark.parametrize(("passed", "where"), [(29, "n1"), (31, "n2")])
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_places_are_taken_up_after_a_restart_only_until_their_time_has_passed(passed, where):
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", retry_after_s=100.0), strategy="Spread")
     harness.settle()
@@ -356,6 +419,12 @@ def test_a_member_that_is_placed_anew_does_not_wait_for_what_would_help_further_
 
 
 @pytest.mark.parametrize("further", [0, 1])
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_a_group_whose_bindings_are_all_refused_backs_off_though_a_further_member_waits(further):
     """Its own places, given up, are no room that could help the further member."""
     harness = Harness()
@@ -366,6 +435,7 @@ def test_a_group_whose_bindings_are_all_refused_backs_off_though_a_further_membe
     assert harness.gang("default/a").record.retry_at > harness.now
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_a_group_that_timed_out_with_places_held_backs_off_though_a_further_member_waits():
     harness = Harness()
     harness.add(node("n1", cpu=2), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 3))
@@ -377,6 +447,12 @@ def test_a_group_that_timed_out_with_places_held_backs_off_though_a_further_memb
     assert not any(isinstance(effect, BindPod) for effect in harness.effects[before:])
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_of_two_places_held_before_a_restart_only_as_many_are_taken_up_as_there_is_room_for():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", "a-2"))
     harness.settle()
@@ -386,6 +462,7 @@ def test_of_two_places_held_before_a_restart_only_as_many_are_taken_up_as_there_
     assert len(harness.bound("default/a-")) == 2
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_a_group_refused_by_the_server_and_then_by_lack_of_room_says_what_keeps_it_now():
     harness = three(refusing(Refused.FORBIDDEN), max_schedule_time_s=600.0)
     harness.settle()
@@ -402,6 +479,7 @@ def test_a_binding_that_was_made_without_an_answer_is_not_made_elsewhere():
     assert harness.status("default/a").phase == "Scheduled"
 
 
+@pytest.mark.without("standbys", why="test_a_success_in_the_quorum_counts_after_a_restart_too")
 def test_members_that_finish_while_the_last_binding_is_retried_count_for_the_quorum():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
     harness.settle()
@@ -409,6 +487,19 @@ def test_members_that_finish_while_the_last_binding_is_retried_count_for_the_quo
     harness.wait(1)
     assert harness.gang("default/a").record.phase == "Scheduled"
     assert harness.status("default/a").succeeded == 1
+
+
+@pytest.mark.without("all", why="it changes leaders itself")
+@pytest.mark.xfail(reason="a success of the quorum's that is not written yet is lost with the leader")
+def test_a_success_in_the_quorum_counts_after_a_restart_too():
+    """One member succeeds while the last binding is retried; the process dies before that is written."""
+    harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
+    harness.settle()
+    harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
+    harness.restart()
+    harness.wait(3)
+    assert harness.bound() == ["default/a-1", "default/a-2"]
+    assert harness.status("default/a").phase == "Scheduled"
 
 
 def test_a_member_that_leaves_for_another_group_with_its_binding_on_the_way_is_not_bound_twice():
@@ -426,6 +517,7 @@ def test_a_member_that_leaves_for_another_group_with_its_binding_on_the_way_is_n
     assert [name for name, _ in harness.bound_log].count("default/a-1") == 1
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_a_transaction_taken_up_after_a_restart_ends_under_the_minimum_of_that_moment():
     harness = three(refusing(Refused.UNAVAILABLE, times=1, retry_after_s=20.0))
     harness.settle()
@@ -439,6 +531,12 @@ def test_a_transaction_taken_up_after_a_restart_ends_under_the_minimum_of_that_m
     assert harness.status("default/a").minimum == 3
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tries again at once",
+)
 def test_places_found_anew_are_in_the_status_before_their_bindings_are_sent_again():
     """All places are held and durable; their node goes, and others are found and refused in the same pass."""
     harness = three(refusing(Refused.UNAVAILABLE, times=2))
@@ -456,6 +554,7 @@ def test_places_found_anew_are_in_the_status_before_their_bindings_are_sent_agai
     assert {found.node for found in harness.pods.values()} == {"n2"}
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="counts what one leader does")
 def test_nothing_is_told_while_the_writing_of_a_reservation_is_not_answered():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
     while not any(isinstance(effect, PatchStatus) for effect in harness.effects):

@@ -161,6 +161,7 @@ def two_groups(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize(("fault", "step"), STEPS.items(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_fault_parks_the_group_says_so_and_the_others_go_on(injector, fault, step):
     fault(injector)
     harness = Harness()
@@ -187,6 +188,8 @@ def test_a_fault_parks_the_group_says_so_and_the_others_go_on(injector, fault, s
 
 
 @pytest.mark.parametrize(("fault", "step"), LATER.items(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_what_is_with_the_api_server_when_a_step_fails_is_awaited_and_makes_the_group_whole(injector, fault, step):
     fault(injector)
     harness = Harness()
@@ -207,6 +210,7 @@ def test_what_is_with_the_api_server_when_a_step_fails_is_awaited_and_makes_the_
 
 
 @pytest.mark.parametrize("fault", STEPS, ids=lambda each: each.__name__)
+@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_parked_group_is_tried_again_once_its_spec_changes(injector, fault):
     fault(injector)
     harness = Harness()
@@ -222,6 +226,7 @@ def test_a_parked_group_is_tried_again_once_its_spec_changes(injector, fault):
     assert harness.status("default/a").phase == "Scheduled"
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_parked_group_is_tried_again_once_its_members_change_ever_less_soon(injector):
     in_place(injector)
     harness = Harness()
@@ -243,6 +248,7 @@ def test_a_parked_group_is_tried_again_once_its_members_change_ever_less_soon(in
     assert len(harness.bound("default/a")) >= 3
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_the_time_for_which_it_is_parked_doubles_and_ends(injector):
     in_place(injector)
     harness = Harness()
@@ -259,6 +265,7 @@ def test_the_time_for_which_it_is_parked_doubles_and_ends(injector):
     assert len(harness.bound("default/a")) == 3
 
 
+@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_strategy_that_raises_parks_the_groups_that_use_it():
     class Broken:
         def distribute(self, _room: object, _count: int) -> list[tuple[int, int]]:
@@ -291,6 +298,7 @@ def partly_bound(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("fault", [in_reconcile, after_reconcile, in_schedule], ids=lambda each: each.__name__)
+@pytest.mark.without("restarts", "standbys", why="a new leader tries a parked group at once")
 def test_a_group_that_fails_while_a_part_of_it_is_bound_is_rolled_back_without_a_plan(injector, fault):
     harness = Harness()
     partly_bound(harness)
@@ -310,6 +318,7 @@ def test_a_group_that_fails_while_a_part_of_it_is_bound_is_rolled_back_without_a
     assert injector.times == 1
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_members_made_again_after_a_rollback_wait_for_the_end_of_the_back_off(injector):
     harness = Harness()
     partly_bound(harness)
@@ -328,6 +337,7 @@ def test_members_made_again_after_a_rollback_wait_for_the_end_of_the_back_off(in
     assert harness.condition("default/a").reason == "Scheduled"
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_rollback_that_fails_too_leaves_the_group_alone_and_others_go_on(injector):
     harness = Harness()
     partly_bound(harness)
@@ -348,6 +358,8 @@ def test_a_rollback_that_fails_too_leaves_the_group_alone_and_others_go_on(injec
     assert len(harness.bound("default/a")) == 3
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_scheduled_group_that_fails_keeps_its_members_and_is_repaired_once_it_is_tried_again(injector):
     harness = Harness()
     two_groups(harness)
@@ -387,6 +399,7 @@ def test_an_answer_that_fails_is_not_lost_and_its_group_is_rolled_back_or_whole(
     assert harness.condition("default/a", "Degraded").reason == "Healthy"
 
 
+@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_refusal_that_fails_gives_its_place_back(injector):
     harness = Harness()
     injector.into(bindings, "note_refused")
@@ -404,6 +417,7 @@ def test_a_refusal_that_fails_gives_its_place_back(injector):
 
 
 @pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, listed):
     harness = Harness()
     harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2), group("b", min_member=1, created=5.0))
@@ -425,6 +439,7 @@ def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, 
     assert len(harness.bound("default/a")) == 1
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
     """A member bound by somebody else: what was to be noted in its gang fails, in the watch and in a list."""
     harness = Harness()
@@ -441,6 +456,7 @@ def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
     assert harness.condition("default/a").reason == "InternalError"
 
 
+@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_group_whose_status_cannot_be_taken_over_does_not_keep_a_new_leader_from_leading(injector):
     harness = Harness()
     two_groups(harness)
@@ -462,6 +478,8 @@ def test_a_group_whose_status_cannot_be_taken_over_does_not_keep_a_new_leader_fr
 # The accounts
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_accounts_that_a_fault_leaves_wrong_are_made_anew_from_what_was_observed(injector):
     """The fault comes amid counting: what b holds and has in flight, and who is bound, is kept."""
     harness = Harness()
@@ -508,6 +526,7 @@ def test_a_fault_over_no_group_goes_on(injector):
         harness.settle()
 
 
+@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_what_a_status_says_of_a_fault_is_written_again_when_it_was_not_accepted(injector):
     in_place(injector)
     harness = Harness()
@@ -520,6 +539,7 @@ def test_what_a_status_says_of_a_fault_is_written_again_when_it_was_not_accepted
     assert harness.condition("default/a").reason == "InternalError"
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_fault_while_a_place_on_a_worse_node_is_looked_at_parks_that_group_alone(injector):
     harness = Harness()
     harness.withhold = lambda _: True
@@ -536,6 +556,7 @@ def test_a_fault_while_a_place_on_a_worse_node_is_looked_at_parks_that_group_alo
     assert len(harness.bound("default/a")) == len(harness.bound("default/b")) == 3
 
 
+@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group_alone(injector):
     harness = Harness()
     harness.serve_demands()
@@ -550,6 +571,7 @@ def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group
 
 
 @pytest.mark.parametrize("owner", [admission.Admission, cycle.Cycle], ids=["upkeep", "cycle"])
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_what_a_step_had_decided_before_it_failed_is_not_sent(injector, owner):
     """A binding that is due again, and one just decided: each is in the list of effects when the step fails."""
     harness = Harness()

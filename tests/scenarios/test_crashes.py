@@ -23,6 +23,7 @@ from tests.faulty import Faulty
 from tests.living import Death, Living
 from tests.scenarios.test_spark import driver, executors
 
+pytestmark = pytest.mark.without("all", why="these stories end the leader at every effect")
 CHANNEL = {"resource_channel": "batch"}
 SET = Owner("StatefulSet", "a", "set-a", "apps")
 OTHER = Owner("StatefulSet", "b", "set-b", "apps")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import OnDegraded
@@ -27,6 +29,7 @@ def test_a_loss_that_is_made_good_within_two_seconds_is_not_told():
     assert len(harness.bound()) == 2
 
 
+@pytest.mark.without("restarts", why="asserts exact times")
 def test_a_group_below_its_minimum_is_degraded_after_two_seconds():
     harness = scheduled()
     harness.delete("default/a-0")
@@ -46,6 +49,7 @@ def test_a_group_below_its_minimum_is_degraded_after_two_seconds():
     assert len(harness.events("Scheduled")) == 1
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_failed_member_is_a_loss_and_a_succeeded_one_is_none():
     harness = scheduled()
     harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
@@ -150,6 +154,8 @@ def test_a_degraded_group_is_still_degraded_after_a_restart_and_repaired():
     assert harness.status("default/a").phase == "Scheduled"
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", why="test_a_driver_that_was_left_bound_stays_though_there_is_a_new_leader")
 def test_a_group_partly_bound_without_ever_being_scheduled_is_completed_first_of_all_and_never_times_out():
     harness = Harness()
     harness.add(group("a", min_member=2, max_schedule_time_s=2.0), pod("a-0", node="n1"), pod("a-1", cpu=2))

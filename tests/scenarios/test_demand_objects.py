@@ -167,6 +167,7 @@ def test_a_refusal_that_ends_within_a_second_is_never_written():
     assert not writes(harness)
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="how often an object may be written is in memory")
 def test_other_numbers_are_written_at_most_every_30_seconds():
     harness = served()
     spark(harness)
@@ -233,6 +234,7 @@ def test_a_kind_that_vanishes_and_comes_again_has_all_demanded_anew():
     assert demand(harness).pool.units == (executor_unit(4),)
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="how often an object may be written is in memory")
 def test_an_object_that_somebody_deletes_is_made_again_but_not_at_once():
     harness = served()
     spark(harness)
@@ -260,6 +262,7 @@ def test_an_object_that_somebody_changes_is_put_right():
     assert demand(harness) == wanted
 
 
+@pytest.mark.without("restarts", why="how often an object may be written is in memory")
 def test_a_name_that_somebody_else_has_is_tried_ever_more_seldom():
     harness = served()
     harness.refuse_demand = lambda _: True
@@ -275,6 +278,7 @@ def test_a_name_that_somebody_else_has_is_tried_ever_more_seldom():
     assert named(harness) == ["demand-app-driver"]
 
 
+@pytest.mark.without("restarts", "standbys", why="how often an object may be written is in memory")
 def test_a_deletion_that_was_lost_is_tried_again():
     harness = served()
     spark(harness)
@@ -359,6 +363,7 @@ def test_a_group_that_has_failed_for_good_is_demanded_no_more():
     assert named(harness) == []
 
 
+@pytest.mark.without("leaderless", why="asserts exact times")
 def test_a_group_in_its_back_off_is_demanded_on_by_who_is_its_oldest_member_then():
     harness = served()
     harness.add(group(min_member=2, max_schedule_time_s=10.0), *pods("a", 3, node_selector=BATCH))
@@ -382,6 +387,7 @@ def collect_garbage(harness: Harness) -> None:
 
 
 @seeded(20)
+@pytest.mark.without("restarts", "standbys", why="what an earlier leader made, the control plane collects")
 def test_whatever_happens_in_whatever_order_those_who_wait_for_room_are_demanded_in_the_end(seed):
     random = Random(seed)
     harness = Harness(seed=seed)

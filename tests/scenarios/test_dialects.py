@@ -131,6 +131,7 @@ class TestRolesFromPods:
         harness.wait(2)
         assert len(harness.bound()) == 6
 
+    @pytest.mark.without("disorder", why="asserts what one order of events leads to")
     def test_pods_with_task_groups_and_no_application_wait_and_say_what_is_missing(self):
         said = {f"{YUNIKORN}/task-groups": WORKERS, f"{YUNIKORN}/task-group-name": "worker"}
         harness = Harness()

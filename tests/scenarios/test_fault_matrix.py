@@ -17,6 +17,7 @@ from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, node, pod, pods
 from tests.faulty import WATCHES, Faulty
 
+pytestmark = pytest.mark.without("all", why="these stories change leaders themselves")
 SET = Owner("StatefulSet", "a", "set-a", "apps")
 MANY = 60
 Mishap = Callable[[Faulty], None]

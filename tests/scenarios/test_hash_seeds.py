@@ -33,6 +33,7 @@ from tests.builders import foreign_group, group, node, pod, pods
 from tests.harness import Harness
 from tests.scenarios.test_spark import driver
 
+pytestmark = pytest.mark.without("all", why="compares runs of one course")
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACES = ("blue", "default", "green", "red")
 NUMBERS = range(6)

@@ -120,6 +120,7 @@ def test_a_rejected_member_goes_back_to_the_same_node_if_there_is_no_other():
     assert harness.pod("default/a-3").node == "n1"
 
 
+@pytest.mark.without("restarts", "standbys", why="a binding that is withheld dies with its leader")
 def test_a_rejection_before_the_quorum_is_bound_is_a_failure_of_its_binding():
     harness = Harness()
     harness.withhold = lambda effect: effect.name == "a-2"
@@ -265,6 +266,7 @@ def test_who_waits_is_tried_again_when_the_value_of_its_priority_class_grows_bey
 # Somebody else who serves the same schedulerName
 
 
+@pytest.mark.without("restarts", "standbys", why="rivals are counted in memory")
 def test_a_pod_of_ours_that_somebody_else_binds_is_told():
     harness = Harness()
     harness.add(node("n1", cpu=3), group("a", min_member=3), pod("a-0"))
@@ -312,6 +314,7 @@ def test_a_standby_keeps_nothing_of_what_has_gone():
     assert machine.gangs == {}
 
 
+@pytest.mark.without("restarts", "standbys", why="the story is about a change of leaders at one moment")
 def test_a_standby_that_becomes_the_leader_decides_on_everything_it_has_seen():
     harness = Harness()
     harness.inbox = []

@@ -85,6 +85,7 @@ def partly_bound(harness: Harness) -> set[str]:
     return {name for name, number in counts.items() if number < 20}
 
 
+@pytest.mark.without("restarts", "leaderless", why="what nodes have refused is in memory")
 def test_beside_five_nodes_that_refuse_everything_forty_gangs_are_whole_within_seconds():
     harness = forty(40)
     bad = {f"n{number:02}" for number in range(0, 50, 10)}
@@ -101,6 +102,7 @@ def test_beside_five_nodes_that_refuse_everything_forty_gangs_are_whole_within_s
     assert {name for _, _, name in told(harness)} <= bad
 
 
+@pytest.mark.without("restarts", "standbys", why="what nodes have refused is in memory")
 def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_and_evicts_nobody_twice():
     """An admission policy refuses one named pod of each gang of 20; the set makes evicted pods again, by name."""
     harness = forty(8)
@@ -140,6 +142,7 @@ def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_an
 # What a gang does
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_a_gang_that_is_wholly_refused_is_planned_anew_at_once_elsewhere():
     harness = harness_with("n1", "n2", "n3", when=lambda effect: effect.node != "n3")
     harness.add(group("a", min_member=3), *pods("a", 3))
@@ -149,6 +152,8 @@ def test_a_gang_that_is_wholly_refused_is_planned_anew_at_once_elsewhere():
     assert len(binds(harness)) == 9
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_where_everything_refuses_a_gang_backs_off_after_so_many_nodes_and_goes_on_with_others():
     harness = harness_with(*(f"n{number:02}" for number in range(25)), when=everything)
     harness.add(group("a", min_member=2), *pods("a", 2))
@@ -172,6 +177,8 @@ def test_members_on_a_node_that_refuses_all_move_though_the_rest_is_bound():
     assert harness.evicted == []
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "leaderless", why="what nodes have refused is in memory")
 def test_what_fits_nowhere_else_is_tried_on_a_node_that_is_avoided_with_one_member_first():
     harness = harness_with("n1", "n2", when=at("n1"), cpu=4)
     assert plain(harness, "x/p") == "n1"
@@ -189,6 +196,8 @@ def test_what_fits_nowhere_else_is_tried_on_a_node_that_is_avoided_with_one_memb
     assert avoided(harness) == 0, "a success there ends it"
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_of_avoided_nodes_one_that_has_not_refused_the_gang_is_tried_before_one_that_has():
     harness = harness_with("n1", "n2", when=at("n1"))
     plain(harness, "x/p")
@@ -200,6 +209,7 @@ def test_of_avoided_nodes_one_that_has_not_refused_the_gang_is_tried_before_one_
     assert [effect.node for effect in binds(harness)[before:]] == ["n2", "n2", "n1"]
 
 
+@pytest.mark.without("restarts", "standbys", why="what nodes have refused is in memory")
 def test_members_that_the_gang_can_do_without_are_left_out_once_they_are_refused_wherever_tried():
     harness = harness_with("n1", when=lambda effect: effect.name == "a-0", cpu=3)
     harness.add(group("a", min_member=3), *pods("a", 3, owner=SET))
@@ -211,6 +221,7 @@ def test_members_that_the_gang_can_do_without_are_left_out_once_they_are_refused
     assert harness.bound() == ["default/a-3", "default/a-4", "default/a-5"]
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_of_two_members_that_are_refused_everywhere_one_binding_is_sent_in_each_later_attempt_and_no_place_written():
     harness = harness_with("n1", "n2", when=lambda effect: effect.name in {"a-0", "a-1"})
     harness.add(group("a", min_member=4), *pods("a", 4, owner=SET))
@@ -286,6 +297,8 @@ def test_a_gang_that_finds_no_room_when_it_is_planned_anew_is_tried_again_where_
 # What all learn of it
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_a_refusal_counts_once_the_same_pod_is_accepted_elsewhere_for_a_time_that_doubles_and_ends_with_a_success():
     harness = harness_with("n1", "n2", when=at("n1"))
     assert plain(harness, "x/p0") == "n1"
@@ -313,6 +326,7 @@ def test_a_refusal_counts_once_the_same_pod_is_accepted_elsewhere_for_a_time_tha
     assert "60s" in harness.events("BindingsRefused")[2].note
 
 
+@pytest.mark.without("restarts", "standbys", why="what nodes have refused is in memory")
 def test_pods_of_two_namespaces_that_can_go_nowhere_else_tell_others_of_the_node():
     harness = harness_with("n1", when=at("n1"))
     for namespace in ("x", "x", "y"):
@@ -334,6 +348,7 @@ def test_pods_of_two_namespaces_that_can_go_nowhere_else_tell_others_of_the_node
     ],
     ids=["namespaces that are being deleted", "a policy on two namespaces", "on one pod of each", "on one namespace"],
 )
+@pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_a_tenants_own_refusals_turn_nobody_else_away(when, why, pinned):
     harness = harness_with("n2", "n3", when=lambda effect: effect.namespace != "z" and when(effect), why=why)
     harness.add(node("n1", cpu=9, labels={"own": "yes"}))
@@ -348,6 +363,7 @@ def test_a_tenants_own_refusals_turn_nobody_else_away(when, why, pinned):
     assert sum(effect.namespace in {"x", "y"} for effect in binds(harness)) >= 4
 
 
+@pytest.mark.without("restarts", "standbys", why="what nodes have refused is in memory")
 def test_a_gang_whose_namespace_is_being_deleted_is_not_tried_on_other_nodes():
     harness = harness_with("n1", "n2", when=everything, why=Refused.DENIED)
     harness.add(group("a", min_member=2), *pods("a", 2))
@@ -356,6 +372,7 @@ def test_a_gang_whose_namespace_is_being_deleted_is_not_tried_on_other_nodes():
     assert harness.gang("default/a").record.phase == "TimedOut"
 
 
+@pytest.mark.without("restarts", why="what nodes have refused is in memory")
 def test_after_a_restart_nothing_is_remembered_and_all_is_learned_anew():
     harness = harness_with("n1", "n2", when=at("n1"))
     plain(harness, "x/p0")
@@ -374,6 +391,7 @@ def rejected_in_two_namespaces(harness: Harness, scheduler: str = "gangsched") -
         harness.settle()
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_a_kubelet_that_refuses_pods_of_two_namespaces_is_avoided_by_all_until_it_starts_one():
     harness = harness_with("n1", "n2", when=nothing)
     rejected_in_two_namespaces(harness)
@@ -391,6 +409,7 @@ def test_what_a_kubelet_does_with_another_schedulers_pods_is_no_reason():
     assert avoided(harness) == 0
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_a_standby_learns_of_kubelets_and_does_not_tell_of_them_later():
     harness = harness_with("n1", "n2", when=nothing)
     harness.inbox.pop(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import BindPod
@@ -26,6 +28,8 @@ def test_an_answer_may_overtake_the_end_of_its_pod():
         assert machine.stats().pods == 0
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="counts what one leader does")
 def test_a_pod_that_fails_while_its_binding_is_in_flight_leaves_no_binding_behind():
     """A kubelet or an eviction ends the pod before the server has answered; another pod waits for the room."""
     harness = Harness()
@@ -53,6 +57,7 @@ def test_a_status_refused_after_its_podgroup_went_leads_to_no_busy_loop():
     assert (harness.machine.next_deadline() or float("inf")) > harness.now
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_a_scheduled_groups_member_that_the_server_refuses_is_let_go_of_told_and_tried_again_later():
     """All members are replaced and the server answers 403 to each binding."""
     harness = Harness()
@@ -119,6 +124,7 @@ def test_a_run_that_began_while_nobody_looked_is_bound_whole_or_not_at_all():
     assert harness.status("default/a").phase == "Queued"
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_transaction_does_not_outlive_its_podgroup():
     """Two are bound under a PodGroup that is deleted; its successor of the same name asks for five."""
     harness = Harness()

@@ -9,13 +9,11 @@ from msgspec.structs import replace
 
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration, Role
-from gangsched.core.objects.events import Event, Synced
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import Group, TimeoutPolicy
-from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, GroupNotMade, Refused, StatusRefused
 from tests.builders import group, node, pod, pods, shape
-from tests.harness import Harness
+from tests.harness import Harness, Standby
 from tests.scenarios.test_spark import driver as spark_driver
 from tests.scenarios.test_spark import executors, taken_over_without_its_group
 
@@ -27,20 +25,8 @@ class Followed(Harness):
     """A leader with a standby that sees everything as it happens, and may take over."""
 
     def __init__(self) -> None:
-        self.standby = Machine(Policy())
         super().__init__()
-
-    def report(self, event: Event) -> None:
-        super().report(event)
-        self.standby.handle([event], self.now)
-
-    def fail_over(self) -> None:
-        self.machine, self.standby = self.standby, Machine(self.policy)
-        self.history = []
-        self.inbox = []
-        self._withheld.clear()
-        self.standby.handle(self.lists(), self.now)
-        self._hand_over([Synced()])
+        self.standby = Standby(Machine(self.policy))
 
 
 def app(**spec: Any) -> Group:
@@ -154,6 +140,7 @@ def test_a_replacement_is_bound_though_the_podgroup_for_its_place_may_not_be_mad
 
 
 @pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.without("restarts", "standbys", why="the record is gone with its PodGroup when the leader dies")
 def test_an_application_goes_on_though_somebody_deletes_the_podgroup_that_was_made_for_it(restarted):
     """It runs without one executor when its PodGroup is deleted; then the place held for that one is lost too."""
     harness = running_spark()
@@ -271,6 +258,7 @@ def test_a_failed_group_stays_failed_though_its_members_were_not_told_so_before_
 
 
 @pytest.mark.parametrize("leads", [False, True], ids=["while nobody leads", "while somebody leads"])
+@pytest.mark.without("restarts", "standbys", why="test_a_driver_that_was_left_bound_stays_though_there_is_a_new_leader")
 def test_a_driver_that_a_failed_group_has_left_bound_stays_when_the_spec_changes_and_there_is_no_room(leads):
     harness = holding(timeout_policy=TimeoutPolicy.FAIL)
     harness.wait(TIME_S + 60)
@@ -281,6 +269,21 @@ def test_a_driver_that_a_failed_group_has_left_bound_stays_when_the_spec_changes
     else:
         change_unseen(harness, max_schedule_time_s=100.0)
         harness.restart()
+    harness.wait(60)
+    assert not harness.evicted
+
+
+@pytest.mark.without("all", why="it changes leaders itself")
+@pytest.mark.xfail(reason="a new leader takes the driver for a quorum under way and evicts it after 20 s")
+def test_a_driver_that_was_left_bound_stays_though_there_is_a_new_leader():
+    """A group that failed is tried again as its spec changes; there is no room, and the operator is restarted."""
+    harness = holding(timeout_policy=TimeoutPolicy.FAIL)
+    harness.wait(TIME_S + 60)
+    harness.add(*pods("", 8))
+    harness.wait(5)
+    harness.change_spec("default/a", max_schedule_time_s=100.0)
+    harness.wait(5)
+    harness.restart()
     harness.wait(60)
     assert not harness.evicted
 
@@ -332,6 +335,7 @@ def test_a_restart_is_no_attempt_of_a_late_group():
     assert harness.status("default/a").attempts == before
 
 
+@pytest.mark.without("restarts", why="a new leader tries again at once")
 def test_an_application_in_back_off_is_tried_again_though_its_podgroup_is_deleted():
     """The driver's binding is refused for good, and in the back-off somebody deletes the PodGroup that was made."""
     harness = Harness()

@@ -99,6 +99,7 @@ def test_another_systems_object_that_comes_again_changes_nothing_that_our_podgro
 
 
 @pytest.mark.parametrize("made", [False, True])
+@pytest.mark.without("restarts", why="nothing written says it yet when the leader dies")
 def test_another_object_of_the_name_begins_another_run_whether_or_not_a_podgroup_was_made(made):
     """A group of Volcano's is bound, in one case after retries for which a PodGroup was made.
 

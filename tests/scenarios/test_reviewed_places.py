@@ -44,6 +44,7 @@ def holding(owner: Owner | None = SET, **spec: Any) -> Harness:
     return harness
 
 
+@pytest.mark.without("restarts", why="a new leader tries again at once")
 def test_a_binding_without_an_answer_beside_held_places_leaves_the_machine_at_rest_when_the_places_would_expire():
     """Places are held, the driver's binding waits in the shell, and maxScheduleTime passes: nothing is due then."""
     harness = Harness()
@@ -137,6 +138,7 @@ def test_places_expire_under_a_contradiction_and_the_group_lacks_what_it_lacked_
     assert (harness.status("default/app").phase, harness.status("default/app").minimum) == ("Degraded", 5)
 
 
+@pytest.mark.without("restarts", "standbys", why="test_members_left_are_not_said_to_be_evicted_after_a_restart")
 def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_who_is_bound():
     """A node with held places is lost, the driver is one that nothing would make again, and a new node comes later."""
     harness = holding(owner=None)
@@ -151,6 +153,7 @@ def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_wh
     assert harness.status("default/a").phase == "Scheduled"
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
     """B's further member was refused, B lost its node and waits behind A; A leaves in the moment in which a node comes.
 

@@ -246,6 +246,7 @@ def test_a_conflict_that_arrives_before_the_watch_shows_a_rivals_binding_leaves_
     assert harness.evicted == ["default/a-0"]
 
 
+@pytest.mark.without("restarts", why="a binding that is withheld dies with its leader")
 def test_a_member_relabelled_with_its_binding_on_the_way_does_not_leave_its_new_group_half_bound():
     harness = Harness()
     harness.withhold = lambda _: True
@@ -314,6 +315,8 @@ def test_an_undo_long_ago_is_not_told_of_a_later_time_out():
     assert harness.condition("default/a").reason == "TimedOut"
 
 
+@pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
+@pytest.mark.without("restarts", "standbys", why="test_members_left_are_not_said_to_be_evicted_after_a_restart")
 def test_spared_members_that_have_gone_are_not_counted():
     harness = Harness()
     harness.refuse_bind = never("a-3")
@@ -328,6 +331,7 @@ def test_spared_members_that_have_gone_are_not_counted():
     assert "left in place" not in harness.condition("default/a", "Degraded").message
 
 
+@pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
 def test_a_job_that_is_resumed_is_asked_about_again():
     """A suspended Job would make nothing again; there is no room, so that no other plan brings a new undo."""
     harness = half_bound()

@@ -64,6 +64,7 @@ def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused()
     assert "Only 4 of 5 members fit" in harness.pod("default/app-driver").told_message
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_of_two_drivers_that_are_larger_together_than_the_cluster_exactly_one_application_runs():
     harness = Harness()
     harness.add(node("n1", cpu=9), driver("one", created=1.0), driver("two", created=2.0))
@@ -176,10 +177,24 @@ def test_places_that_nobody_has_taken_are_released_when_the_driver_has_completed
     assert len(harness.bound("default/plain")) == 9
 
 
+@pytest.mark.without("restarts", "standbys", why="test_a_new_leader_knows_that_the_driver_had_succeeded")
 def test_the_success_of_the_driver_is_that_of_the_application():
     harness = running()
     harness.change("default/app-driver", phase=PodPhase.SUCCEEDED)
     harness.settle()
+    harness.delete(*(f"default/app-exec-{at}" for at in range(4)))
+    harness.wait(2)
+    assert harness.status("default/app").phase == "Succeeded"
+
+
+@pytest.mark.without("all", why="it changes leaders itself")
+@pytest.mark.xfail(reason="a new leader that finds the driver done, not written yet, does not take it for the leader")
+def test_a_new_leader_knows_that_the_driver_had_succeeded():
+    """The process dies after the driver's success, before it is written; then the executors are deleted."""
+    harness = running()
+    harness.change("default/app-driver", phase=PodPhase.SUCCEEDED)
+    harness.settle()
+    harness.restart()
     harness.delete(*(f"default/app-exec-{at}" for at in range(4)))
     harness.wait(2)
     assert harness.status("default/app").phase == "Succeeded"
@@ -202,6 +217,7 @@ def test_executors_above_the_minimum_are_bound_when_there_is_room_up_to_the_maxi
     assert harness.pod("default/app-exec-3").told_reason == "AboveMaxMember"
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_an_executor_above_the_maximum_is_told_who_says_how_many_there_are():
     harness = running(cpu=20, most=5)
     harness.add(*executors(count=2, first=4))
@@ -443,6 +459,7 @@ def test_the_age_of_enforcement_may_differ_by_instance_group():
     assert harness.bound("default/small") == ["default/small-driver"]
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_executors_of_earlier_applications_count_each_however_many_share_a_node():
     """palantir's own accounting counts those on one node once, so that later drivers jump ahead."""
     harness = Harness()
@@ -523,6 +540,7 @@ def test_an_application_whose_group_is_gone_after_a_restart_waits_again_for_the_
     assert not harness.evicted
 
 
+@pytest.mark.without("restarts", "standbys", why="the record is gone with its PodGroup when the leader dies")
 def test_an_application_whose_group_is_gone_after_a_restart_is_scheduled_if_all_of_it_is_bound():
     harness = running(least=3)
     del harness.groups[harness.group("default/app").key]

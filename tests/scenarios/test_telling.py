@@ -41,6 +41,13 @@ def test_a_group_bound_at_once_costs_one_status_and_one_event():
     assert conditions(harness, "a-0") == []
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tells anew or not at all",
+)
 def test_a_group_whose_members_run_at_once_is_still_told_at_once():
     """Steps: the members are bound and run before anything was told; the phase was never Scheduled, only Running."""
     harness = Harness()
@@ -52,6 +59,7 @@ def test_a_group_whose_members_run_at_once_is_still_told_at_once():
     assert [patch.status.phase for patch in statuses(harness)] == ["Running"]
 
 
+@pytest.mark.without("leaderless", why="a new leader tells anew or not at all")
 def test_a_members_condition_says_since_when_only_as_it_becomes_false():
     harness = refused()
     harness.wait(2)
@@ -82,6 +90,7 @@ def test_one_node_beyond_thirty_is_one_more_node():
     assert harness.events("Scheduled")[0].note.endswith("n29 (1) and 1 more node.")
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader tells anew or not at all")
 def test_a_group_of_one_is_told_in_the_singular_all_along():
     harness = Harness()
     harness.withhold = lambda _: True
@@ -174,6 +183,13 @@ def test_a_members_condition_changes_with_its_reason_and_never_with_a_number():
     assert [told.reason for told in conditions(harness, "a-0")] == ["Unschedulable", "GangIncomplete"]
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tells anew or not at all",
+)
 def test_a_groups_message_changes_at_most_every_thirty_seconds():
     harness = refused()
     harness.wait(1)
@@ -191,6 +207,7 @@ def test_a_groups_message_changes_at_most_every_thirty_seconds():
     assert times[-1] == begun + 30
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader tells anew or not at all")
 def test_counts_are_written_while_the_message_keeps_its_number():
     harness = Harness()
     harness.add(group("a", min_member=2), *pods("a", 2), node())
@@ -254,6 +271,7 @@ def test_groups_ahead_are_named_at_most_three_of_the_own_namespace_and_others_co
     assert "Ahead" not in harness.condition("default/g0").message
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_binding_is_written_only_if_it_lasts_over_a_second():
     harness = Harness()
     harness.refuse_bind = lambda effect: (
@@ -265,6 +283,12 @@ def test_binding_is_written_only_if_it_lasts_over_a_second():
     assert statuses(harness) == []
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tells anew or not at all",
+)
 def test_an_older_change_that_is_due_does_not_carry_binding_out_early():
     harness = Harness()
     harness.add(group("a", min_member=2), *pods("a", 1), node())
@@ -328,6 +352,12 @@ def test_a_restart_repeats_no_event_no_condition_and_no_status():
     assert len(harness.emitted) == emitted
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tells anew or not at all",
+)
 def test_a_members_condition_that_never_arrived_is_written_again_when_something_happens_later():
     harness = refused()
     harness.wait(2)
@@ -369,6 +399,7 @@ def test_a_changed_hindrance_of_the_same_reason_is_told_within_thirty_seconds():
     assert "names the role y" in harness.condition("default/a").message
 
 
+@pytest.mark.without("restarts", "leaderless", why="a new leader tells anew or not at all")
 def test_nothing_is_decided_or_told_before_everything_was_listed():
     harness = Harness()
     harness.inbox = []
@@ -379,6 +410,7 @@ def test_nothing_is_decided_or_told_before_everything_was_listed():
     assert [effect.name for effect in harness.effects if isinstance(effect, BindPod)] == ["a-0", "a-1"]
 
 
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_holders_are_those_of_the_moment():
     harness = refused()
     harness.wait(2)
@@ -389,6 +421,12 @@ def test_holders_are_those_of_the_moment():
     assert "Held by default/other (cpu 1)" in harness.condition("default/a").message
 
 
+@pytest.mark.without(
+    "restarts",
+    "standbys",
+    "leaderless",
+    why="a new leader tells anew or not at all",
+)
 def test_of_two_equal_groups_each_is_told_how_many_of_its_own_members_fit():
     harness = Harness()
     harness.add(node(cpu=3), pod("busy", group="", node="n1"))

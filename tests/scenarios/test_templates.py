@@ -55,6 +55,7 @@ def places(harness: Harness) -> dict[str, int]:
     return {place.node: place.count - len(place.pods) for place in reservation.placements if place.role == "executor"}
 
 
+@pytest.mark.without("restarts", "leaderless", why="a new leader tries again at once")
 def test_the_driver_is_bound_once_places_for_all_executors_are_durable():
     harness = Harness()
     harness.add(node("n1", cpu=5), node("n2", cpu=4), app(), driver())
@@ -195,6 +196,7 @@ def test_a_member_that_does_not_fit_its_place_is_placed_elsewhere_and_an_event_s
     assert harness.status("default/a").reservation is None
 
 
+@pytest.mark.without("restarts", "leaderless", why="a new leader tells anew or not at all")
 def test_a_member_that_fits_nowhere_keeps_a_place_until_it_does():
     harness = holding()
     harness.add(pod("exec-0", role="executor", cpu=8), *plain(3))
@@ -289,7 +291,22 @@ def test_a_deleted_group_releases_its_places_and_leaves_who_is_bound():
     assert not harness.evicted
 
 
+@pytest.mark.without("all", why="it changes leaders itself")
+@pytest.mark.xfail(reason="of places of which some are lost, and not yet in the status, a new leader holds none")
+def test_places_beside_one_that_is_lost_are_held_after_a_restart_too():
+    """A node under two of four places is gone; the operator is restarted before the status says so."""
+    harness = holding(n1=5, n2=4)
+    harness.add(*plain(20, priority=1000))
+    harness.settle()
+    harness.delete_node("n2" if harness.pod("default/driver").node == "n1" else "n1")
+    harness.settle()
+    harness.restart()
+    harness.settle()
+    assert harness.bound() == ["default/driver"]
+
+
 @pytest.mark.parametrize("loss", ["gone", "cordoned", "taken by another scheduler"])
+@pytest.mark.without("restarts", why="test_places_beside_one_that_is_lost_are_held_after_a_restart_too")
 def test_a_place_whose_node_is_no_longer_good_is_held_on_another_first_of_all(loss):
     harness = holding(n1=5, n2=4)
     harness.add(*plain(20, priority=1000))

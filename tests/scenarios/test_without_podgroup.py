@@ -19,6 +19,7 @@ def annotated(count: int, **fields) -> list[Pod]:
     return [pod(f"x-{number}", declaration=SAYS, **fields) for number in range(count)]
 
 
+@pytest.mark.without("restarts", why="a new leader tells anew or not at all")
 def test_a_plain_pod_is_bound_and_forgotten():
     harness = Harness()
     harness.add(pod("p", group=""), node())
@@ -111,6 +112,9 @@ def test_annotations_make_a_group_that_is_bound_whole():
     assert not any(isinstance(effect, PatchStatus) for effect in harness.effects)
 
 
+@pytest.mark.without(
+    "restarts", "standbys", "leaderless", why="without a PodGroup the clock begins anew with each leader"
+)
 def test_an_annotated_group_times_out_and_its_members_say_why():
     harness = Harness()
     harness.add(*annotated(2), node(cpu=1))
