@@ -208,7 +208,7 @@ ERRORS: list[tuple[dict[str, str], dict[str, str], str, str]] = [
         {},
         koordinator() | {NETWORK: MUST},
         f"The annotation {NETWORK} is '",
-        "cannot; remove it, and name a label of nodes in placement.topology of a PodGroup of gangsched.",
+        "remove it, and name a node label in placement.topology of a PodGroup of gangsched.",
     ),
     (
         {},
