@@ -156,6 +156,9 @@ class RecordStatus(StatusPart):
         default=None, description="Since when unused places are reserved for members that do not exist yet."
     )
     holds_released: Count = Field(default=0, description="How often places were released at the end of maxHoldTime.")
+    settled_time: Time | None = Field(
+        default=None, description="Members that were bound before this belong to no quorum under way; they stay bound."
+    )
     cap: CapStatus | None = Field(default=None, description="The limit that prevents the reservation of places.")
 
 
@@ -273,6 +276,7 @@ def _record_to_object(record: Record) -> dict[str, Any]:
         "placesExpired": record.vacated,
         "holdStartTime": _time_to_object(record.held_since),
         "holdsReleased": min(record.caps, MAX_COUNT),
+        "settledTime": _time_to_object(record.settled_at),
         "cap": None if record.capped is None else _cap_to_object(record.capped),
     }
     return {name: value for name, value in fields.items() if value}
@@ -317,6 +321,7 @@ def _record_from_object(read: PodGroupStatus) -> Record | None:
         held_since=_time_from_object(kept.hold_start_time),
         capped=capped,
         caps=kept.holds_released,
+        settled_at=_time_from_object(kept.settled_time),
     )
     return record if read.phase is not None else None
 

@@ -86,6 +86,7 @@ def records(draw):
         held_since=draw(st.just(0.0) | moments),
         capped=cap,
         caps=draw(counts),
+        settled_at=draw(st.just(0.0) | moments),
     )
 
 

@@ -38,6 +38,7 @@ RECORD = Record(
     held_since=1_790_000_001.0,
     capped=Capped(Reason.HOLD_LIMIT, "too long", until=1_790_000_090.0),
     caps=2,
+    settled_at=1_790_000_002.0,
 )
 STATUS = GroupStatus(
     RECORD,

@@ -490,7 +490,6 @@ def test_members_that_finish_while_the_last_binding_is_retried_count_for_the_quo
 
 
 @pytest.mark.without("all", why="it changes leaders itself")
-@pytest.mark.xfail(reason="a success of the quorum's that is not written yet is lost with the leader")
 def test_a_success_in_the_quorum_counts_after_a_restart_too():
     """One member succeeds while the last binding is retried; the process dies before that is written."""
     harness = three(refusing(Refused.UNAVAILABLE, "a-1"))

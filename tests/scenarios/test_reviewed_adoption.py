@@ -274,7 +274,6 @@ def test_a_driver_that_a_failed_group_has_left_bound_stays_when_the_spec_changes
 
 
 @pytest.mark.without("all", why="it changes leaders itself")
-@pytest.mark.xfail(reason="a new leader takes the driver for a quorum under way and evicts it after 20 s")
 def test_a_driver_that_was_left_bound_stays_though_there_is_a_new_leader():
     """A group that failed is tried again as its spec changes; there is no room, and the operator is restarted."""
     harness = holding(timeout_policy=TimeoutPolicy.FAIL)

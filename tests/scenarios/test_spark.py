@@ -188,7 +188,6 @@ def test_the_success_of_the_driver_is_that_of_the_application():
 
 
 @pytest.mark.without("all", why="it changes leaders itself")
-@pytest.mark.xfail(reason="a new leader that finds the driver done, not written yet, does not take it for the leader")
 def test_a_new_leader_knows_that_the_driver_had_succeeded():
     """The process dies after the driver's success, before it is written; then the executors are deleted."""
     harness = running()

@@ -292,7 +292,6 @@ def test_a_deleted_group_releases_its_places_and_leaves_who_is_bound():
 
 
 @pytest.mark.without("all", why="it changes leaders itself")
-@pytest.mark.xfail(reason="of places of which some are lost, and not yet in the status, a new leader holds none")
 def test_places_beside_one_that_is_lost_are_held_after_a_restart_too():
     """A node under two of four places is gone; the operator is restarted before the status says so."""
     harness = holding(n1=5, n2=4)

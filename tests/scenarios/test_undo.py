@@ -100,7 +100,6 @@ def test_members_that_nothing_would_make_again_are_left_and_the_group_says_so():
 
 
 @pytest.mark.without("all", why="it changes leaders itself")
-@pytest.mark.xfail(reason="a new leader takes the group for undone until the time to complete it has passed again")
 def test_members_left_are_not_said_to_be_evicted_after_a_restart():
     harness = half_bound(owner=None)
     harness.wait(9)

@@ -71,9 +71,14 @@ def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
 
 
 def may_hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> bool:
-    """Whether the limits, which may have been lowered, still allow what a former leader held for members to come."""
+    """Whether the limits, which may have been lowered, still allow what a former leader held for members to come.
+
+    What was held on nodes that are gone is lost, and does not count.
+    """
     asked: Counter[str] = Counter()
     for place in reservation.placements:
+        if place.node not in cluster.nodes:
+            continue
         for resource, amount in (*place.requests, (PODS, 1)):
             asked[resource] += (place.count - len(place.pods)) * amount
     note = limit(cluster, policy.namespace_limits, gang.key.namespace, asked) if asked[PODS] else ""

@@ -129,7 +129,7 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     gang.drop_quorum()
     gang.roster.inherit_only()
     if spec.timeout_policy is TimeoutPolicy.FAIL:
-        gang.note(outcome=Outcome.OUT_OF_TIME)
+        gang.note(outcome=Outcome.OUT_OF_TIME, settled_at=now)
         return
     decided = record.quorum if gang.contradicted else None
     gang.note(late=True, scheduled_at=now, satisfied=decided or minima(spec))

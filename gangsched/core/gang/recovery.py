@@ -16,6 +16,7 @@ from gangsched.core.gang.declaration import declared_spec, said_minimum
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.hindrances import MOST_PLACES
+from gangsched.core.gang.runs import leads
 from gangsched.core.gang.wants import minima, missing_of
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import Group, GroupSpec
@@ -52,9 +53,9 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         gang.begin_run(pod.uid for pod in ended)
         return
     _count_ended(gang, [pod for pod in ended if pod.uid not in gang.roster.past])
-    rollback.resume(gang, group.status, now)
     if group.status.reservation is not None:
         _hold_or_give_up(gang, cluster, group, group.status.reservation, policy=policy, now=now)
+    rollback.resume(gang, group.status, now)
 
 
 def _another_has_begun(gang: Gang) -> bool:
@@ -70,10 +71,15 @@ def _another_has_begun(gang: Gang) -> bool:
 
 def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
     """Count members that ended without a leader: of each role as many as recorded, or as many as exist if more."""
-    there = Counter(role_of(pod) for pod in ended if pod.phase is PodPhase.SUCCEEDED)
-    succeeded = there | Counter(dict(gang.record.succeeded))
-    failed = sum(pod.phase is PodPhase.FAILED for pod in ended)
-    gang.note(succeeded=tuple(sorted(succeeded.items())), failed=max(failed, gang.record.failed))
+    record, well = gang.record, [pod for pod in ended if pod.phase is PodPhase.SUCCEEDED]
+    recorded = Counter(dict(record.succeeded))
+    succeeded = Counter(map(role_of, well)) | recorded
+    led = record.led or any(map(leads, well))
+    gang.note(succeeded=tuple(sorted(succeeded.items())), failed=max(len(ended) - len(well), record.failed), led=led)
+    if record.quorum is not None:
+        # Those that are not in the record have succeeded since its quorum was begun.
+        done = Counter(dict(record.quorum_done)) + (succeeded - recorded)
+        gang.note(quorum_done=tuple(sorted(done.items())))
     gang.roster.count(*(pod.uid for pod in ended))
 
 
@@ -181,7 +187,8 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
     """
     bound = {pod.uid: pod.bound_at for pod in gang.live() if pod.node}
     if gang.group is not None and not _remembers_nothing(gang):
-        since = 0.0 if gang.group.made else gang.group.created
+        # Times of pods are whole seconds.
+        since = max(0.0 if gang.group.made else gang.group.created, int(gang.record.settled_at))
         return {uid for uid, at in bound.items() if at >= since}
     begun_at = min(bound.values(), default=0.0)
     # A member that is leaving waited as well when the others were bound.

@@ -74,11 +74,19 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
 
 
 def resume(gang: Gang, status: GroupStatus, now: float) -> None:
-    """Go on with a restart that a former leader began: the members that are bound now are the old ones."""
-    doing = (Reason.RESTARTING, Reason.EVICTION_REFUSED)
-    told = any(each.type == "Degraded" and each.status and each.reason in doing for each in status.conditions)
+    """Go on with a rollback that a former leader began: of a quorum, or a restart, whose members are those bound now.
+
+    The record says what a rollback of a quorum was begun for. If members have reservations again, it is being retried.
+    """
+    degraded = next((each for each in status.conditions if each.type == "Degraded" and each.status), None)
     spec = gang.group.spec if gang.group is not None else None
-    if told and gang.record.scheduled_at and spec is not None and spec.on_degraded is OnDegraded.RESTART:
+    if degraded is None or spec is None:
+        return
+    if not gang.record.scheduled_at and gang.record.undone:
+        review_at = now + REVIEW_S
+        gang.undo = Undo(degraded.since, gang.record.undone, review_at=review_at, retried=bool(gang.bindings))
+    restarting = degraded.reason in (Reason.RESTARTING, Reason.EVICTION_REFUSED)
+    if gang.record.scheduled_at and restarting and spec.on_degraded is OnDegraded.RESTART:
         old = frozenset(pod.uid for pod in gang.live() if pod.node)
         gang.undo = Undo(now, RESTART_NOTE, old, review_at=now + REVIEW_S)
 

@@ -39,6 +39,12 @@ def _open(gang: Gang) -> bool:
     return bool(gang.record.run_start) and not gang.record.ended
 
 
+def leads(pod: Pod) -> bool:
+    """Whether the pod's success is that of its gang."""
+    said = pod.declaration
+    return said is not None and bool(said.role) and said.leading == said.role
+
+
 def note_ended(gang: Gang, pod: Pod) -> None:
     """Note that a member of the present run has ended; once the pod is gone, nothing else shows it."""
     record, roster = gang.record, gang.roster
@@ -49,8 +55,7 @@ def note_ended(gang: Gang, pod: Pod) -> None:
         gang.note(failed=record.failed + 1)
         return
     role = role_of(pod)
-    leads = pod.declaration is not None and bool(role) and pod.declaration.leading == role
-    gang.note(succeeded=counted(record.succeeded, role), led=record.led or leads)
+    gang.note(succeeded=counted(record.succeeded, role), led=record.led or leads(pod))
     if record.quorum is not None and pod.uid in roster.chosen:
         gang.note(quorum_done=counted(record.quorum_done, role))
 

@@ -84,7 +84,8 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     `succeeded` (by role) and `failed` count the run's members that have ended; `led`: the member has succeeded whose
     success is the gang's. `vacated`: the placeholders have expired, and there are no more before the gang is complete.
     `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has released placeholders
-    or forbids them; `caps` counts releases because of the time that they were held.
+    or forbids them; `caps` counts releases because of the time that they were held. Members that were bound before
+    `settled_at` belong to no quorum under way: they stay bound, whatever becomes of the next quorum.
     """
 
     phase: Phase = Phase.PENDING
@@ -107,6 +108,7 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     held_since: float = 0.0
     capped: Capped | None = None
     caps: int = 0
+    settled_at: float = 0.0
 
     @property
     def ended(self) -> bool:

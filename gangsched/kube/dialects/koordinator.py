@@ -53,7 +53,7 @@ class KoordinatorDialect(Dialect):
         if must_gather(said.get(_NETWORK, "")):
             raise ValueError(
                 f"{sentence(_NETWORK)} is {quoted(said[_NETWORK])}, which keeps the gang in one part of the network "
-                f"({_MUST}), which this version of gangsched does not support: remove it, and name a node label in "
+                f"({_MUST}), which gangsched does not support: remove it, and name a node label in "
                 "placement.topology of a PodGroup of gangsched."
             )
         return super().parse(base, said)
