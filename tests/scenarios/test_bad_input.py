@@ -170,7 +170,6 @@ def test_a_scheduled_group_keeps_what_is_bound_and_says_why_the_newcomer_waits(n
     assert len(harness.events("Scheduled")) == 1
 
 
-@pytest.mark.without("restarts", "standbys", why="test_members_left_are_not_said_to_be_evicted_after_a_restart")
 def test_a_contradiction_that_appears_in_mid_flight_stops_every_further_binding_until_it_is_gone():
     harness = Harness()
     harness.refuse_bind = lambda effect: (

@@ -479,7 +479,6 @@ def test_a_binding_that_was_made_without_an_answer_is_not_made_elsewhere():
     assert harness.status("default/a").phase == "Scheduled"
 
 
-@pytest.mark.without("standbys", why="test_a_success_in_the_quorum_counts_after_a_restart_too")
 def test_members_that_finish_while_the_last_binding_is_retried_count_for_the_quorum():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
     harness.settle()

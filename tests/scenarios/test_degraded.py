@@ -155,7 +155,6 @@ def test_a_degraded_group_is_still_degraded_after_a_restart_and_repaired():
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-@pytest.mark.without("restarts", "standbys", why="test_a_driver_that_was_left_bound_stays_though_there_is_a_new_leader")
 def test_a_group_partly_bound_without_ever_being_scheduled_is_completed_first_of_all_and_never_times_out():
     harness = Harness()
     harness.add(group("a", min_member=2, max_schedule_time_s=2.0), pod("a-0", node="n1"), pod("a-1", cpu=2))

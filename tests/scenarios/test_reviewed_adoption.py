@@ -258,7 +258,6 @@ def test_a_failed_group_stays_failed_though_its_members_were_not_told_so_before_
 
 
 @pytest.mark.parametrize("leads", [False, True], ids=["while nobody leads", "while somebody leads"])
-@pytest.mark.without("restarts", "standbys", why="test_a_driver_that_was_left_bound_stays_though_there_is_a_new_leader")
 def test_a_driver_that_a_failed_group_has_left_bound_stays_when_the_spec_changes_and_there_is_no_room(leads):
     harness = holding(timeout_policy=TimeoutPolicy.FAIL)
     harness.wait(TIME_S + 60)

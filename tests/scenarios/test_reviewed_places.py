@@ -138,7 +138,7 @@ def test_places_expire_under_a_contradiction_and_the_group_lacks_what_it_lacked_
     assert (harness.status("default/app").phase, harness.status("default/app").minimum) == ("Degraded", 5)
 
 
-@pytest.mark.without("restarts", "standbys", why="test_members_left_are_not_said_to_be_evicted_after_a_restart")
+@pytest.mark.without("restarts", why="each leader goes before it has written the rollback")
 def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_who_is_bound():
     """A node with held places is lost, the driver is one that nothing would make again, and a new node comes later."""
     harness = holding(owner=None)

@@ -42,7 +42,6 @@ def test_who_is_bound_stays_when_the_others_do_not_come_also_with_on_degraded_re
 
 
 @pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
-@pytest.mark.without("restarts", "standbys", why="test_members_left_are_not_said_to_be_evicted_after_a_restart")
 def test_places_that_were_lost_are_held_again_beside_a_spared_member_once_there_is_room():
     harness = Harness()
     harness.add(node("n1", cpu=1), node("n2", cpu=2), app(), chief())

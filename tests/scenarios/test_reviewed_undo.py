@@ -316,7 +316,7 @@ def test_an_undo_long_ago_is_not_told_of_a_later_time_out():
 
 
 @pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
-@pytest.mark.without("restarts", "standbys", why="test_members_left_are_not_said_to_be_evicted_after_a_restart")
+@pytest.mark.without("restarts", why="each leader goes before it has written the rollback")
 def test_spared_members_that_have_gone_are_not_counted():
     harness = Harness()
     harness.refuse_bind = never("a-3")
@@ -332,6 +332,7 @@ def test_spared_members_that_have_gone_are_not_counted():
 
 
 @pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
+@pytest.mark.without("restarts", why="each new leader asks about the Job")
 def test_a_job_that_is_resumed_is_asked_about_again():
     """A suspended Job would make nothing again; there is no room, so that no other plan brings a new undo."""
     harness = half_bound()

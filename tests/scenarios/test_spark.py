@@ -177,7 +177,6 @@ def test_places_that_nobody_has_taken_are_released_when_the_driver_has_completed
     assert len(harness.bound("default/plain")) == 9
 
 
-@pytest.mark.without("restarts", "standbys", why="test_a_new_leader_knows_that_the_driver_had_succeeded")
 def test_the_success_of_the_driver_is_that_of_the_application():
     harness = running()
     harness.change("default/app-driver", phase=PodPhase.SUCCEEDED)

@@ -305,7 +305,6 @@ def test_places_beside_one_that_is_lost_are_held_after_a_restart_too():
 
 
 @pytest.mark.parametrize("loss", ["gone", "cordoned", "taken by another scheduler"])
-@pytest.mark.without("restarts", why="test_places_beside_one_that_is_lost_are_held_after_a_restart_too")
 def test_a_place_whose_node_is_no_longer_good_is_held_on_another_first_of_all(loss):
     harness = holding(n1=5, n2=4)
     harness.add(*plain(20, priority=1000))

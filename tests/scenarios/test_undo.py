@@ -85,7 +85,7 @@ def test_while_members_are_evicted_no_other_is_bound():
 
 
 @pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
-@pytest.mark.without("restarts", "standbys", why="test_members_left_are_not_said_to_be_evicted_after_a_restart")
+@pytest.mark.without("standbys", why="each leader goes before it has written the rollback")
 def test_members_that_nothing_would_make_again_are_left_and_the_group_says_so():
     harness = half_bound(owner=None)
     harness.wait(8)
@@ -110,7 +110,7 @@ def test_members_left_are_not_said_to_be_evicted_after_a_restart():
     assert harness.status("default/a").phase == "Degraded"
 
 
-@pytest.mark.without("standbys", why="test_members_left_are_not_said_to_be_evicted_after_a_restart")
+@pytest.mark.without("standbys", why="each leader goes before it has written the rollback")
 def test_a_group_stays_degraded_while_its_rest_is_tried_again():
     harness = half_bound(owner=None)
     for _ in range(40):
@@ -130,7 +130,7 @@ def test_members_that_were_left_become_whole_with_the_others_as_soon_as_that_is_
     assert not harness.condition("default/a", "Degraded").status
 
 
-@pytest.mark.without("restarts", "standbys", why="test_members_left_are_not_said_to_be_evicted_after_a_restart")
+@pytest.mark.without("restarts", why="each leader goes before it has written the rollback")
 def test_of_a_mixed_group_only_members_with_a_controller_are_evicted():
     harness = Harness()
     harness.refuse_bind = never("a-2")

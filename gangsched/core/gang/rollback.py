@@ -76,19 +76,21 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
 def resume(gang: Gang, status: GroupStatus, now: float) -> None:
     """Go on with a rollback that a former leader began: of a quorum, or a restart, whose members are those bound now.
 
-    The record says what a rollback of a quorum was begun for. If members have reservations again, it is being retried.
+    The record says what a rollback of a quorum was begun for. It goes on for as long as the group is Degraded, and at
+    least until the back-off has ended. If members have reservations again, it is being retried.
     """
+    record, review_at = gang.record, now + REVIEW_S
     degraded = next((each for each in status.conditions if each.type == "Degraded" and each.status), None)
-    spec = gang.group.spec if gang.group is not None else None
-    if degraded is None or spec is None:
+    if not record.scheduled_at:
+        if record.undone and (degraded is not None or now < record.retry_at):
+            since = now if degraded is None else degraded.since
+            gang.undo = Undo(since, record.undone, review_at=review_at, retried=bool(gang.bindings))
         return
-    if not gang.record.scheduled_at and gang.record.undone:
-        review_at = now + REVIEW_S
-        gang.undo = Undo(degraded.since, gang.record.undone, review_at=review_at, retried=bool(gang.bindings))
-    restarting = degraded.reason in (Reason.RESTARTING, Reason.EVICTION_REFUSED)
-    if gang.record.scheduled_at and restarting and spec.on_degraded is OnDegraded.RESTART:
+    spec = gang.group.spec if gang.group is not None else None
+    restarting = degraded is not None and degraded.reason in (Reason.RESTARTING, Reason.EVICTION_REFUSED)
+    if restarting and spec is not None and spec.on_degraded is OnDegraded.RESTART:
         old = frozenset(pod.uid for pod in gang.live() if pod.node)
-        gang.undo = Undo(now, RESTART_NOTE, old, review_at=now + REVIEW_S)
+        gang.undo = Undo(now, RESTART_NOTE, old, review_at=review_at)
 
 
 def drop_restart(gang: Gang, terms: Terms, *, known: bool) -> None:
