@@ -29,6 +29,9 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 _CONNECT_TIMEOUT_S = 10.0
+_WATCH_ANSWER_S = 20.0
+"""A watch is answered before its first event. The API server lets a request wait for 15 s at most (a quarter of its
+default time limit); one that answers later than this may never do so, as when it was not ready for the watch."""
 _KEEP_ALIVE_S = 60.0
 _WARM_S = 1.0
 _LONGEST_RETRY_AFTER_S = 30.0
@@ -81,6 +84,11 @@ class _Socket(socket.socket):
 def _open_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, _, _ = address
     return _Socket(family, kind, protocol)
+
+
+async def _answered_soon(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    async with asyncio.timeout(_WATCH_ANSWER_S):
+        return await handler(request)
 
 
 class ApiSession:
@@ -187,7 +195,13 @@ class ApiSession:
         try:
             # aiohttp has no time limit for the renewal of credentials.
             async with asyncio.timeout(silent_s):
-                answer = await self._client.get(self._url(path), params=params, timeout=timeout, allow_redirects=False)
+                answer = await self._client.get(
+                    self._url(path),
+                    params=params,
+                    timeout=timeout,
+                    allow_redirects=False,
+                    middlewares=(self._authorize, _answered_soon),
+                )
         except _UNANSWERED as error:
             raise self._unanswered("GET", path, error) from error
         try:

@@ -423,4 +423,4 @@ async def test_rights_that_are_granted_later_are_used(
         with_crd.kubectl("delete", "clusterrolebinding,clusterrole", "late", "--ignore-not-found")
 
     assert hidden == ["hidden"]
-    assert len([record for record in caplog.records if "may not be read" in record.message]) == 1
+    assert len([record for record in caplog.records if "missing right to read" in record.message]) == 1

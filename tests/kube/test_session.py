@@ -416,6 +416,23 @@ async def test_a_stream_does_not_wait_for_credentials_for_ever() -> None:
     await session.close()
 
 
+async def test_a_stream_that_is_not_answered_is_given_up_before_it_counts_as_silent(monkeypatch) -> None:
+    """A server that has just started may take a watch and never answer it."""
+    monkeypatch.setattr("gangsched.kube.session._WATCH_ANSWER_S", 0.1)
+    api, never = FakeApi(), asyncio.Event()
+
+    async def silence(_: web.Request) -> web.StreamResponse:
+        await never.wait()
+        return web.json_response({})
+
+    api.answer("GET", "/x", silence)
+    async with serving(api) as session:
+        with pytest.raises(ApiUnreachable, match="no answer in time"):
+            async with asyncio.timeout(10), session.stream("/x", {}, silent_s=60):
+                pytest.fail("the stream was opened")
+        never.set()
+
+
 async def test_a_stream_that_is_refused_is_an_error_on_entering() -> None:
     api = FakeApi()
     api.answer("GET", "/x", status(403, "no", reason="Forbidden"))
