@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from gangsched.api.status import status_to_object
+from gangsched.api.status_conversion import status_to_object
 from gangsched.core.machine import Machine
 from gangsched.core.objects.effects import BindPod, Effect, PatchStatus
 from gangsched.core.objects.events import Event, Synced

@@ -18,7 +18,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from gangsched.api.conversion import group_from_object, made_group
-from gangsched.api.status import status_from_object, status_to_object
+from gangsched.api.status_conversion import status_from_object, status_to_object
 from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey

@@ -17,7 +17,7 @@ from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.podgroup import NAME_RULE, Placement, PodGroupSpec, Preference, Topology
 from gangsched.api.podgroup import Role as WantedRole
 from gangsched.api.shapes import shape_from_template, template_to_object
-from gangsched.api.status import status_from_object
+from gangsched.api.status_conversion import status_from_object
 from gangsched.api.times import parse_time
 from gangsched.core.objects import declaration
 from gangsched.core.objects.declaration import GroupKey, Role

@@ -12,7 +12,7 @@ import msgspec
 
 from gangsched.api.conversion import made_group
 from gangsched.api.crd import PLURAL
-from gangsched.api.status import status_to_object
+from gangsched.api.status_conversion import status_to_object
 from gangsched.api.times import format_time
 from gangsched.core.objects.effects import DropDemand, EmitEvent, MakeGroup, PatchPodCondition, PatchStatus, PutDemand
 from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWritten

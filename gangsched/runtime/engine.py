@@ -16,8 +16,9 @@ from gangsched.core.objects.events import Event, PodSeen, Synced, TimePassed
 from gangsched.core.objects.faults import Fault, Rebuilt
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import Answer, PodBound
+from gangsched.core.objects.stats import Stats
 from gangsched.runtime.inbox import Inbox
-from gangsched.runtime.metrics import Metrics, Stats
+from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.rivals import Rivals
 
 _log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from prometheus_client import (
     CollectorRegistry,
@@ -24,55 +24,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from gangsched.core.objects.effects import BindPod, EvictPod
-
-
-class Stats(Protocol):
-    """The numbers that `Machine.stats` returns; `refusals`, `timeouts` and `node_refusals` are counters."""
-
-    @property
-    def pods(self) -> int:
-        """Pods known."""
-        ...
-
-    @property
-    def nodes(self) -> int:
-        """Nodes known."""
-        ...
-
-    @property
-    def phases(self) -> Mapping[str, int]:
-        """Groups by phase."""
-        ...
-
-    @property
-    def waiting(self) -> int:
-        """Complete groups and plain pods that wait for room."""
-        ...
-
-    @property
-    def parked(self) -> int:
-        """Waiting groups and pods that only a helpful event wakes."""
-        ...
-
-    @property
-    def refusals(self) -> Mapping[str, int]:
-        """Refusals so far, by reason."""
-        ...
-
-    @property
-    def timeouts(self) -> int:
-        """Attempts so far that ended because maxScheduleTime had passed."""
-        ...
-
-    @property
-    def avoided_nodes(self) -> int:
-        """Nodes that all groups avoid for a while, because pods were refused there."""
-        ...
-
-    @property
-    def node_refusals(self) -> int:
-        """Refusals so far that counted against a node."""
-        ...
+from gangsched.core.objects.stats import Stats
 
 
 class Described(NamedTuple):

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.status import PodGroupStatus, status_from_object, status_to_object
+from gangsched.api.status import PodGroupStatus
+from gangsched.api.status_conversion import status_from_object, status_to_object
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Capped, Minima, Outcome, Phase, Record
 from gangsched.core.objects.status import MOST_DEMANDS, Condition, Demand, GroupStatus, Place, Reservation

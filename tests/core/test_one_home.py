@@ -1,4 +1,4 @@
-"""Each mutable attribute of the core is changed in one module only: read from the syntax trees."""
+"""Rules of the house that are read from the code: each attribute of the core has one home, and modules stay small."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-CORE = Path(__file__).resolve().parents[2] / "gangsched" / "core"
+PACKAGE = Path(__file__).resolve().parents[2] / "gangsched"
+CORE = PACKAGE / "core"
+MOST_LINES, MOST_LINES_OF_CORE = 400, 300
 MUTATING = {
     *("add", "append", "appendleft", "extend", "insert", "setdefault", "sort", "update"),
     *("clear", "discard", "pop", "popitem", "popleft", "remove", "subtract"),
@@ -24,6 +26,12 @@ def test_each_attribute_is_changed_in_one_module_only():
             homes[changed].add(str(path.relative_to(CORE)))
     scattered = {f"{owner}.{name}": sorted(modules) for (owner, name), modules in homes.items() if len(modules) > 1}
     assert scattered == {}
+
+
+def test_modules_are_short_enough_to_be_read_at_once():
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
+    most = {path: MOST_LINES_OF_CORE if CORE in path.parents else MOST_LINES for path in lines}
+    assert [f"{path}: {number}" for path, number in lines.items() if number > most[path]] == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from msgspec import Raw
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.status import status_to_object
+from gangsched.api.status_conversion import status_to_object
 from gangsched.core.machine import Machine
 from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, PatchPodCondition, PatchStatus
 from gangsched.core.objects.events import Event, GroupSeen, Synced, TimePassed

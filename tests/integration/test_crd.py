@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.status import status_to_object
+from gangsched.api.status_conversion import status_to_object
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Capped, Minima, Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation

@@ -15,10 +15,11 @@ from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused
+from gangsched.core.objects.stats import Stats
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.logs import TextFormatter
-from gangsched.runtime.metrics import Metrics, Stats
+from gangsched.runtime.metrics import Metrics
 from tests.builders import pod
 
 BIND = BindPod(uid="u", namespace="ns", name="p", node="n")

@@ -1,25 +1,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gangsched.core.objects.stats import Stats
 from gangsched.runtime.metrics import Metrics, describe
 
-
-@dataclass
-class FakeStats:
-    pods: int = 7
-    nodes: int = 2
-    phases: dict[str, int] = field(default_factory=lambda: {"Queued": 3, "Running": 1})
-    waiting: int = 4
-    parked: int = 2
-    refusals: dict[str, int] = field(default_factory=lambda: {"Unschedulable": 9})
-    timeouts: int = 5
-    avoided_nodes: int = 6
-    node_refusals: int = 8
+STATS = Stats(
+    pods=7,
+    nodes=2,
+    phases={"Queued": 3, "Running": 1},
+    waiting=4,
+    parked=2,
+    refusals={"Unschedulable": 9},
+    timeouts=5,
+    avoided_nodes=6,
+    node_refusals=8,
+)
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
@@ -31,8 +31,8 @@ def samples(metrics: Metrics) -> dict[str, float]:
 
 
 def test_what_the_machine_knows_is_read_at_each_scrape():
-    metrics, stats = Metrics(), FakeStats()
-    metrics.read_stats_from(lambda: stats)
+    metrics, stats = Metrics(), [STATS]
+    metrics.read_stats_from(lambda: stats[-1])
     found = samples(metrics)
     assert found["gangsched_pods"] == 7
     assert found["gangsched_nodes"] == 2
@@ -43,7 +43,7 @@ def test_what_the_machine_knows_is_read_at_each_scrape():
     assert found["gangsched_timeouts_total"] == 5
     assert found["gangsched_avoided_nodes"] == 6
     assert found["gangsched_node_refusals_total"] == 8
-    stats.pods = 8
+    stats.append(replace(STATS, pods=8))
     assert samples(metrics)["gangsched_pods"] == 8
 
 

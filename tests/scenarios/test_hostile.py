@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from gangsched.api.status import status_from_object, status_to_object
+from gangsched.api.status_conversion import status_from_object, status_to_object
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints.taint_toleration import tolerated
 from gangsched.core.machine import Machine

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from gangsched.api.status import PodGroupStatus, status_to_object
+from gangsched.api.status import PodGroupStatus
+from gangsched.api.status_conversion import status_to_object
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod, MakeGroup, PatchStatus
 from gangsched.core.objects.pod import Owner, PodPhase

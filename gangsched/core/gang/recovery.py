@@ -18,11 +18,13 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.hindrances import MOST_PLACES
 from gangsched.core.gang.runs import leads
 from gangsched.core.gang.wants import minima, missing_of
+from gangsched.core.gang.writes import Undo
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
-from gangsched.core.objects.podgroup import Group, GroupSpec
+from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima, Outcome, Phase
-from gangsched.core.objects.status import Reservation
+from gangsched.core.objects.status import GroupStatus, Reservation
 from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
 
@@ -55,7 +57,28 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
     _count_ended(gang, [pod for pod in ended if pod.uid not in gang.roster.past])
     if group.status.reservation is not None:
         _hold_or_give_up(gang, cluster, group, group.status.reservation, policy=policy, now=now)
-    rollback.resume(gang, group.status, now)
+    _resume_rollback(gang, group.status, now)
+
+
+def _resume_rollback(gang: Gang, status: GroupStatus, now: float) -> None:
+    """Go on with a rollback that a former leader began: of a quorum, or a restart, whose members are those bound now.
+
+    The record says what a rollback of a quorum was begun for. It goes on for as long as the group is Degraded, and at
+    least until the back-off has ended. If members have reservations again, it is being retried.
+    """
+    record, review_at = gang.record, now + rollback.REVIEW_S
+    degraded = next((each for each in status.conditions if each.type == "Degraded" and each.status), None)
+    if not record.scheduled_at:
+        if record.undone and (degraded is not None or now < record.retry_at):
+            since = now if degraded is None else degraded.since
+            undo = Undo(since, record.undone, review_at=review_at, retried=bool(gang.bindings))
+            rollback.go_on_with(gang, undo)
+        return
+    spec = gang.group.spec if gang.group is not None else None
+    restarting = degraded is not None and degraded.reason in (Reason.RESTARTING, Reason.EVICTION_REFUSED)
+    if restarting and spec is not None and spec.on_degraded is OnDegraded.RESTART:
+        old = frozenset(pod.uid for pod in gang.live() if pod.node)
+        rollback.go_on_with(gang, Undo(now, rollback.RESTART_NOTE, old, review_at=review_at))
 
 
 def _another_has_begun(gang: Gang) -> bool:

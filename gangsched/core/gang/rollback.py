@@ -20,10 +20,8 @@ from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted, Spared
 from gangsched.core.objects.retry import doubled
-from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.wording import number_of
 
 LONGEST_MARGIN_S = 10.0
@@ -71,26 +69,6 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
     gang.partial_since = (gang.partial_since or now) if partial else 0.0
     if gang.undo is not None and gang.undo.restart is None and not partial:
         end(gang)
-
-
-def resume(gang: Gang, status: GroupStatus, now: float) -> None:
-    """Go on with a rollback that a former leader began: of a quorum, or a restart, whose members are those bound now.
-
-    The record says what a rollback of a quorum was begun for. It goes on for as long as the group is Degraded, and at
-    least until the back-off has ended. If members have reservations again, it is being retried.
-    """
-    record, review_at = gang.record, now + REVIEW_S
-    degraded = next((each for each in status.conditions if each.type == "Degraded" and each.status), None)
-    if not record.scheduled_at:
-        if record.undone and (degraded is not None or now < record.retry_at):
-            since = now if degraded is None else degraded.since
-            gang.undo = Undo(since, record.undone, review_at=review_at, retried=bool(gang.bindings))
-        return
-    spec = gang.group.spec if gang.group is not None else None
-    restarting = degraded is not None and degraded.reason in (Reason.RESTARTING, Reason.EVICTION_REFUSED)
-    if restarting and spec is not None and spec.on_degraded is OnDegraded.RESTART:
-        old = frozenset(pod.uid for pod in gang.live() if pod.node)
-        gang.undo = Undo(now, RESTART_NOTE, old, review_at=review_at)
 
 
 def drop_restart(gang: Gang, terms: Terms, *, known: bool) -> None:
