@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 pytest_plugins = ["tests.run_checks"]
 
-# Tests with these marks repeat themselves or wait for others: measuring the coverage would only slow them.
-_NOT_MEASURED = {"explores", "hypothesis", "integration", "slow"}
+# Tests with these marks repeat themselves or others, or wait for others: measuring the coverage would only slow them.
+_NOT_MEASURED = {"another_course", "explores", "hypothesis", "integration", "slow"}
 
 # How long an example takes says something about the machine's load, nothing about the code.
 _COMMON = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

@@ -20,7 +20,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     others = [course for course in Course if course is not Course.PLAIN and course not in excepted]
     if effort.tries(len(others)) < len(others):
         others = Random(metafunc.function.__name__).sample(others, 1)
-    metafunc.parametrize("course", [Course.PLAIN, *others], ids=lambda course: course.value, indirect=True)
+    courses = [Course.PLAIN, *(pytest.param(course, marks=pytest.mark.another_course) for course in others)]
+    metafunc.parametrize("course", courses, ids=lambda course: course.value, indirect=True)
 
 
 def without(mark: pytest.Mark) -> list[Course]:
