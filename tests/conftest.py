@@ -21,6 +21,9 @@ _NOT_MEASURED = {"another_course", "explores", "hypothesis", "integration", "slo
 _COMMON = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 # `make check` and CI try the same examples each time, so that they judge the change and not the draw.
 hypothesis.settings.register_profile("check", _COMMON, max_examples=10, derandomize=True)
+# That an example fails is enough: shrinking it takes minutes.
+_UNSHRUNK = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
+hypothesis.settings.register_profile("mutations", hypothesis.settings.get_profile("check"), phases=_UNSHRUNK)
 hypothesis.settings.register_profile("test", _COMMON, derandomize=os.environ.get("CI") == "true")
 # Without the examples that failed before, so that the seed alone repeats a run.
 hypothesis.settings.register_profile("nightly", _COMMON, max_examples=2000, database=None)

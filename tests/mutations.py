@@ -38,7 +38,7 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
 }
-_TESTS = ("-m", "pytest", "-q", "-x", "-n", "2", "--dist", "worksteal", "--hypothesis-profile=check")
+_TESTS = ("-m", "pytest", "-q", "-x", "-n", "2", "--dist", "worksteal", "--hypothesis-profile=mutations")
 _CHOSEN = ("-m", "not slow and not integration", "--ignore=tests/integration", "-p", "no:cacheprovider")
 _HANGS_S = 600
 _NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "dist")
