@@ -15,6 +15,7 @@ from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.record import Minima, Outcome
 from gangsched.core.planning.placement import Ask
+from gangsched.core.planning.search import Slots
 
 
 class Want(Struct, frozen=True, kw_only=True):
@@ -208,16 +209,4 @@ def want_of(
 
 def first(members: Sequence[Pod], need: Need) -> list[Pod]:
     """The first members that the need can use, roles' needs before the rest; fewer if there are not enough."""
-    owed = Counter(need.roles)
-    owed_to_any = max(0, need.total - owed.total())
-    chosen = []
-    for pod in members:
-        role = role_of(pod)
-        if owed[role] > 0:
-            owed[role] -= 1
-        elif owed_to_any > 0:
-            owed_to_any -= 1
-        else:
-            continue
-        chosen.append(pod)
-    return chosen
+    return Slots.of(need.total, need.roles).first_of(members)

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from gangsched.core.objects.declaration import Preference
-from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.strategy import Room, Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
@@ -24,23 +24,8 @@ Distribute = Callable[[Room, int], list[tuple[int, int]]]
 
 def choose(members: Sequence[Pod], slots: Slots, passed: set[str]) -> list[Pod] | None:
     """The first members, in order and without those in `passed`, that fill all slots; None if there are too few."""
-    owed = dict(slots.roles)
-    free = slots.free
-    chosen = []
-    for pod in members:
-        if pod.uid in passed:
-            continue
-        role = role_of(pod)
-        if owed.get(role, 0) > 0:
-            owed[role] -= 1
-        elif free > 0:
-            free -= 1
-        else:
-            continue
-        chosen.append(pod)
-        if len(chosen) == slots.number:
-            return chosen
-    return None
+    chosen = slots.first_of(pod for pod in members if pod.uid not in passed)
+    return chosen if len(chosen) == slots.number else None
 
 
 def asks_too_much_in_all(snapshot: Snapshot, usable: Counts, number: int) -> bool:

@@ -229,7 +229,7 @@ def _quorum(snapshot: Snapshot, ask: Ask, domain: Domain | None) -> Quorum:
         snapshot,
         classify(snapshot, ask.members, ask.avoided, domain=domain, wishes=ask.wishes),
         members=ask.members,
-        slots=Slots(owed, max(0, ask.need - sum(owed.values()))),
+        slots=Slots.of(ask.need, owed),
         strategy=ask.strategy,
         prefer=ask.prefer,
     )

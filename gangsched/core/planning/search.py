@@ -8,13 +8,14 @@ interchangeable, so only one order of filling them is tried.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
@@ -66,6 +67,11 @@ class Slots(NamedTuple):
     roles: Mapping[str, int]
     free: int
 
+    @classmethod
+    def of(cls, need: int, roles: Mapping[str, int]) -> Slots:
+        """The slots of so many members, of which so many must be of each role."""
+        return cls(roles, max(0, need - sum(roles.values())))
+
     @property
     def number(self) -> int:
         """The quorum's size."""
@@ -79,6 +85,23 @@ class Slots(NamedTuple):
         """The slots that stay open once so many members of the role fill some: the role's own first."""
         own = self.roles.get(role, 0)
         return Slots({**self.roles, role: max(0, own - number)}, self.free - max(0, number - own))
+
+    def first_of(self, members: Iterable[Pod]) -> list[Pod]:
+        """The first members, in order, that each fill a slot, one of their role if it is open; fewer if too few can."""
+        owed, free, most = dict(self.roles), self.free, self.number
+        chosen = []
+        for pod in members:
+            role = role_of(pod)
+            if owed.get(role, 0) > 0:
+                owed[role] -= 1
+            elif free > 0:
+                free -= 1
+            else:
+                continue
+            chosen.append(pod)
+            if len(chosen) == most:
+                break
+        return chosen
 
 
 def size(snapshot: Snapshot, member: MemberClass) -> float:
