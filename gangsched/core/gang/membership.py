@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs
+from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
 from gangsched.core.gang.dirty import Dirty
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
@@ -216,7 +216,7 @@ class Members:
         # A standby does not examine the members that it sees being bound, so which began a quorum is found out again.
         gang.roster.inherit_only()
         recovery.adopt(gang, self._cluster, policy=self._policy, now=now)
-        recovery.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
+        unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
 
     def note_sent(self, uid: str, node: str) -> None:
         """A binding of the pod to this node is sent."""

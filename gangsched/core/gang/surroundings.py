@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import clock, recovery
+from gangsched.core.gang import clock, unrecorded
 from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
@@ -136,7 +136,7 @@ class Surroundings:
     def _look_back(self, gang: Gang, now: float) -> None:
         """Infer what the restart could not, because the gang's terms have been hidden until now."""
         if gang.reason == Reason.POD_GROUP_UNREADABLE and not (gang.record.scheduled_at or gang.begun()):
-            recovery.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
+            unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:
         return [gang for key in self._members.gangs if (gang := self._declared_by(dialect, key)) is not None]

@@ -1,0 +1,97 @@
+"""What is written nowhere, inferred from the pods' times after a restart.
+
+It concerns groups without a PodGroup's record, and members that a former leader has bound since the record was last
+written. Nothing else in the core infers anything from times.
+"""
+
+from __future__ import annotations
+
+from gangsched.core.gang import ownership, recovery, rollback
+from gangsched.core.gang.declaration import declared_spec, said_minimum
+from gangsched.core.gang.foreign import Foreign
+from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Minima, Outcome, Phase
+
+OUTAGE_S = 300.0
+"""A quorum whose members were bound longer ago than this and the repair deadline is not taken for half done, unless a
+PodGroup of gangsched declares the group."""
+
+
+def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> None:
+    """Find out whether a former leader has begun a quorum that is not complete; a gang that has failed has none."""
+    # Pods that the group does without say nothing of its quorum, however long they have waited.
+    ownership.guard(gang, policy.owner_guard)
+    if not gang.record.run_start:
+        # A quorum's members all exist when it is bound, so pods bound before are of earlier runs.
+        oldest = min((pod.created for pod in gang.live()), default=float("inf"))
+        old = (pod.uid for pod in gang.pods.values() if pod.terminal and pod.bound_at < oldest)
+        gang.roster.end_run(gang.roster.past.union(old))
+    record = gang.record
+    failed = record.outcome is Outcome.OUT_OF_TIME or (record.phase is Phase.FAILED and not record.ended)
+    if not failed and (record.ended or not record.scheduled_at):
+        gang.roster.inherit_only(_half_done(gang, now, policy))
+        if gang.roster.inherited:
+            # Time without a leader does not count (rule 1), but its length is unknown: at least half is left.
+            first = min(gang.pods[uid].bound_at for uid in gang.roster.inherited)
+            rollback.count_on(gang, since=min(now, max(first, now - rollback.lasts_s(policy) / 2)))
+    spec = declared_spec(gang, foreign)
+    if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
+        _recall_scheduled(gang, spec)
+    if gang.roster.inherited and spec is not None:
+        recovery.take_over(gang, spec)
+
+
+def _remembers_nothing(gang: Gang) -> bool:
+    """Whether the gang has no PodGroup of a user, or one that was just made to hold reservations with placeholders.
+
+    No member is bound beside such reservations before they are in the status: bound members were bound before it.
+    """
+    group = gang.group
+    if group is None or group.spec is None:
+        return group is None
+    return group.made and not group.status.phase and any(role.template for role in group.spec.roles)
+
+
+def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
+    """The members, by UID, with which a former leader may have begun a quorum, of a group that was never scheduled.
+
+    With a PodGroup, whose status would show that the group was scheduled, these are the members bound since it exists,
+    and all bound members if it was made because some were bound. Without one the times show it: the members that still
+    wait existed when the others were bound, not long ago. Replacements of members that a scheduled group has lost are
+    younger.
+    """
+    bound = {pod.uid: pod.bound_at for pod in gang.live() if pod.node}
+    if gang.group is not None and not _remembers_nothing(gang):
+        # Times of pods are whole seconds.
+        since = max(0.0 if gang.group.made else gang.group.created, int(gang.record.settled_at))
+        return {uid for uid, at in bound.items() if at >= since}
+    begun_at = min(bound.values(), default=0.0)
+    # A member that is leaving waited as well when the others were bound.
+    not_ours = gang.roster.past | gang.disowned
+    waited = (pod for pod in gang.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
+    recent = now <= begun_at + OUTAGE_S + policy.repair_deadline_s
+    return set(bound) if recent and any(pod.created <= begun_at for pod in waited) else set()
+
+
+def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
+    """Take a group without a user's PodGroup, with bound members and no half-done quorum, for scheduled.
+
+    Nothing else remembers it. A quorum is bound together, so members that wait beside bound ones came later. If some
+    come later by their template, the missing ones may never have existed, and only what is bound is said (rule 11).
+    """
+    bound = [pod for pod in gang.pods.values() if pod.node and pod.uid not in gang.roster.past]
+    if all(pod.terminal for pod in bound):
+        # No member of that run is left: those that wait begin another one.
+        gang.roster.end_run(gang.roster.past.union(pod.uid for pod in bound))
+        return
+    says = [pod.declaration for pod in bound if pod.declaration is not None]
+    minimum = said_minimum(says) if spec is None else spec.minimum
+    if minimum is None:
+        return
+    begun_at = min(pod.bound_at for pod in bound) or 1.0
+    by_template = any(role.template for say in says for role in say.roles)
+    late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < minimum
+    gang.note(run_start=begun_at, scheduled_at=begun_at, satisfied=Minima(minimum), late=late)
