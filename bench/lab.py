@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import sys
 import time
@@ -25,6 +26,7 @@ from testbed.workloads import Json
 _WITHIN_S = 600.0
 _LOOK_EVERY_S = 0.05
 _SILENT_S = 0.5
+_CLIENTS = itertools.count(1)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 Figures = dict[str, float]
@@ -83,7 +85,8 @@ class Lab:
         """The client that only counts members and binds, watching; ended after the block."""
         command = [sys.executable, "-m", counting.__name__, str(self._kubeconfig)]
         command += [str(self.scenario.nodes), str(self.scenario.size)]
-        client = self._control_plane.spawn("counting", command)
+        # A log of its own: in a former client's this one would seem to be watching already.
+        client = self._control_plane.spawn(f"counting-{next(_CLIENTS)}", command)
         try:
             await self.until(lambda: counting.READY in client.log.read_text())
             yield
