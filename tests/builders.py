@@ -10,7 +10,7 @@ from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.quantity import Quantity, amount
-from gangsched.core.objects.shape import Amounts, HostPort, Labels, NodeTerm, PodTerm, Shape, Toleration
+from gangsched.core.objects.shape import Amounts, HostPort, Labels, NodeTerm, PodTerm, Shape, Spread, Toleration
 from gangsched.core.objects.status import GroupStatus
 
 GPU = "nvidia.com/gpu"
@@ -57,6 +57,9 @@ def shape(
     node_affinity: Iterable[NodeTerm] | None = None,
     tolerations: Iterable[Toleration | str] = (),
     host_ports: Iterable[HostPort | int] = (),
+    affinity: Iterable[PodTerm] = (),
+    anti_affinity: Iterable[PodTerm] = (),
+    spread: Iterable[Spread] = (),
     unsupported: Iterable[str] = (),
 ) -> Shape:
     """What a pod asks of a node: 1 cpu and nothing else by default; `requests` replaces cpu, memory and gpu."""
@@ -68,6 +71,9 @@ def shape(
         node_affinity=None if node_affinity is None else tuple(node_affinity),
         tolerations=tuple(toleration(item) if isinstance(item, str) else item for item in tolerations),
         host_ports=tuple(HostPort(port=item) if isinstance(item, int) else item for item in host_ports),
+        affinity=tuple(affinity),
+        anti_affinity=tuple(anti_affinity),
+        spread=tuple(spread),
         unsupported=tuple(unsupported),
     )
 
@@ -83,6 +89,9 @@ def pod(
     node_affinity: Iterable[NodeTerm] | None = None,
     tolerations: Iterable[Toleration | str] = (),
     host_ports: Iterable[HostPort | int] = (),
+    affinity: Iterable[PodTerm] = (),
+    anti_affinity: Iterable[PodTerm] = (),
+    spread: Iterable[Spread] = (),
     unsupported: Iterable[str] = (),
     group: str = "a",
     role: str = "",
@@ -97,7 +106,6 @@ def pod(
     uid: str = "",
     scheduler: str = "gangsched",
     labels: Mapping[str, str] | None = None,
-    anti_affinity: Iterable[PodTerm] = (),
     owner: Owner | None = None,
     told_reason: str = "",
     told_message: str = "",
@@ -123,6 +131,9 @@ def pod(
             node_affinity=node_affinity,
             tolerations=tolerations,
             host_ports=host_ports,
+            affinity=affinity,
+            anti_affinity=anti_affinity,
+            spread=spread,
             unsupported=unsupported,
         ),
         created=created,
@@ -135,7 +146,6 @@ def pod(
         priority=priority,
         declaration=declaration,
         labels=label_pairs(labels or {}),
-        anti_affinity=tuple(anti_affinity),
         owner=owner,
         told_reason=told_reason,
         told_message=told_message,

@@ -111,7 +111,7 @@ class World:
         labels = dict(node.labels)
         for other, where in self.standing:
             there = dict(self.nodes[where].labels) if where in self.nodes else {}
-            for term in other.anti_affinity:
+            for term in other.shape.anti_affinity:
                 key = term.topology_key
                 if term.selector is None or key not in labels or key not in there or labels[key] != there[key]:
                     continue
@@ -143,8 +143,8 @@ def most_that_fit(world: World, members: Sequence[Pod], need: int, role_needs: M
 
     Members that nothing here can tell apart are counted, not tried one by one. None has anti-affinity of its own.
     """
-    assert not any(member.anti_affinity for member in members)
-    labels_matter = any(pod.anti_affinity for pod, _ in world.standing)
+    assert not any(member.shape.anti_affinity for member in members)
+    labels_matter = any(pod.shape.anti_affinity for pod, _ in world.standing)
     kinds: dict[object, list[Pod]] = {}
     for member in members:
         labels = (member.namespace, member.labels) if labels_matter else ()

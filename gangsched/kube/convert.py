@@ -20,7 +20,17 @@ from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.quantity import Exact, InvalidQuantity, unrounded
 from gangsched.core.objects.requests import InitContainer, counted, pod_requests, with_resize
-from gangsched.core.objects.shape import Amounts, HostPort, Labels, NodeTerm, PodTerm, Requirement, Shape, Toleration
+from gangsched.core.objects.shape import (
+    Amounts,
+    HostPort,
+    Labels,
+    NodeTerm,
+    PodTerm,
+    Requirement,
+    Shape,
+    Spread,
+    Toleration,
+)
 from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable
@@ -68,7 +78,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         uid=meta.uid or "",
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
-        shape=_interned(_shape(spec, status, why=why, resize_infeasible=said.resize_infeasible)),
+        shape=_interned(_shape(meta, spec, status, why=why, resize_infeasible=said.resize_infeasible)),
         created=_created(meta),
         scheduler=intern(spec.scheduler_name or "default-scheduler"),
         phase=_PHASES.get(status.phase, PodPhase.UNKNOWN) if status.phase else PodPhase.PENDING,
@@ -79,7 +89,6 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         priority=spec.priority or 0,
         declaration=_declaration(meta, spec, _maker(meta, owner), dialects),
         labels=_kept_labels(labels(meta.labels)),
-        anti_affinity=_anti_affinity(spec.affinity, meta.namespace or "default") if spec.affinity else (),
         owner=owner,
         told_reason=said.reason,
         told_message=said.message,
@@ -141,7 +150,7 @@ def _created(meta: wire.Meta) -> float:
     return meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0
 
 
-def _shape(spec: wire.PodSpec, status: wire.PodStatus, *, why: str, resize_infeasible: bool) -> Shape:
+def _shape(meta: wire.Meta, spec: wire.PodSpec, status: wire.PodStatus, *, why: str, resize_infeasible: bool) -> Shape:
     unreadable: list[str] = []
     requests = _requests(spec, status, unreadable, resize_infeasible=resize_infeasible)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
@@ -159,6 +168,9 @@ def _shape(spec: wire.PodSpec, status: wire.PodStatus, *, why: str, resize_infea
         else tuple(_node_term(term) for term in required.node_selector_terms or ()),
         tolerations=tuple(map(_toleration, spec.tolerations)) if spec.tolerations else (),
         host_ports=_host_ports(spec),
+        affinity=_pod_terms(spec.affinity.pod_affinity, meta) if spec.affinity is not None else (),
+        anti_affinity=_pod_terms(spec.affinity.pod_anti_affinity, meta) if spec.affinity is not None else (),
+        spread=_spread(spec.topology_spread_constraints, meta) if spec.topology_spread_constraints else (),
         unsupported=refused,
     )
 
@@ -280,9 +292,32 @@ def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
     return tuple(HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(taken)) if taken else ()
 
 
-def _anti_affinity(affinity: wire.Affinity, namespace: str) -> tuple[PodTerm, ...]:
-    terms = affinity.pod_anti_affinity.required if affinity.pod_anti_affinity is not None else None
-    return tuple(_pod_term(term, namespace) for term in terms or ())
+def _pod_terms(affinity: wire.PodAffinity | None, meta: wire.Meta) -> tuple[PodTerm, ...]:
+    terms = affinity.required if affinity is not None else None
+    return tuple(_pod_term(term, meta.namespace or "default") for term in terms or ())
+
+
+def _spread(constraints: Iterable[wire.SpreadConstraint], meta: wire.Meta) -> tuple[Spread, ...]:
+    """The constraints with DoNotSchedule. `matchLabelKeys` are ANDed with their values in the pod's own labels."""
+    found = []
+    own = meta.labels or _NOTHING
+    for constraint in constraints:
+        if constraint.when_unsatisfiable == "ScheduleAnyway":
+            continue
+        selector = _selector(constraint.label_selector)
+        if selector is not None:
+            keys = [key for key in constraint.match_label_keys or () if key in own]
+            selector += tuple(Requirement(key=key, operator="In", values=(own[key],)) for key in keys)
+        found.append(
+            Spread(
+                PodTerm(constraint.topology_key, selector, namespaces=(meta.namespace or "default",)),
+                max_skew=constraint.max_skew,
+                min_domains=constraint.min_domains or 1,
+                honors_affinity=constraint.node_affinity_policy != "Ignore",
+                honors_taints=constraint.node_taints_policy == "Honor",
+            )
+        )
+    return tuple(found)
 
 
 def _pod_term(term: wire.PodAffinityTerm, namespace: str) -> PodTerm:

@@ -1,10 +1,10 @@
 """The fields of a pod's spec that gangsched does not support yet. It refuses them by name rather than bind wrongly.
 
-kube-scheduler implements them in the plug-ins InterPodAffinity, PodTopologySpread, VolumeBinding with its companions,
-VolumeRestrictions, NodeVolumeLimits, DynamicResources and NodeDeclaredFeatures. The inline volumes that count against a
-CSINode's limits are those of `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.36.3, so azureFile and vsphereVolume
-do not count. The features that a pod can require of its node are those of `InferForScheduling` in
-k8s.io/component-helpers/nodedeclaredfeatures at v0.36.3.
+kube-scheduler implements them in the plug-ins VolumeBinding with its companions, VolumeRestrictions, NodeVolumeLimits,
+DynamicResources and NodeDeclaredFeatures. The inline volumes that count against a CSINode's limits are those of
+`isCSIMigrationOn` in nodevolumelimits/utils.go at v1.36.3, so azureFile and vsphereVolume do not count. The features
+that a pod can require of its node are those of `InferForScheduling` in k8s.io/component-helpers/nodedeclaredfeatures at
+v0.36.3.
 """
 
 from __future__ import annotations
@@ -17,15 +17,6 @@ _PLAIN_VOLUME = wire.Volume()
 def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
     """The unsupported fields that the pod uses, with their names in a manifest, in a fixed order."""
     found: list[str] = []
-    if spec.affinity is not None:
-        if spec.affinity.pod_affinity is not None and spec.affinity.pod_affinity.required:
-            found.append("spec.affinity.podAffinity (required)")
-        if spec.affinity.pod_anti_affinity is not None and spec.affinity.pod_anti_affinity.required:
-            found.append("spec.affinity.podAntiAffinity (required)")
-    if spec.topology_spread_constraints and any(
-        constraint.when_unsatisfiable != "ScheduleAnyway" for constraint in spec.topology_spread_constraints
-    ):
-        found.append("spec.topologySpreadConstraints (DoNotSchedule)")
     if spec.volumes:
         found.extend(_volumes(spec.volumes))
     if spec.resource_claims:

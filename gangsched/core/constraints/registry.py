@@ -9,6 +9,7 @@ from gangsched.core.constraints.node_ports import NodePorts
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.node_unschedulable import NodeUnschedulable
 from gangsched.core.constraints.taint_toleration import TaintToleration
+from gangsched.core.constraints.topology_spread import TopologySpread
 
 CONSTRAINTS: list[type[Constraint]] = [
     NodeUnschedulable,
@@ -16,6 +17,7 @@ CONSTRAINTS: list[type[Constraint]] = [
     NodeAffinity,
     NodePorts,
     NodeResources,
+    TopologySpread,
     InterPodAffinity,
 ]
 

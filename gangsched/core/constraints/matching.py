@@ -1,0 +1,95 @@
+"""Which pods a term of inter-pod affinity or of topology spread matches, and an index of the terms that may match one.
+
+Source: k8s.io/kube-scheduler/framework (AffinityTerm.Matches).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from gangsched.core.constraints.column import uncount
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.selectors import matches
+from gangsched.core.objects.shape import Labels, PodTerm
+
+Item = TypeVar("Item", bound=Hashable)
+_Anchor = tuple[str, str | None]
+"""A label that a pod must have for a term to match it: key and value, None for any; key "": none is needed."""
+
+
+class Matchable(Struct, frozen=True, gc=False, cache_hash=True):
+    """What terms look at in a pod: its namespace and labels; `whole`: all its labels, not only those of known terms."""
+
+    namespace: str
+    labels: Labels = ()
+    whole: bool = False
+
+    def in_order(self) -> Sequence[object]:
+        """Its fields, of which the labels are sorted."""
+        return (self.namespace, self.labels, self.whole)
+
+
+def term_matches(term: PodTerm, pod: Matchable | Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether the term matches the pod; an unknown namespace has no labels."""
+    if term.selector is None:
+        return False
+    in_scope = pod.namespace in term.namespaces or (
+        term.namespace_selector is not None and matches(term.namespace_selector, namespaces.get(pod.namespace, {}))
+    )
+    return in_scope and matches(term.selector, dict(pod.labels))
+
+
+class TermIndex(Generic[Item]):
+    """Items by the terms that decide about them, so that only terms that may match a pod are evaluated.
+
+    `keys` are the labels that any of the terms asks for, each with the number of terms.
+    """
+
+    __slots__ = ("_by_anchor", "keys")
+
+    def __init__(self) -> None:
+        self.keys: Counter[str] = Counter()
+        self._by_anchor: dict[_Anchor, dict[Item, None]] = {}
+
+    def enter(self, item: Item, term: PodTerm) -> None:
+        """Find the item wherever the term may match."""
+        self.keys.update(_keys(term))
+        for anchor in _anchors(term):
+            self._by_anchor.setdefault(anchor, {})[item] = None
+
+    def drop(self, item: Item, term: PodTerm) -> None:
+        """Find the item no more, which was entered with this term."""
+        for key in _keys(term):
+            uncount(self.keys, key)
+        for anchor in _anchors(term):
+            items = self._by_anchor[anchor]
+            del items[item]
+            if not items:
+                del self._by_anchor[anchor]
+
+    def candidates(self, labels: Labels) -> Iterator[Item]:
+        """The items whose terms may match a pod with these labels, in the order in which they were entered."""
+        by_anchor = self._by_anchor
+        for pair in labels:
+            yield from by_anchor.get(pair, ())
+            yield from by_anchor.get((pair[0], None), ())
+        yield from by_anchor.get(("", None), ())
+
+
+def _keys(term: PodTerm) -> frozenset[str]:
+    return frozenset(requirement.key for requirement in term.selector or ())
+
+
+def _anchors(term: PodTerm) -> frozenset[_Anchor]:
+    if term.selector is None:
+        return frozenset()
+    for requirement in term.selector:
+        if requirement.operator == "In":
+            return frozenset((requirement.key, value) for value in requirement.values)
+        if requirement.operator == "Exists":
+            return frozenset([(requirement.key, None)])
+    return frozenset([("", None)])
