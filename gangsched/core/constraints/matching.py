@@ -6,7 +6,7 @@ Source: k8s.io/kube-scheduler/framework (AffinityTerm.Matches).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -55,17 +55,17 @@ class TermIndex(Generic[Item]):
         self.keys: Counter[str] = Counter()
         self._by_anchor: dict[_Anchor, dict[Item, None]] = {}
 
-    def enter(self, item: Item, term: PodTerm) -> None:
-        """Find the item wherever the term may match."""
-        self.keys.update(_keys(term))
-        for anchor in _anchors(term):
+    def enter(self, item: Item, *terms: PodTerm) -> None:
+        """Find the item wherever all the terms may match."""
+        self.keys.update(_keys(terms))
+        for anchor in _anchors(terms[0]):
             self._by_anchor.setdefault(anchor, {})[item] = None
 
-    def drop(self, item: Item, term: PodTerm) -> None:
-        """Find the item no more, which was entered with this term."""
-        for key in _keys(term):
+    def drop(self, item: Item, *terms: PodTerm) -> None:
+        """Find the item no more, which was entered with these terms."""
+        for key in _keys(terms):
             uncount(self.keys, key)
-        for anchor in _anchors(term):
+        for anchor in _anchors(terms[0]):
             items = self._by_anchor[anchor]
             del items[item]
             if not items:
@@ -80,8 +80,8 @@ class TermIndex(Generic[Item]):
         yield from by_anchor.get(("", None), ())
 
 
-def _keys(term: PodTerm) -> frozenset[str]:
-    return frozenset(requirement.key for requirement in term.selector or ())
+def _keys(terms: Iterable[PodTerm]) -> frozenset[str]:
+    return frozenset(requirement.key for term in terms for requirement in term.selector or ())
 
 
 def _anchors(term: PodTerm) -> frozenset[_Anchor]:

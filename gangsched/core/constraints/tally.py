@@ -56,7 +56,7 @@ class Tallies:
         if known is None:
             if len(self._counts) >= MOST_KEPT:
                 self._drop(next(iter(self._counts)))
-            self._index.enter(question, question.terms[0])
+            self._index.enter(question, *question.terms)
             known = self._counted(question)
         self._counts[question] = known
         return known
@@ -107,7 +107,7 @@ class Tallies:
 
     def _drop(self, question: Question) -> None:
         del self._counts[question]
-        self._index.drop(question, question.terms[0])
+        self._index.drop(question, *question.terms)
         self.forgetful = True
 
 
@@ -136,7 +136,7 @@ class PlannedTallies:
         known = self._counts.get(question)
         if known is None:
             known = self._counts[question] = np.zeros(self._size, dtype=np.int64)
-            self._index.enter(question, question.terms[0])
+            self._index.enter(question, *question.terms)
             self._matching.clear()
             rows = {} if self._emptied else self._tallies.of(question)
             known[list(rows)] = list(rows.values())

@@ -12,7 +12,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.strategy import Room, Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import couples
+from gangsched.core.planning.dependence import couples, hoped
 from gangsched.core.planning.search import Share, Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK, one_by_one
@@ -33,7 +33,7 @@ def asks_too_much_in_all(snapshot: Snapshot, usable: Counts, number: int) -> boo
     """Whether of some resource even the `number` members that request least of it request more than is free."""
     open_ = np.zeros(snapshot.size, dtype=np.bool_)
     for member in usable:
-        open_ |= snapshot.accepts(member)
+        open_ |= hoped(snapshot, member, usable) > 0
     amounts = {member: snapshot.resources.amounts(member) for member in usable}
     for column in set().union(*amounts.values()):
         left, asked = number, 0
