@@ -75,7 +75,7 @@ class TopologySpread(Constraint):
 
 
 class SpreadPlan(Plan):
-    """`_eligible` are the rows that each constraint of a shape counts."""
+    """`_eligible` are for each constraint of a shape the rows that it counts, and the numbers of their domains."""
 
     def __init__(self, world: World, affinity: NodeAffinity, taints: TaintToleration, *, emptied: bool) -> None:
         self._world = world
@@ -83,7 +83,7 @@ class SpreadPlan(Plan):
         self._taints = taints
         self._every: IntArray = np.arange(len(world.stock.names))
         self._tallies = PlannedTallies(world.tallies, len(self._every), emptied=emptied)
-        self._eligible: dict[Shape, list[Mask]] = {}
+        self._eligible: dict[Shape, list[tuple[Mask, IntArray]]] = {}
 
     @property
     def selective(self) -> bool:
@@ -124,13 +124,13 @@ class SpreadPlan(Plan):
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """Each constraint, and where it is exceeded or the label is missing."""
         spreads = member.shape.spread
-        for spread, eligible in zip(spreads, self._counted(member) if spreads else (), strict=True):
-            term = spread.term
-            numbers, most = self._numbers(spread), self._most(spread, eligible)
-            own = numbers[rows]
-            yield NodeReason.SPREAD_LABEL, term.topology_key, own < 0
-            counts = self._by_domain(spread, eligible)[own] + self._is_counted(member, term)
-            yield NodeReason.SPREAD, term.topology_key, (own >= 0) & (counts > most)
+        for spread, (eligible, domains) in zip(spreads, self._counted(member) if spreads else (), strict=True):
+            key, numbers = spread.term.topology_key, self._numbers(spread)[rows]
+            yield NodeReason.SPREAD_LABEL, key, numbers < 0
+            there = self._by_domain(spread, eligible)
+            fewest = int(there[domains].min()) if len(domains) >= spread.min_domains else 0
+            most = spread.max_skew + fewest - self._is_counted(member, spread.term)
+            yield NodeReason.SPREAD, key, (numbers >= 0) & (there[numbers] > most)
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """Where pods are that constraints count."""
@@ -166,14 +166,8 @@ class SpreadPlan(Plan):
         rows = np.flatnonzero(there)
         return np.bincount(self._numbers(spread)[rows], weights=there[rows], minlength=size).astype(np.int64)
 
-    def _most(self, spread: Spread, eligible: Mask) -> int:
-        """How many members a domain may have."""
-        domains = np.unique(self._numbers(spread)[eligible])
-        fewest = int(self._by_domain(spread, eligible)[domains].min(initial=1 << 31)) if len(domains) else 0
-        return spread.max_skew + (fewest if len(domains) >= spread.min_domains else 0)
-
-    def _counted(self, member: Member) -> list[Mask]:
-        """For each constraint the rows that count."""
+    def _counted(self, member: Member) -> list[tuple[Mask, IntArray]]:
+        """For each constraint the rows that count, and the numbers of their domains."""
         known = self._eligible.get(member.shape)
         if known is None:
             labelled = self._world.nodes.there(self._every)
@@ -187,7 +181,7 @@ class SpreadPlan(Plan):
                 for each in (matched, tolerated):
                     if each is not None:
                         mask &= each
-                known.append(mask)
+                known.append((mask, np.unique(self._numbers(spread)[mask])))
         return known
 
 
