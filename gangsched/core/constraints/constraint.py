@@ -145,8 +145,8 @@ class Plan:
         """What matters beside the pod's shape: to its placement, or to other pods once it is placed."""
         return None
 
-    def sees_all(self, pod: Pod) -> Sight | None:
-        """Like `sees`, with what could matter to members that are not expected yet."""
+    def sees_nominated(self, pod: Pod) -> Sight | None:
+        """What may matter to members, also to those not expected yet, of a pod that is nominated to a node."""
         return self.sees(pod)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:  # noqa: ARG002 - for subclasses

@@ -130,9 +130,9 @@ class AffinityPlan(Plan):
         matters = self._tallies.matched(known) or self._index.forbidden(known, self._namespaces)
         return Seen(known) if matters else None
 
-    def sees_all(self, pod: Pod) -> Seen:
+    def sees_nominated(self, pod: Pod) -> Seen:
         """All its labels."""
-        return Seen(Matchable(pod.namespace, pod.labels, whole=True))
+        return Seen(Matchable(pod.namespace, pod.labels, nominated=True))
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows that neither the terms of placed pods nor the members' own close."""
@@ -221,6 +221,8 @@ class AffinityPlan(Plan):
             for term in shape.anti_affinity:
                 there = np.flatnonzero(self._tallies.of(_of_term(term)))
                 excluded |= self._nodes.beside(rows, term.topology_key, there)
+                heirs = np.isin(rows, list(self._tallies.nominated(_of_term(term))))
+                excluded |= heirs & self._nodes.by_label(term.topology_key).any(rows)
             yield NodeReason.POD_ANTI_AFFINITY, excluded
         if seen is not None and self._index:
             yield NodeReason.ANTI_AFFINITY, self._closed_to(seen.pod)[rows]
@@ -254,7 +256,7 @@ class AffinityPlan(Plan):
     def _change(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """Count so many members on these rows, or uncount them where negative."""
         seen, terms = member.sight(Seen), member.shape.anti_affinity
-        keys: set[str] = {term.topology_key for term in terms}
+        keys = {term.topology_key for term in terms}
         if terms:
             self._apply(terms, rows, counts)
         everywhere = False
@@ -264,8 +266,7 @@ class AffinityPlan(Plan):
             keys |= asked or set()
         if not (keys or everywhere):
             return None
-        single = not everywhere and all(map(self._nodes.tells_apart, keys))
-        return rows if single else np.arange(self._size)
+        return rows if not everywhere and all(map(self._nodes.tells_apart, keys)) else np.arange(self._size)
 
     def _apply(self, terms: tuple[PodTerm, ...], rows: IntArray, counts: IntArray) -> None:
         """Count their terms on these rows, or uncount them where negative."""

@@ -22,15 +22,18 @@ _Anchor = tuple[str, str | None]
 
 
 class Matchable(Struct, frozen=True, gc=False, cache_hash=True):
-    """What terms look at in a pod: its namespace and labels; `whole`: all its labels, not only those of known terms."""
+    """What terms look at in a pod: its namespace, and those of its labels that some term asks for.
+
+    `nominated`: another scheduler has nominated it to a node; it comes with all its labels.
+    """
 
     namespace: str
     labels: Labels = ()
-    whole: bool = False
+    nominated: bool = False
 
     def in_order(self) -> Sequence[object]:
         """Its fields, of which the labels are sorted."""
-        return (self.namespace, self.labels, self.whole)
+        return (self.namespace, self.labels, self.nominated)
 
 
 def term_matches(term: PodTerm, pod: Matchable | Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:

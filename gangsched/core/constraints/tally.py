@@ -6,6 +6,7 @@ The cluster's `Tallies` count for the questions that were asked lately, and foll
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -114,8 +115,9 @@ class Tallies:
 class PlannedTallies:
     """The numbers on one snapshot, of `size` rows; on an `emptied` one no pod is there at first.
 
-    A question is asked before members that may match it are placed, unless the cluster counts them by then or they
-    are known as a `whole`. `digest` is equal while the answers to the questions asked are.
+    A question is asked before members that may match it are placed, unless the cluster counts them by then. Nominated
+    pods are counted apart: kube-scheduler lets them keep others from their own node and looks at them nowhere else.
+    `digest` is equal while the answers to the questions asked are.
     """
 
     def __init__(self, tallies: Tallies, size: int, *, emptied: bool) -> None:
@@ -125,7 +127,7 @@ class PlannedTallies:
         self._index: TermIndex[Question] = TermIndex()
         self._counts: dict[Question, IntArray] = {}
         self._matching: dict[Matchable, tuple[Question, ...]] = {}
-        self._whole: dict[Matchable, IntArray] = {}
+        self._nominated: dict[Matchable, dict[int, int]] = {}
         self.digest = 0
 
     def __bool__(self) -> bool:
@@ -140,9 +142,6 @@ class PlannedTallies:
             self._matching.clear()
             rows = {} if self._emptied else self._tallies.of(question)
             known[list(rows)] = list(rows.values())
-            for pod, there in self._whole.items():
-                if question.matches(pod, self._tallies.namespaces):
-                    known += there
             self.digest += _digest(question, np.flatnonzero(known), known[known != 0])
         return known
 
@@ -163,13 +162,24 @@ class PlannedTallies:
 
     def place(self, pod: Matchable, rows: IntArray, counts: IntArray) -> Sequence[Question]:
         """Count so many such pods on these rows, or uncount them where negative. Returns the questions they match."""
-        if pod.whole:
-            np.add.at(self._whole.setdefault(pod, np.zeros(self._size, dtype=np.int64)), rows, counts)
         matched = self.matched(pod)
+        if pod.nominated:
+            there = self._nominated.setdefault(pod, {})
+            for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+                there[row] = there.get(row, 0) + count
         for question in matched:
-            self._counts[question][rows] += counts
+            if not pod.nominated:
+                self._counts[question][rows] += counts
             self.digest += _digest(question, rows, counts)
         return matched
+
+    def nominated(self, question: Question) -> Mapping[int, int]:
+        """How many matching pods are nominated to each row."""
+        found: Counter[int] = Counter()
+        for pod, rows in self._nominated.items():
+            if question.matches(pod, self._tallies.namespaces):
+                found.update(rows)
+        return +found
 
 
 def _digest(question: Question, rows: IntArray, counts: IntArray) -> int:

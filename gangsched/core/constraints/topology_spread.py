@@ -101,9 +101,9 @@ class SpreadPlan(Plan):
         known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if pair[0] in keys]))
         return Seen(known) if self._tallies.matched(known) else None
 
-    def sees_all(self, pod: Pod) -> Seen:
+    def sees_nominated(self, pod: Pod) -> Seen:
         """All its labels."""
-        return Seen(Matchable(pod.namespace, pod.labels, whole=True))
+        return Seen(Matchable(pod.namespace, pod.labels, nominated=True))
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows on which no constraint is exceeded."""
@@ -128,9 +128,14 @@ class SpreadPlan(Plan):
             key, numbers = spread.term.topology_key, self._numbers(spread)[rows]
             yield NodeReason.SPREAD_LABEL, key, numbers < 0
             there = self._by_domain(spread, eligible)
-            fewest = int(there[domains].min()) if len(domains) >= spread.min_domains else 0
-            most = spread.max_skew + fewest - self._is_counted(member, spread.term)
-            yield NodeReason.SPREAD, key, (numbers >= 0) & (there[numbers] > most)
+            closed = (numbers >= 0) & (there[numbers] > self._most(spread, member, there[domains]))
+            for row, count in self._tallies.nominated(_question(spread.term)).items():
+                at = np.flatnonzero(rows == row)
+                if len(at) and eligible[row]:
+                    there[numbers[at]] += count
+                    closed[at] |= there[numbers[at]] > self._most(spread, member, there[domains])
+                    there[numbers[at]] -= count
+            yield NodeReason.SPREAD, key, closed
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """Where pods are that constraints count."""
@@ -165,6 +170,11 @@ class SpreadPlan(Plan):
         there = self._tallies.of(_question(spread.term)) * eligible
         rows = np.flatnonzero(there)
         return np.bincount(self._numbers(spread)[rows], weights=there[rows], minlength=size).astype(np.int64)
+
+    def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
+        """How many pods a domain may have that takes one more member; `there` are those in the counted domains."""
+        fewest = int(there.min()) if len(there) >= spread.min_domains else 0
+        return spread.max_skew + fewest - self._is_counted(member, spread.term)
 
     def _counted(self, member: Member) -> list[tuple[Mask, IntArray]]:
         """For each constraint the rows that count, and the numbers of their domains."""

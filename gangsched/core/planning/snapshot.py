@@ -242,7 +242,7 @@ class Snapshot:
 
     def _all_seen(self, pod: Pod) -> Seen:
         """Like `seen`, but from every constraint, and all that could matter later."""
-        return tuple(sight for plan in self.plans if (sight := plan.sees_all(pod)) is not None)
+        return tuple(sight for plan in self.plans if (sight := plan.sees_nominated(pod)) is not None)
 
     def _nominated(self, pod: Pod) -> MemberClass:
         """The class of a nominated pod, with requests only of resources that some node has.
