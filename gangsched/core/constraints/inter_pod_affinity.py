@@ -216,16 +216,16 @@ class AffinityPlan(Plan):
         shape, seen = member.shape, member.sight(Seen)
         if shape.affinity:
             yield NodeReason.POD_AFFINITY, ~self._near(member, rows)
+        excluded: Mask = np.zeros(len(rows), dtype=np.bool_)
+        for term in shape.anti_affinity:
+            there = np.flatnonzero(self._tallies.of(_of_term(term)))
+            excluded |= self._nodes.beside(rows, term.topology_key, there)
+            heirs = np.isin(rows, list(self._tallies.nominated(_of_term(term))))
+            excluded |= heirs & self._nodes.by_label(term.topology_key).any(rows)
         if shape.anti_affinity:
-            excluded: Mask = np.zeros(len(rows), dtype=np.bool_)
-            for term in shape.anti_affinity:
-                there = np.flatnonzero(self._tallies.of(_of_term(term)))
-                excluded |= self._nodes.beside(rows, term.topology_key, there)
-                heirs = np.isin(rows, list(self._tallies.nominated(_of_term(term))))
-                excluded |= heirs & self._nodes.by_label(term.topology_key).any(rows)
             yield NodeReason.POD_ANTI_AFFINITY, excluded
         if seen is not None and self._index:
-            yield NodeReason.ANTI_AFFINITY, self._closed_to(seen.pod)[rows]
+            yield NodeReason.ANTI_AFFINITY, self._closed_to(seen.pod)[rows] & ~excluded
 
     def _near(self, member: Member, rows: IntArray) -> Mask:
         """The rows in domains of the pods that the affinity terms ask for; on an emptied snapshot these may come."""
