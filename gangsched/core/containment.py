@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.minima import missing_of
 from gangsched.core.gang import bindings, rollback
 from gangsched.core.gang.gang import Gang, forget_what_was_told, take_census
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
-from gangsched.core.gang.wants import missing_of
 from gangsched.core.gang.writes import Binding, BindState, Undo
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from msgspec.structs import replace as renewed
 
+from gangsched.core.declarations.minima import minima
 from gangsched.core.gang import bindings, placeholders, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.wants import Want, as_it_is, further, minima, wishes
+from gangsched.core.gang.wants import Want, as_it_is, further, wishes
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.faults import Step

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.capacity import LIMIT
 from gangsched.core.cluster.ledger import asked_by
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import clock, placeholders
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.terms import Terms
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration

@@ -6,8 +6,8 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
 from gangsched.core.gang.dirty import Dirty
-from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
 from gangsched.core.gang.validation import contradictions
 from gangsched.core.gang.writes import Binding, BindState

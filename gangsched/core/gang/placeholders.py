@@ -16,10 +16,11 @@ from itertools import count, islice
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.minima import Need, lowered, minima, missing_of
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock, rollback
 from gangsched.core.gang.gang import Census, Gang, take_census
-from gangsched.core.gang.terms import Hindrance, Terms
-from gangsched.core.gang.wants import Need, lowered, minima, missing_of, quorum_need, roles_of
+from gangsched.core.gang.wants import quorum_need, roles_of
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import EmitEvent
@@ -75,7 +76,7 @@ def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
     return lacks
 
 
-def settle(gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | None) -> list[EmitEvent]:
+def settle(gang: Gang, cluster: Cluster, terms: Terms) -> list[EmitEvent]:
     """Let members take the reservations of their role, and give up reservations that no member is to take any more."""
     vacant = gang.vacant()
     if not vacant:
@@ -88,7 +89,7 @@ def settle(gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | No
         vacate(gang, cluster)
         return []
     evicts = rollback.under_way(gang) is not None
-    effects = _take(gang, cluster, vacant) if hindrance is None and not evicts else []
+    effects = _take(gang, cluster, vacant) if terms.hindrance is None and not evicts else []
     if not gang.contradicted:
         _give_up_surplus(gang, cluster, terms)
     return effects

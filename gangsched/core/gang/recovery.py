@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.hindrances import MOST_PLACES
+from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.hindrances import MOST_PLACES
 from gangsched.core.gang.runs import leads
-from gangsched.core.gang.wants import minima, missing_of
 from gangsched.core.gang.writes import Undo
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+from gangsched.core.declarations.minima import lowered, minima, missing_of
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import rollback
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.terms import WITHOUT_OBJECT, Hindrance, Terms
-from gangsched.core.gang.wants import lowered, minima, missing_of, quorum_need
+from gangsched.core.gang.wants import quorum_need
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
-from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima, Outcome, counted
-
-UNKNOWN_MINIMUM = WITHOUT_OBJECT | {Reason.INVALID_DECLARATION, Reason.CONTRADICTION}
-"""Hindrances under which the minimum is unknown."""
-
-
-def known(hindrance: Hindrance | None) -> bool:
-    """Whether the gang's minimum is known."""
-    return hindrance is None or hindrance.reason not in UNKNOWN_MINIMUM
 
 
 def go_on(gang: Gang, now: float) -> None:
@@ -69,7 +61,7 @@ def end(gang: Gang) -> None:
     record = gang.record
     if not _open(gang):
         return
-    outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.disowned
+    outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.ownership.disowned
     past = gang.roster.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
     if record.scheduled_at and not record.late:
         well = record.led or record.successes >= record.minimum
@@ -85,18 +77,18 @@ def end(gang: Gang) -> None:
     gang.attempt.forget_refusal()
 
 
-def note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, now: float) -> bool:
+def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool:
     """Note that the quorum is bound, under the minimum in force when it was decided (rules 1 and 9).
 
     Returns whether the gang has just become scheduled, or whole after it was late.
     """
-    record, is_known = gang.record, known(hindrance)
+    record = gang.record
     if not _open(gang):
         return False
-    if is_known and record.scheduled_at:
+    if terms.minimum_known and record.scheduled_at:
         return _note_satisfied(gang, census, terms.spec, now)
-    missing = quorum_need(gang, census, terms, known=is_known)
-    if missing or not is_known:
+    missing = quorum_need(gang, census, terms)
+    if missing or not terms.minimum_known:
         # Of a quorum whose minimum is unknown by now, only the bound members can still be completed.
         if not gang.flies() and not (census.bound and missing):
             gang.drop_quorum()
