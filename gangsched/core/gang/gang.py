@@ -7,11 +7,10 @@ Only the machine and the modules it calls change a `Gang`. Everything that can b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gangsched.core.declarations.ownership import UNDISPUTED, Ownership, ownership_of
 from gangsched.core.gang.attempt import Attempt
@@ -22,7 +21,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import OwnerGuard
-from gangsched.core.objects.record import NO_RECORD, Minima, Record
+from gangsched.core.objects.record import NO_RECORD, Record
 
 # Named once, because they are looked at for each member of gangs of thousands.
 _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
@@ -72,11 +71,6 @@ class Gang:
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)
 
-    def note(self, **changes: object) -> None:
-        """Set these fields of the record."""
-        if any(getattr(self.record, name) != value for name, value in changes.items()):
-            self.record = replace(self.record, **changes)
-
     def declare(self, group: Group | None) -> None:
         """This PodGroup declares the gang from now on; None: none does."""
         self.group = group
@@ -93,10 +87,6 @@ class Gang:
         self.pods.pop(uid, None)
         self.strangers.pop(uid, None)
 
-    def recall(self, record: Record) -> None:
-        """Continue with a former leader's record."""
-        self.record = record
-
     def note_shortness(self, since: float) -> None:
         """A scheduled gang has been below its minimum since then; 0.0: it is not."""
         self.short_since = since
@@ -108,21 +98,6 @@ class Gang:
     def look_at_once(self, not_before: float = 0.0) -> None:
         """The gang may be reconciled at once, or from this time on."""
         self.look_at = not_before
-
-    def begin_quorum(self, needed: Minima) -> None:
-        """A quorum with these minima is under way; no member belongs to it yet."""
-        self.note(quorum=needed, quorum_done=())
-        self.roster.choose((), anew=True)
-
-    def drop_quorum(self) -> None:
-        """No quorum is under way any more, and successes in the last one count for no other."""
-        self.note(quorum=None, quorum_done=())
-
-    def begin_run(self, past: Iterable[str]) -> None:
-        """Forget the last run except its members and what was rolled back in it."""
-        self.record = Record(phase=self.record.phase, undone=self.record.undone)
-        self.roster.begin_run(past)
-        self.told.another_run()
 
     def heed_owners(self, guard: OwnerGuard) -> list[Pod]:
         """Note which owners claim the gang, and under Refuse which waiting members do not count. Returns `live`."""
@@ -189,17 +164,6 @@ class Gang:
 def forget_what_was_told(gang: Gang) -> None:
     """Forget what was written about the PodGroup, which came or went; pod conditions and Events stay known."""
     gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)
-
-
-def forget_run(gang: Gang) -> None:
-    """End the gang's run without an outcome, but not a quorum that is under way.
-
-    This ends the back-off too, and nothing else would wake the gang.
-    """
-    record = gang.record
-    gang.record = Record(phase=record.phase, quorum=record.quorum, quorum_done=record.quorum_done, undone=record.undone)
-    gang.roster.begin_run(gang.roster.past)
-    gang.attempt.try_again()
 
 
 class Census(Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from gangsched.core.gang import bindings, placeholders, rollback, runs, wants
 from gangsched.core.gang.clock import NEVER, back_off, keep_clock, runs_out
 from gangsched.core.gang.gang import Census, Gang, take_census
 from gangsched.core.gang.states import Facts, settle
+from gangsched.core.gang.steps import Step, take
 from gangsched.core.gang.wants import Want
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, role_of
@@ -99,11 +100,11 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         standing = _standing(gang, take_census(gang), need, terms, now)
     census, to_come = standing.census, standing.to_come
     if terms.hindrance is None and not to_come and (gang.vacant() or scheduled or not census.bound):
-        gang.note(capped=None)
+        take(gang, Step.UNCAPPED)
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
     facts = _facts(gang, census, complete=standing.complete, now=now, policy=policy)
-    gang.note(phase=settle(gang.record.phase, facts))
+    take(gang, Step.PHASE, phase=settle(gang.record.phase, facts))
     want = Want()
     if standing.complete and rollback.may_plan(gang, now):
         moves = placeholders.moving(gang, standing.eligible)

@@ -15,6 +15,7 @@ from gangsched.core.declarations.minima import Need
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock
 from gangsched.core.gang.gang import Census, Gang
+from gangsched.core.gang.steps import Step, begin_run, take
 from gangsched.core.gang.wants import roles_of
 from gangsched.core.gang.writes import BindState, Eviction, Undo
 from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
@@ -48,7 +49,7 @@ def end_restart(gang: Gang) -> None:
     if undo is None or undo.restart is None or targets(gang):
         return
     old = (undo.restart & gang.pods.keys()) | {pod.uid for pod in gang.pods.values() if pod.terminal}
-    gang.begin_run(gang.roster.past | old)
+    begin_run(gang, gang.roster.past | old)
     end(gang)
 
 
@@ -95,10 +96,9 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
             f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound and {need.number} more could not be "
             f"within {now - gang.partial_since:.0f}s{f' ({held})' if held else ''}"
         )
-        gang.note(undone=undone)
         _begin(gang, undone, now)
+        take(gang, Step.ROLLED_BACK, undone=undone)
         clock.back_off(gang, now=now, policy=policy)
-        gang.attempt.wait()
     elif restarts and gang.short_since and now >= gang.short_since + policy.degraded_after_s:
         _begin(gang, RESTART_NOTE, now, frozenset(pod.uid for pod in gang.live()))
 

@@ -10,6 +10,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import declared_spec, said_minimum
 from gangsched.core.gang import recovery, rollback
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.steps import Step, take
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
@@ -94,4 +95,4 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
     begun_at = min(pod.bound_at for pod in bound) or 1.0
     by_template = any(role.template for say in says for role in say.roles)
     late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < minimum
-    gang.note(run_start=begun_at, scheduled_at=begun_at, satisfied=Minima(minimum), late=late)
+    take(gang, Step.INFERRED, run_start=begun_at, scheduled_at=begun_at, satisfied=Minima(minimum), late=late)
