@@ -168,8 +168,7 @@ class Cycle:
             self._snapshot.undo(mark)
             return False
         steps.take(gang, steps.Step.QUORUM_PLACED)
-        if gang.undo is not None:
-            rollback.retry(gang)
+        rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
             steps.begin_quorum(gang, minima(self._assessments[gang.key].terms.spec))
         if not ask.own:

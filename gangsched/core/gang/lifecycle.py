@@ -8,7 +8,7 @@ are those of the contract; their numbers stand beside them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -28,7 +28,7 @@ from gangsched.core.objects.record import Outcome
 
 
 class Assessment(Struct, frozen=True, kw_only=True):
-    """The gang as it stands now. `missing` members (by role in `missing_roles`) do not exist yet.
+    """The gang as it stands now.
 
     `surplus` are beyond a maximum. `due` is when, in epoch seconds, the gang must be reconciled though no event
     concerns it. `timed_out`: its clock ran out just now; `newly_scheduled`: its quorum was bound just now.
@@ -39,12 +39,21 @@ class Assessment(Struct, frozen=True, kw_only=True):
     facts: Facts = Facts()
     want: Want = Want()
     minimum: int = 0
-    missing: int = 0
-    missing_roles: Mapping[str, int] = {}
     surplus: Sequence[Pod] = ()
     due: float
     timed_out: bool = False
     newly_scheduled: bool = False
+
+    @property
+    def missing(self) -> int:
+        """How many members do not exist yet."""
+        return max(0, self.terms.spec.minimum - len(self.census.live))
+
+    @property
+    def missing_roles(self) -> dict[str, int]:
+        """How many members of each role do not exist yet."""
+        live = Counter(map(role_of, self.census.live))
+        return {role: least - live[role] for role, least in role_minima(self.terms.spec).items() if least > live[role]}
 
 
 class Standing(Struct, frozen=True):
@@ -115,8 +124,6 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         facts=facts,
         want=want,
         minimum=gang.record.minimum if gang.record.scheduled_at else terms.spec.minimum,
-        missing=max(0, terms.spec.minimum - len(census.live)),
-        missing_roles=_missing_roles(terms, census),
         surplus=standing.surplus,
         due=_next_due(gang, census, terms, facts, policy),
         timed_out=timed_out,
@@ -160,14 +167,6 @@ def _unpark_if_changed(gang: Gang, census: Census, terms: Terms) -> None:
     if ask != gang.ask:
         gang.ask = ask
         gang.attempt.try_all_again()
-
-
-def _missing_roles(terms: Terms, census: Census) -> dict[str, int]:
-    """How many members of each role do not exist yet."""
-    if not terms.spec.roles:
-        return {}
-    live = Counter(map(role_of, census.live))
-    return {role: number - live[role] for role, number in role_minima(terms.spec).items() if number > live[role]}
 
 
 def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:

@@ -130,7 +130,7 @@ def targets(gang: Gang) -> list[Pod]:
 
 
 def retry(gang: Gang) -> None:
-    """Places were found for the rest after all: nothing more is evicted unless they fail too."""
+    """Places were found for the rest after all: nothing more of a rollback is evicted unless they fail too."""
     if gang.undo is not None:
         gang.undo.retried = True
         gang.partial_since = 0.0
