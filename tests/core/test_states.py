@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import fields
 
 from gangsched.core.gang import states
+from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.states import TABLE, Facts, NoRest, Row, settle
 from gangsched.core.gang.steps import Step, take
@@ -131,6 +132,23 @@ def test_a_step_sets_what_its_row_says():
     take(gang, Step.SCHEDULED, scheduled_at=9.0, satisfied=Minima(3))
     assert (gang.record.scheduled_at, gang.record.satisfied, gang.record.timeouts) == (9.0, Minima(3), 3)
     assert (gang.record.quorum, gang.record.undone, gang.record.clock_start) == (None, "", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("step", "left"),
+    [
+        (Step.SCHEDULED, Attempt(parked=True)),
+        (Step.SPEC_CHANGES, Attempt(held_up_by=key("b"), vanguard=("a-0",))),
+        (Step.INCOMPLETE, Attempt(parked=True, vanguard=("a-0",))),
+        (Step.QUORUM_PLACED, Attempt(parked=True, server_said="no", vanguard=("a-0",))),
+        (Step.BACK_OFF_ENDS, Attempt(held_up_by=key("b"), server_said="no", vanguard=("a-0",))),
+        (Step.CLOCK_STARTS, Attempt(parked=True, held_up_by=key("b"), server_said="no", vanguard=("a-0",))),
+    ],
+)
+def test_what_is_left_of_the_last_attempt_after_a_step(step, left):
+    gang = Gang(key("a"), attempt=Attempt(parked=True, held_up_by=key("b"), server_said="no", vanguard=("a-0",)))
+    take(gang, step)
+    assert gang.attempt == left
 
 
 @pytest.mark.parametrize("step", Step)
