@@ -134,7 +134,7 @@ class SpreadPlan(Plan):
                     there[numbers[at]] += count
                     closed[at] |= there[numbers[at]] > self._most(spread, member, there[domains])
                     there[numbers[at]] -= count
-            yield NodeReason.SPREAD, key, closed
+            yield NodeReason.SPREAD, self._described(spread, domains, there), closed
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """Where pods are that constraints count."""
@@ -170,6 +170,14 @@ class SpreadPlan(Plan):
         counted = eligible[there.rows]
         numbers = self._numbers(spread)[there.rows[counted]]
         return np.bincount(numbers, weights=there.counts[counted], minlength=size).astype(np.int64)
+
+    def _described(self, spread: Spread, domains: IntArray, there: IntArray) -> str:
+        """The constraint's key, and what keeps other domains from taking more."""
+        key = spread.term.topology_key
+        if len(domains) < spread.min_domains:
+            return f"{key} (minDomains {spread.min_domains}, there are {len(domains)})"
+        fewest = int(domains[there[domains].argmin()])
+        return f"{key} (fewest in {self._world.nodes.by_label(key).value(fewest)}: {there[fewest]})"
 
     def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
         """How many pods a domain may have that takes one more member; `there` are those in the counted domains."""
