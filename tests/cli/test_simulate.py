@@ -252,8 +252,8 @@ class TestWorkloads:
     def test_claims_of_a_stateful_set_become_volumes_of_its_pods(self, run):
         claims = [{"metadata": {"name": "data"}}]
         found = run(node(), group(), workload("StatefulSet", volumeClaimTemplates=claims)).group()
-        assert found["reason"] == "NotSupported"
-        assert "spec.volumes[].persistentVolumeClaim" in found["message"]
+        assert found["reason"] == "VolumeNotReady"
+        assert "PersistentVolumeClaim data-w-0, which is not bound" in found["message"]
 
     @pytest.mark.parametrize(
         ("made", "there"),

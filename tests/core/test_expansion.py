@@ -142,7 +142,7 @@ class TestNames:
         ],
     )
     def test_a_shape_that_accepts_nodes_by_name_alone_is_known(self, fields, by_name):
-        assert only_by_name(shape(**fields)) is by_name
+        assert only_by_name(MemberClass(shape(**fields))) is by_name
 
     def test_nothing_is_demanded_for_a_quorum_that_needs_a_named_node(self, cluster_of):
         cluster = cluster_of(node(cpu=1))

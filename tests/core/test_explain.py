@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.gang.declaration import resolve
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
@@ -35,7 +36,7 @@ def members(number, **fields):
 
 def assess(spec, pods) -> Assessment:
     gang = Gang(spec.key, group=spec, pods={each.uid: each for each in pods})
-    terms, hindrance = resolve(gang, pods, policy=Policy(), priority_classes={}, foreign=Foreign())
+    terms, hindrance = resolve(gang, pods, policy=Policy(), priority_classes={}, foreign=Foreign(), volumes=Volumes())
     return advance(gang, Cluster(), terms, hindrance, now=1.0, policy=Policy())
 
 

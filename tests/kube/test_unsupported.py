@@ -32,15 +32,6 @@ REFUSED = [
         "spec.topologySpreadConstraints (DoNotSchedule)",
     ),
     ({"topologySpreadConstraints": [{}]}, "spec.topologySpreadConstraints (DoNotSchedule)"),
-    ({"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}]}, "spec.volumes[].persistentVolumeClaim"),
-    ({"volumes": [{"ephemeral": {"volumeClaimTemplate": {}}}]}, "spec.volumes[].ephemeral"),
-    ({"volumes": [{"gcePersistentDisk": {"pdName": "a"}}]}, "spec.volumes[].gcePersistentDisk"),
-    ({"volumes": [{"awsElasticBlockStore": {"volumeID": "a"}}]}, "spec.volumes[].awsElasticBlockStore"),
-    ({"volumes": [{"azureDisk": {"diskName": "a"}}]}, "spec.volumes[].azureDisk"),
-    ({"volumes": [{"cinder": {"volumeID": "a"}}]}, "spec.volumes[].cinder"),
-    ({"volumes": [{"portworxVolume": {"volumeID": "a"}}]}, "spec.volumes[].portworxVolume"),
-    ({"volumes": [{"iscsi": {"iqn": "a"}}]}, "spec.volumes[].iscsi"),
-    ({"volumes": [{"emptyDir": {}}, {"rbd": {"image": "a"}}]}, "spec.volumes[].rbd"),
     ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
     ({"containers": [{}, RESTART_ALL]}, "spec.containers[].restartPolicyRules (RestartAllContainers)"),
     ({"initContainers": [RESTART_ALL]}, "spec.initContainers[].restartPolicyRules (RestartAllContainers)"),
@@ -63,6 +54,7 @@ def test_what_cannot_be_honoured_is_named(spec: dict[str, Any], name: str) -> No
         {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]},
         {"volumes": [{"emptyDir": {}}, {"configMap": {"name": "a"}}, {"projected": {}}, {"hostPath": {}}, {"nfs": {}}]},
         {"volumes": [{"azureFile": {}}, {"vsphereVolume": {}}, {"csi": {}}]},
+        {"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}, {"rbd": {"image": "a"}}]},
         {"resourceClaims": []},
         {"containers": [{"restartPolicyRules": [{"action": "Restart"}]}]},
         {"hostNetwork": True},
@@ -75,11 +67,9 @@ def test_what_needs_no_honouring_is_not_named(spec: dict[str, Any]) -> None:
 
 
 def test_everything_at_once_is_named_in_one_order_without_repetition() -> None:
-    claims: list[dict[str, Any]] = [{"rbd": {}}, {"persistentVolumeClaim": {}}, {"persistentVolumeClaim": {}}]
-    spec = affinity("podAffinity", "required") | {"volumes": claims, "resourceClaims": [{}]}
+    spec = affinity("podAffinity", "required") | {"resourceClaims": [{}, {}], "hostNetwork": True, "hostUsers": False}
     assert named(spec) == (
         "spec.affinity.podAffinity (required)",
-        "spec.volumes[].persistentVolumeClaim",
-        "spec.volumes[].rbd",
         "spec.resourceClaims",
+        "spec.hostUsers (false, together with hostNetwork)",
     )

@@ -252,4 +252,6 @@ def _takes_alike(before: Claim, after: Claim) -> bool:
         and (before.kind is after.kind or (before.kind is ASSUMED and after.kind is BOUND))
         and old.shape == new.shape
         and old.anti_affinity == new.anti_affinity
+        and old.volume_claims == new.volume_claims
+        and old.own_volume_claims == new.own_volume_claims
     )

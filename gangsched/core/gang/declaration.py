@@ -11,7 +11,8 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from gangsched.core.gang import hindrances
+from gangsched.core.cluster.volumes import Volumes
+from gangsched.core.gang import hindrances, volume_claims
 from gangsched.core.gang.foreign import Foreign
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.hindrances import Said
@@ -27,7 +28,13 @@ OBJECT = "{} PodGroup"
 
 
 def resolve(
-    gang: Gang, members: Sequence[Pod], *, policy: Policy, priority_classes: Mapping[str, int], foreign: Foreign
+    gang: Gang,
+    members: Sequence[Pod],
+    *,
+    policy: Policy,
+    priority_classes: Mapping[str, int],
+    foreign: Foreign,
+    volumes: Volumes,
 ) -> tuple[Terms, Hindrance | None]:
     """The terms under which the gang is tried, and what keeps it from being tried, if anything does."""
     oldest = min((pod.created for pod in members), default=0.0)
@@ -35,7 +42,8 @@ def resolve(
     if gang.plain:
         strategy = named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK
         terms = replace(NO_TERMS, priority=min(own_priority, policy.max_priority), created=oldest, strategy=strategy)
-        return terms, next(hindrances.unsupported(members), None)
+        refused = chain(hindrances.unsupported(members), volume_claims.unready(members, terms.spec, volumes))
+        return terms, next(refused, None)
     # Most members say the same in one value, so that what follows is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
     found = _objects(gang, says, foreign)
@@ -77,6 +85,7 @@ def resolve(
         hindrances.refused_fields(spec, policy, priority_classes),
         hindrances.unknown_roles(gang, spec, members=members, says=says),
         hindrances.unsupported(members),
+        volume_claims.unready(members, spec, volumes),
     )
     return terms, next(found_hindrances, None)
 
@@ -165,7 +174,7 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
     return tuple(
         replace(
             role,
-            template=replace(declarer.shape, requests=role.template.requests, host_ports=(), unsupported=()),
+            template=replace(declarer.shape, requests=role.template.requests, host_ports=(), disks=(), unsupported=()),
             like_declarer=False,
         )
         if role.template is not None and role.like_declarer

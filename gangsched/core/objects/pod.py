@@ -44,6 +44,9 @@ class Pod(Struct, frozen=True, gc=False):
 
     A pod without a name is a placeholder for a member that does not exist yet.
 
+    `volume_claims` names the PersistentVolumeClaims that it uses, `own_volume_claims` those that are made for its
+    ephemeral volumes, which must be its own.
+
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
     written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
     it was bound, 0.0 if that is not known.
@@ -64,6 +67,8 @@ class Pod(Struct, frozen=True, gc=False):
     declaration: Declaration | None = None
     labels: Labels = ()
     anti_affinity: tuple[PodTerm, ...] = ()
+    volume_claims: tuple[str, ...] = ()
+    own_volume_claims: tuple[str, ...] = ()
     owner: Owner | None = None
     told_reason: str = ""
     told_message: str = ""
