@@ -161,17 +161,14 @@ def csi_node(found: wire.CsiNode) -> CsiNode:
 
 
 def _terms(required: wire.NodeSelector) -> tuple[NodeTerm, ...]:
-    """The terms of a volume's node affinity. kube-scheduler and kubelet compare labels alone: no node has a name."""
+    """The terms of a volume's node affinity. kube-scheduler and kubelet compare labels alone, and ignore fields."""
     terms = []
     for term in required.node_selector_terms or ():
-        fields = term.match_fields or []
-        if any(field.operator != "NotIn" for field in fields):
-            continue
         expressions = tuple(
             Requirement(key=each.key, operator=each.operator, values=tuple(each.values or ()))
             for each in term.match_expressions or ()
         )
-        terms.append(NodeTerm(expressions=expressions or ((_ANYWHERE,) if fields else ())))
+        terms.append(NodeTerm(expressions=expressions or ((_ANYWHERE,) if term.match_fields else ())))
     return tuple(terms)
 
 

@@ -26,7 +26,8 @@ _TOLD = {
     Trouble.IN_TREE: "whose PersistentVolume {about} is of a kind that a CSI driver has replaced, which this version "
     "of gangsched cannot translate: make it a volume of that driver, or let another scheduler place the pod",
 }
-_NOT_SUPPORTED = (Trouble.WAITS, Trouble.IN_TREE)
+NOT_SUPPORTED = (Trouble.WAITS, Trouble.IN_TREE)
+"""What this version cannot honour, which may change once the claim is bound."""
 
 
 def unready(members: Sequence[Pod], spec: GroupSpec, volumes: Volumes) -> Iterator[Hindrance]:
@@ -43,6 +44,6 @@ def unready(members: Sequence[Pod], spec: GroupSpec, volumes: Volumes) -> Iterat
     if others.total() >= spec.minimum and all(others[role] >= least for role, least in role_minima(spec).items()):
         return
     pod, first = kept_back[0]
-    reason = Reason.NOT_SUPPORTED if first.trouble in _NOT_SUPPORTED else Reason.VOLUME_NOT_READY
+    reason = Reason.NOT_SUPPORTED if first.trouble in NOT_SUPPORTED else Reason.VOLUME_NOT_READY
     told = _TOLD[first.trouble].format(about=first.about)
     yield Hindrance(reason, f"Pod {pod.name} uses the PersistentVolumeClaim {first.claim}, {told}.")
