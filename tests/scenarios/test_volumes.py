@@ -110,15 +110,15 @@ def test_a_plain_pod_waits_for_its_claim(harness: Harness) -> None:
 
 def test_an_ephemeral_volume_counts_once_its_claim_is_the_pods_own_and_bound(harness: Harness) -> None:
     harness.add(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
-    harness.add(pod("p", group="", own_volume_claims=["p-scratch"]))
+    harness.add(group(min_member=1), pod("a-0", own_volume_claims=["a-0-scratch"]))
     harness.wait(3)
-    assert "kube-controller-manager is still to make" in harness.pod("default/p").told_message
-    harness.provide(volume("v", zone="b"), claim("p-scratch", "v", owner="another"))
+    assert "kube-controller-manager is still to make" in harness.condition("default/a").message
+    harness.provide(volume("v", zone="b"), claim("a-0-scratch", "v", owner="another"))
     harness.wait(60)
-    assert "was not made for the pod's ephemeral volume" in harness.pod("default/p").told_message
-    harness.provide(claim("p-scratch", "v", owner="uid-default/p"))
+    assert "was not made for the pod's ephemeral volume" in harness.condition("default/a").message
+    harness.provide(claim("a-0-scratch", "v", owner="uid-default/a-0"))
     harness.wait(3)
-    assert harness.pod("default/p").node == "n2"
+    assert harness.pod("default/a-0").node == "n2"
 
 
 def test_a_claim_for_a_single_pod_waits_for_its_user_to_end(harness: Harness) -> None:

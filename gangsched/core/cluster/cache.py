@@ -104,7 +104,7 @@ class Cluster:
         """Add or replace a pod. A node that the pod shows replaces an assumed one. Returns the former value."""
         old = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
-        if pod.volume_claims or pod.own_volume_claims:
+        if pod.uses_claims or (old is not None and old.uses_claims):
             self.volumes.pod_changes(old, pod)
         claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):

@@ -68,7 +68,7 @@ class NodeVolumeLimits(Constraint):
 
     def add(self, pod: Pod, row: int) -> None:
         """Its volumes are attached there."""
-        for key in keys_of(pod) if pod.volume_claims or pod.own_volume_claims else ():
+        for key in keys_of(pod) if pod.uses_claims else ():
             counted = self._claims.get(key)
             if counted is None:
                 counted = self._claims[key] = _Counted(self._world.volumes.attachment(key), {})
@@ -79,7 +79,7 @@ class NodeVolumeLimits(Constraint):
 
     def remove(self, pod: Pod, row: int) -> None:
         """They are no longer."""
-        for key in keys_of(pod) if pod.volume_claims or pod.own_volume_claims else ():
+        for key in keys_of(pod) if pod.uses_claims else ():
             counted = self._claims[key]
             uncount(counted.rows, row)
             self._count(row, counted.attachment, -1)
@@ -152,7 +152,7 @@ class _LimitsPlan(Plan):
 
     def sees(self, pod: Pod) -> Attaches | None:
         """What its claims attach."""
-        if not (pod.volume_claims or pod.own_volume_claims):
+        if not pod.uses_claims:
             return None
         volumes = self._world.volumes
         own: Counter[str] = Counter()

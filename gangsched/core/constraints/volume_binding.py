@@ -62,7 +62,7 @@ class VolumeBinding(NodeConstraint):
 
     def sees(self, pod: Pod) -> BoundTo | None:
         """What its claims demand of nodes; nothing if all nodes do."""
-        if not (pod.volume_claims or pod.own_volume_claims):
+        if not pod.uses_claims:
             return None
         unready = self._world.volumes.unready(pod)
         if unready is not None:

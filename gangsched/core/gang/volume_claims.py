@@ -35,7 +35,7 @@ def unready(members: Sequence[Pod], spec: GroupSpec, volumes: Volumes) -> Iterat
 
     Otherwise nodes refuse only these members (`VolumeBinding`), and all others are placed.
     """
-    waiting = [pod for pod in members if not pod.node and (pod.volume_claims or pod.own_volume_claims)]
+    waiting = [pod for pod in members if not pod.node and pod.uses_claims]
     kept_back = [(pod, found) for pod in waiting if (found := volumes.unready(pod)) is not None]
     if not kept_back:
         return

@@ -76,6 +76,11 @@ class Pod(Struct, frozen=True, gc=False):
     bound_at: float = 0.0
 
     @property
+    def uses_claims(self) -> bool:
+        """Whether it uses any PersistentVolumeClaim."""
+        return bool(self.volume_claims or self.own_volume_claims)
+
+    @property
     def terminal(self) -> bool:
         """Whether the pod has ended and holds nothing on its node any more."""
         return self.phase is PodPhase.SUCCEEDED or self.phase is PodPhase.FAILED

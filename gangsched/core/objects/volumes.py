@@ -120,5 +120,5 @@ class Unready(Struct, frozen=True):
 
 
 def keys_of(pod: Pod) -> list[StorageKey]:
-    """The pod's volume claims, those of its ephemeral volumes last."""
-    return [(pod.namespace, name) for name in (*pod.volume_claims, *pod.own_volume_claims)]
+    """The pod's volume claims, each once, those of its ephemeral volumes last."""
+    return [(pod.namespace, name) for name in dict.fromkeys((*pod.volume_claims, *pod.own_volume_claims))]
