@@ -18,6 +18,8 @@ from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, Volume
 from gangsched.kube import wire
 
 _KEPT = 1024
+_MOST = 1 << 31
+"""More than any limit that the API server accepts."""
 _BOUND = "pv.kubernetes.io/bind-completed"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 _ANYWHERE = Requirement(key="", operator="DoesNotExist")
@@ -63,9 +65,22 @@ def pod_volumes(pod: str, volumes: Iterable[wire.Volume]) -> PodVolumes:
             claims[volume.persistent_volume_claim.claim_name] = None
         elif volume.ephemeral is not None:
             own_claims.append(f"{pod}-{volume.name}")
-        else:
+        elif _names_disk(volume):
             disks += _disks(volume)
     return PodVolumes(tuple(claims), tuple(own_claims), tuple(disks)) if claims or own_claims or disks else NO_VOLUMES
+
+
+def _names_disk(volume: wire.Volume) -> bool:
+    """Whether there is anything in `_disks`, told at once: nearly every pod has a volume, and few name a disk."""
+    return (
+        volume.iscsi is not None
+        or volume.rbd is not None
+        or volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.azure_disk is not None
+        or volume.cinder is not None
+        or volume.portworx_volume is not None
+    )
 
 
 def _disks(volume: wire.Volume) -> Iterator[Disk]:
@@ -153,7 +168,7 @@ def csi_node(found: wire.CsiNode) -> CsiNode:
     """The core's value for a CSINode."""
     drivers = found.spec.drivers or () if found.spec is not None else ()
     limits = {
-        intern(driver.name): driver.allocatable.count
+        intern(driver.name): min(driver.allocatable.count, _MOST)
         for driver in drivers
         if driver.allocatable is not None and driver.allocatable.count is not None
     }

@@ -104,7 +104,8 @@ class Cluster:
         """Add or replace a pod. A node that the pod shows replaces an assumed one. Returns the former value."""
         old = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
-        if pod.uses_claims or (old is not None and old.uses_claims):
+        # Written out, because most pods that come by here use none.
+        if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)
         claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):
@@ -127,7 +128,7 @@ class Cluster:
         """Remove a pod and free what it took. Returns its last value."""
         self.ledger.release(uid)
         pod = self.pods.pop(uid, None)
-        if pod is not None:
+        if pod is not None and pod.uses_claims:
             self.volumes.pod_changes(pod, None)
         return pod
 
