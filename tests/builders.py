@@ -19,6 +19,7 @@ from gangsched.core.objects.shape import (
     PodTerm,
     Requirement,
     Shape,
+    Spread,
     Toleration,
 )
 from gangsched.core.objects.status import GroupStatus
@@ -69,6 +70,9 @@ def shape(
     tolerations: Iterable[Toleration | str] = (),
     host_ports: Iterable[HostPort | int] = (),
     disks: Iterable[Disk] = (),
+    affinity: Iterable[PodTerm] = (),
+    anti_affinity: Iterable[PodTerm] = (),
+    spread: Iterable[Spread] = (),
     unsupported: Iterable[str] = (),
 ) -> Shape:
     """What a pod asks of a node: 1 cpu and nothing else by default; `requests` replaces cpu, memory and gpu."""
@@ -81,6 +85,9 @@ def shape(
         tolerations=tuple(toleration(item) if isinstance(item, str) else item for item in tolerations),
         host_ports=tuple(HostPort(port=item) if isinstance(item, int) else item for item in host_ports),
         disks=tuple(disks),
+        affinity=tuple(affinity),
+        anti_affinity=tuple(anti_affinity),
+        spread=tuple(spread),
         unsupported=tuple(unsupported),
     )
 
@@ -97,6 +104,9 @@ def pod(
     tolerations: Iterable[Toleration | str] = (),
     host_ports: Iterable[HostPort | int] = (),
     disks: Iterable[Disk] = (),
+    affinity: Iterable[PodTerm] = (),
+    anti_affinity: Iterable[PodTerm] = (),
+    spread: Iterable[Spread] = (),
     unsupported: Iterable[str] = (),
     group: str = "a",
     role: str = "",
@@ -111,7 +121,6 @@ def pod(
     uid: str = "",
     scheduler: str = "gangsched",
     labels: Mapping[str, str] | None = None,
-    anti_affinity: Iterable[PodTerm] = (),
     volume_claims: Iterable[str] = (),
     own_volume_claims: Iterable[str] = (),
     owner: Owner | None = None,
@@ -140,6 +149,9 @@ def pod(
             tolerations=tolerations,
             host_ports=host_ports,
             disks=disks,
+            affinity=affinity,
+            anti_affinity=anti_affinity,
+            spread=spread,
             unsupported=unsupported,
         ),
         created=created,
@@ -152,7 +164,6 @@ def pod(
         priority=priority,
         declaration=declaration,
         labels=label_pairs(labels or {}),
-        anti_affinity=tuple(anti_affinity),
         volume_claims=tuple(volume_claims),
         own_volume_claims=tuple(own_volume_claims),
         owner=owner,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import Labels, Requirement, Toleration
+from gangsched.core.objects.shape import Labels, PodTerm, Requirement, Toleration
 
 KEEPS_OUT = ("NoSchedule", "NoExecute")
 
@@ -55,15 +55,22 @@ def tolerated(toleration: Toleration, taint: Taint) -> bool:
 def node_objection(pod: Pod, node: Node) -> str:
     """Why the node would not take the pod even if it were empty and endless; empty if it would."""
     shape = pod.shape
-    labels = dict(node.labels)
-    taints = [taint for taint in node.taints if taint.effect in KEEPS_OUT]
     if node.unschedulable and not any(
         tolerated(toleration, Taint("node.kubernetes.io/unschedulable", "NoSchedule"))
         for toleration in shape.tolerations
     ):
         return "cordon"
-    if any(not any(tolerated(toleration, taint) for toleration in shape.tolerations) for taint in taints):
-        return "taint"
+    return "taint" if untolerated(pod, node) else mismatch(pod, node)
+
+
+def untolerated(pod: Pod, node: Node) -> bool:
+    taints = [taint for taint in node.taints if taint.effect in KEEPS_OUT]
+    return any(not any(tolerated(toleration, taint) for toleration in pod.shape.tolerations) for taint in taints)
+
+
+def mismatch(pod: Pod, node: Node) -> str:
+    """What of its node selector and required node affinity does not match; empty if all does."""
+    shape, labels = pod.shape, dict(node.labels)
     if any(key not in labels or labels[key] != value for key, value in shape.node_selector):
         return "selector"
     if shape.node_affinity is not None and not any(
@@ -93,7 +100,69 @@ class World:
     def objection(self, pod: Pod, name: str) -> str:
         """Why the pod cannot be put on the node now; empty if it can."""
         node = self.nodes[name]
-        return node_objection(pod, node) or self._port(pod, name) or self._closed(pod, node) or self._room(pod, node)
+        return (
+            node_objection(pod, node)
+            or self._port(pod, name)
+            or self._closed(pod, node)
+            or self._unwanted(pod, node)
+            or self._far(pod, node)
+            or self._uneven(pod, node)
+            or self._room(pod, node)
+        )
+
+    def meant(self, term: PodTerm, pod: Pod) -> bool:
+        by_label = term.namespace_selector is not None and selected(
+            term.namespace_selector, dict(self.namespaces.get(pod.namespace, ()))
+        )
+        in_scope = pod.namespace in term.namespaces or by_label
+        return term.selector is not None and in_scope and selected(term.selector, dict(pod.labels))
+
+    def _unwanted(self, pod: Pod, node: Node) -> str:
+        for term in pod.shape.anti_affinity:
+            if any(self.meant(term, other) and self._share(term, node, where) for other, where in self.standing):
+                return "own anti-affinity"
+        return ""
+
+    def _far(self, pod: Pod, node: Node) -> str:
+        terms = pod.shape.affinity
+        if any(term.topology_key not in dict(node.labels) for term in terms):
+            return "no label"
+        wanted = [where for other, where in self.standing if all(self.meant(term, other) for term in terms)]
+        if all(any(self._share(term, node, where) for where in wanted) for term in terms):
+            return ""
+        keys = {term.topology_key for term in terms}
+        some = any(keys & dict(self.nodes[where].labels).keys() for where in wanted if where in self.nodes)
+        return "affinity" if some or not all(self.meant(term, pod) for term in terms) else ""
+
+    def _share(self, term: PodTerm, node: Node, other: str) -> bool:
+        """Whether both nodes have the topology key with the same value."""
+        there = dict(self.nodes[other].labels) if other in self.nodes else {}
+        key = term.topology_key
+        return key in there and dict(node.labels).get(key) == there[key]
+
+    def _uneven(self, pod: Pod, node: Node) -> str:
+        keys = {spread.term.topology_key for spread in pod.shape.spread}
+        for spread in pod.shape.spread:
+            key = spread.term.topology_key
+            if key not in dict(node.labels):
+                return "no label"
+            counts: dict[str, int] = {}
+            for each in self.nodes.values():
+                left_out = (spread.honors_affinity and mismatch(pod, each)) or (
+                    spread.honors_taints and untolerated(pod, each)
+                )
+                if left_out or not keys <= dict(each.labels).keys():
+                    continue
+                counts.setdefault(dict(each.labels)[key], 0)
+                for other, where in self.standing:
+                    counted = where == each.name and not other.terminating and spread.term.selector
+                    if counted and self.meant(spread.term, other):
+                        counts[dict(each.labels)[key]] += 1
+            fewest = min(counts.values()) if len(counts) >= spread.min_domains else 0
+            own = int(self.meant(spread.term, pod))
+            if counts.get(dict(node.labels)[key], 0) + own - fewest > spread.max_skew:
+                return "spread"
+        return ""
 
     def _port(self, pod: Pod, name: str) -> str:
         for other, where in self.standing:
@@ -108,17 +177,9 @@ class World:
         return ""
 
     def _closed(self, pod: Pod, node: Node) -> str:
-        labels = dict(node.labels)
         for other, where in self.standing:
-            there = dict(self.nodes[where].labels) if where in self.nodes else {}
-            for term in other.anti_affinity:
-                key = term.topology_key
-                if term.selector is None or key not in labels or key not in there or labels[key] != there[key]:
-                    continue
-                by_label = term.namespace_selector is not None and selected(
-                    term.namespace_selector, dict(self.namespaces.get(pod.namespace, ()))
-                )
-                if (pod.namespace in term.namespaces or by_label) and selected(term.selector, dict(pod.labels)):
+            for term in other.shape.anti_affinity:
+                if self._share(term, node, where) and self.meant(term, pod):
                     return "anti-affinity"
         return ""
 
@@ -133,6 +194,34 @@ class World:
         return next((name for name, amount in asked.items() if amount > given.get(name, 0) - taken[name]), "")
 
 
+def one_by_one(world: World, members: Sequence[tuple[Pod, Sequence[str]]], need: int) -> bool:
+    """Whether so many of the members can be put, one after the other, each on one of its nodes.
+
+    What is placed before decides what a node says to the next, so all orders are tried.
+    """
+    failed: set[frozenset[tuple[str, str]]] = set()
+
+    def from_here(placed: frozenset[tuple[str, str]]) -> bool:
+        if len(placed) == need:
+            return True
+        if placed in failed:
+            return False
+        there = {uid for uid, _ in placed}
+        for pod, names in members:
+            for name in names if pod.uid not in there else ():
+                if world.objection(pod, name):
+                    continue
+                world.put(pod, name)
+                found = from_here(placed | {(pod.uid, name)})
+                world.pop()
+                if found:
+                    return True
+        failed.add(placed)
+        return False
+
+    return from_here(frozenset())
+
+
 def quorum_exists(world: World, members: Sequence[Pod], need: int, role_needs: Mapping[str, int]) -> bool:
     """Whether `need` of the members, with each role's among them, fit together."""
     return most_that_fit(world, members, need, role_needs) == max(need, sum(role_needs.values()))
@@ -143,8 +232,8 @@ def most_that_fit(world: World, members: Sequence[Pod], need: int, role_needs: M
 
     Members that nothing here can tell apart are counted, not tried one by one. None has anti-affinity of its own.
     """
-    assert not any(member.anti_affinity for member in members)
-    labels_matter = any(pod.anti_affinity for pod, _ in world.standing)
+    assert not any(member.shape.anti_affinity for member in members)
+    labels_matter = any(pod.shape.anti_affinity for pod, _ in world.standing)
     kinds: dict[object, list[Pod]] = {}
     for member in members:
         labels = (member.namespace, member.labels) if labels_matter else ()

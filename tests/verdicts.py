@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.constraints.inter_pod_affinity import Seen
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
@@ -21,12 +20,6 @@ OF_RESOURCES = {words.reason for words in NodeResources.words}
 def class_of(snapshot: Snapshot, pod: Pod) -> MemberClass:
     """The class of which the pod is a member."""
     return classify(snapshot, [pod])[pod.uid]
-
-
-def forbidden(snapshot: Snapshot, pod: Pod) -> frozenset[tuple[str, str]]:
-    """The topology domains that anti-affinity closes to the pod."""
-    seen = class_of(snapshot, pod).sight(Seen)
-    return seen.forbidden if seen is not None else frozenset()
 
 
 def verdicts(snapshot: Snapshot, member: MemberClass) -> dict[str, str]:

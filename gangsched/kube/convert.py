@@ -29,6 +29,7 @@ from gangsched.core.objects.shape import (
     PodTerm,
     Requirement,
     Shape,
+    Spread,
     Toleration,
 )
 from gangsched.kube import wire
@@ -80,7 +81,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         uid=meta.uid or "",
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
-        shape=_interned(_shape(spec, status, disks=volumes.disks, why=why, resize_infeasible=said.resize_infeasible)),
+        shape=_interned(_shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=said.resize_infeasible)),
         created=_created(meta),
         scheduler=intern(spec.scheduler_name or "default-scheduler"),
         phase=_PHASES.get(status.phase, PodPhase.UNKNOWN) if status.phase else PodPhase.PENDING,
@@ -91,7 +92,6 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         priority=spec.priority or 0,
         declaration=_declaration(meta, spec, _maker(meta, owner), dialects),
         labels=_kept_labels(labels(meta.labels)),
-        anti_affinity=_anti_affinity(spec.affinity, meta.namespace or "default") if spec.affinity else (),
         volume_claims=volumes.claims,
         own_volume_claims=volumes.own_claims,
         owner=owner,
@@ -156,7 +156,13 @@ def _created(meta: wire.Meta) -> float:
 
 
 def _shape(
-    spec: wire.PodSpec, status: wire.PodStatus, *, disks: tuple[Disk, ...], why: str, resize_infeasible: bool
+    meta: wire.Meta,
+    spec: wire.PodSpec,
+    status: wire.PodStatus,
+    disks: tuple[Disk, ...],
+    *,
+    why: str,
+    resize_infeasible: bool,
 ) -> Shape:
     unreadable: list[str] = []
     requests = _requests(spec, status, unreadable, resize_infeasible=resize_infeasible)
@@ -176,6 +182,9 @@ def _shape(
         tolerations=tuple(map(_toleration, spec.tolerations)) if spec.tolerations else (),
         host_ports=_host_ports(spec),
         disks=disks,
+        affinity=_pod_terms(spec.affinity.pod_affinity, meta) if spec.affinity is not None else (),
+        anti_affinity=_pod_terms(spec.affinity.pod_anti_affinity, meta) if spec.affinity is not None else (),
+        spread=_spread(spec.topology_spread_constraints, meta) if spec.topology_spread_constraints else (),
         unsupported=refused,
     )
 
@@ -297,9 +306,32 @@ def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
     return tuple(HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(taken)) if taken else ()
 
 
-def _anti_affinity(affinity: wire.Affinity, namespace: str) -> tuple[PodTerm, ...]:
-    terms = affinity.pod_anti_affinity.required if affinity.pod_anti_affinity is not None else None
-    return tuple(_pod_term(term, namespace) for term in terms or ())
+def _pod_terms(affinity: wire.PodAffinity | None, meta: wire.Meta) -> tuple[PodTerm, ...]:
+    terms = affinity.required if affinity is not None else None
+    return tuple(_pod_term(term, meta.namespace or "default") for term in terms or ())
+
+
+def _spread(constraints: Iterable[wire.SpreadConstraint], meta: wire.Meta) -> tuple[Spread, ...]:
+    """The constraints with DoNotSchedule. `matchLabelKeys` are ANDed with their values in the pod's own labels."""
+    found = []
+    own = meta.labels or _NOTHING
+    for constraint in constraints:
+        if constraint.when_unsatisfiable == "ScheduleAnyway":
+            continue
+        selector = _selector(constraint.label_selector)
+        if selector is not None:
+            keys = [key for key in constraint.match_label_keys or () if key in own]
+            selector += tuple(Requirement(key=key, operator="In", values=(own[key],)) for key in keys)
+        found.append(
+            Spread(
+                PodTerm(constraint.topology_key, selector, namespaces=(meta.namespace or "default",)),
+                max_skew=constraint.max_skew,
+                min_domains=constraint.min_domains or 1,
+                honors_affinity=constraint.node_affinity_policy != "Ignore",
+                honors_taints=constraint.node_taints_policy == "Honor",
+            )
+        )
+    return tuple(found)
 
 
 def _pod_term(term: wire.PodAffinityTerm, namespace: str) -> PodTerm:

@@ -1,9 +1,8 @@
 """The fields of a pod's spec that gangsched does not support yet. It refuses them by name rather than bind wrongly.
 
-kube-scheduler implements them in the plug-ins InterPodAffinity, PodTopologySpread, DynamicResources and
-NodeDeclaredFeatures. The features that a pod can require of its node are those of `InferForScheduling` in
-k8s.io/component-helpers/nodedeclaredfeatures at v0.36.3. Which volumes are refused is said in `gang/volume_claims.py`,
-because it depends on their claims.
+kube-scheduler implements them in the plug-ins DynamicResources and NodeDeclaredFeatures. The features that a pod can
+require of its node are those of `InferForScheduling` in k8s.io/component-helpers/nodedeclaredfeatures at v0.36.3. Which
+volumes are refused is said in `gang/volume_claims.py`, because it depends on their claims.
 """
 
 from __future__ import annotations
@@ -14,15 +13,6 @@ from gangsched.kube import wire
 def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
     """The unsupported fields that the pod uses, with their names in a manifest, in a fixed order."""
     found: list[str] = []
-    if spec.affinity is not None:
-        if spec.affinity.pod_affinity is not None and spec.affinity.pod_affinity.required:
-            found.append("spec.affinity.podAffinity (required)")
-        if spec.affinity.pod_anti_affinity is not None and spec.affinity.pod_anti_affinity.required:
-            found.append("spec.affinity.podAntiAffinity (required)")
-    if spec.topology_spread_constraints and any(
-        constraint.when_unsatisfiable != "ScheduleAnyway" for constraint in spec.topology_spread_constraints
-    ):
-        found.append("spec.topologySpreadConstraints (DoNotSchedule)")
     if spec.resource_claims:
         found.append("spec.resourceClaims")
     if spec.containers and _restarts_all(spec.containers):

@@ -109,7 +109,14 @@ class Container(Struct, gc=False, rename="camel"):
 
 
 class SpreadConstraint(Struct, gc=False, rename="camel"):
+    max_skew: int = 1
+    topology_key: str = ""
     when_unsatisfiable: str | None = None
+    label_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
 
 
 class Present(Struct, gc=False):

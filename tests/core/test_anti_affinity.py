@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.constraints.anti_affinity import MOST_KEPT, AntiAffinityIndex, term_matches
+from gangsched.core.constraints.anti_affinity import MOST_KEPT, AntiAffinityIndex
+from gangsched.core.constraints.matching import Matchable, term_matches
 from gangsched.core.objects.shape import PodTerm, Requirement
-from tests.builders import pod
+from tests.builders import label_pairs, pod
 from tests.strategies import label_maps, pod_terms
 
 APP_A = (Requirement("app", "In", ("a",)),)
@@ -91,12 +92,13 @@ def term(selector=APP_A, namespaces=("default",), namespace_selector=None, key="
     ],
 )
 def test_a_term_means_a_pod_as_kubernetes_says(asked, namespace, labels, namespace_labels, matched):
-    assert term_matches(asked, namespace=namespace, labels=labels, namespace_labels=namespace_labels) is matched
+    newcomer = pod(f"{namespace}/new", labels=labels)
+    assert term_matches(asked, newcomer, {namespace: namespace_labels}) is matched
 
 
 def forbidden(index, namespace="default", labels=None, namespace_labels=None):
-    newcomer = pod(f"{namespace}/new", labels={"app": "a"} if labels is None else labels)
-    return index.forbidden(newcomer, namespace_labels or {})
+    newcomer = Matchable(namespace, label_pairs({"app": "a"} if labels is None else labels))
+    return index.forbidden(newcomer, {namespace: namespace_labels or {}})
 
 
 def test_a_term_forbids_the_domain_of_its_pod_and_no_other():
@@ -172,7 +174,7 @@ def test_the_index_answers_as_asking_every_pod_would(entries, namespace, labels,
         (asked.topology_key, node_labels[asked.topology_key])
         for asked, node_labels in entries
         if asked.topology_key in node_labels
-        and term_matches(asked, namespace=namespace, labels=labels, namespace_labels=namespace_labels)
+        and term_matches(asked, pod(f"{namespace}/new", labels=labels), {namespace: namespace_labels})
     }
 
 
@@ -180,6 +182,6 @@ def test_newcomers_of_ever_new_labels_are_judged_rightly_and_do_not_fill_the_mem
     index = AntiAffinityIndex()
     index.add(term(selector=(Requirement("app", "In", ("n-7",)),)), {"zone": "z1"})
     for number in range(2 * MOST_KEPT):
-        closed = index.forbidden(pod("x", labels={"app": f"n-{number}"}), {})
+        closed = index.forbidden(Matchable("default", (("app", f"n-{number}"),)), {})
         assert closed == ({("zone", "z1")} if number == 7 else frozenset())
     assert len(index._forbidden) <= MOST_KEPT  # noqa: SLF001 - memory shows nowhere else

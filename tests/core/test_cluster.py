@@ -343,7 +343,11 @@ def replaced(uid, **fields):
     ("break_it", "found"),
     [
         pytest.param(replaced("uid-default/a", shape=shape(cpu=2)), "uid-default/a: claims Bound n1", id="resized"),
-        pytest.param(replaced("uid-default/a", anti_affinity=()), "uid-default/a: claims Bound n1", id="other terms"),
+        pytest.param(
+            replaced("uid-default/a", shape=replace(THERE.shape, anti_affinity=())),
+            "uid-default/a: claims Bound n1",
+            id="other terms",
+        ),
         pytest.param(replaced("uid-default/a", node="n2"), "uid-default/a: claims Bound n1", id="elsewhere"),
         pytest.param(replaced("uid-default/a", phase=PodPhase.FAILED), "uid-default/a: claims Bound n1", id="ended"),
         pytest.param(replaced("uid-default/b", node="n1"), "uid-default/b: claims Assumed n1", id="bound"),

@@ -5,6 +5,7 @@ import pytest
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.kept import MOST_KEPT
@@ -12,7 +13,7 @@ from gangsched.core.planning.placement import Ask, classify, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import GPU, node, pod, shape
-from tests.verdicts import class_of, forbidden
+from tests.verdicts import class_of, closed
 
 SHUNS_ZONE = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
 SHUNS_RACK = PodTerm(topology_key="rack", selector=(), namespaces=("default",))
@@ -131,13 +132,17 @@ def test_a_domain_that_a_pod_has_and_another_is_nominated_to_stays_closed_while_
     for name, where in (("first", "n1"), ("second", "n2")):
         see_nominated(cluster, pod(name, nominated_node=where, anti_affinity=[SHUNS_ZONE]))
     snapshot = Snapshot(cluster)
-    taken = {("zone", "a"), ("zone", "c")}
-    assert forbidden(snapshot, pod("new")) == taken
+
+    def closed_to(name):
+        found = closed(snapshot, class_of(snapshot, pod(name)), NodeReason.ANTI_AFFINITY)
+        return {snapshot.name(row) for row in found}
+
+    assert closed_to("new") == {"n1", "n3"}
     snapshot.heed_nominated(0)
-    assert forbidden(snapshot, pod("new")) == {*taken, ("zone", "b")}
-    assert forbidden(snapshot, pod("other/new")) == frozenset()
+    assert closed_to("new") == {"n1", "n2", "n3"}
+    assert closed_to("other/new") == set()
     snapshot.heed_nominated(1)
-    assert forbidden(snapshot, pod("new")) == taken
+    assert closed_to("new") == {"n1", "n3"}
 
 
 def test_an_emptied_snapshot_has_the_same_nodes_without_any_pod(cluster_of):

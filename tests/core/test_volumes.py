@@ -6,6 +6,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject, Trouble, Unready
+from gangsched.core.planning.dependence import couples
 from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import claim, node, pod, volume
@@ -234,7 +235,7 @@ def test_members_that_are_placed_use_their_claims_for_the_next():
         cluster.set_pod(each)
     snapshot = Snapshot(cluster)
     [member] = {*classify(snapshot, members).values()}
-    assert snapshot.couples(member)
+    assert couples(snapshot, member, member)
     assert snapshot.caps(member)[:2].tolist() == [1, 1]
     mark = snapshot.mark()
     snapshot.take(0, member, 1)

@@ -226,8 +226,46 @@ class Dice:
             affinity = wants(*self._some(_TERMS, most=3))
         if self._chance(0.2) and "runtimeClassName" not in wishes["spec"]:
             wishes["spec"]["nodeSelector"] = dict([self._one(_LABELS)])
-        wishes["spec"] |= affinity | {"tolerations": self._some(_TOLERATIONS, most=4)}
+        others = self._of_pods() if self._chance(0.6) else {}
+        if "affinity" in affinity and "affinity" in others:
+            others["affinity"] |= affinity["affinity"]
+        wishes["spec"] |= affinity | others | {"tolerations": self._some(_TOLERATIONS, most=4)}
         return wishes
+
+    def _of_pods(self) -> Json:
+        """Required pod affinity, anti-affinity and topology spread of its own."""
+        found: Json = {}
+        for kind in ("podAffinity", "podAntiAffinity"):
+            if self._chance(0.4):
+                terms = [self._anti_affinity_term() for _ in range(self._one([1, 1, 2]))]
+                for term in terms:
+                    if "DoesNotExist" in str(term.get("namespaceSelector")) or "NotIn" in str(
+                        term.get("namespaceSelector")
+                    ):
+                        del term["namespaceSelector"]
+                    if self._chance(0.3) and "tier" not in str(term.get("labelSelector", "tier")):
+                        term[self._one(["matchLabelKeys", "mismatchLabelKeys"])] = ["tier"]
+                found.setdefault("affinity", {})[kind] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        if self._chance(0.5):
+            found["topologySpreadConstraints"] = []
+            for key in self._some([HOST, ZONE, "pool"], most=2):
+                spread: Json = {
+                    "topologyKey": key,
+                    "maxSkew": self._one([1, 1, 2]),
+                    "whenUnsatisfiable": "DoNotSchedule",
+                }
+                if self._chance(0.9):
+                    spread["labelSelector"] = self._one(_SELECTORS)
+                if self._chance(0.3):
+                    spread["minDomains"] = self._one([1, 2, 5])
+                if self._chance(0.3):
+                    spread["nodeAffinityPolicy"] = self._one(["Honor", "Ignore"])
+                if self._chance(0.3):
+                    spread["nodeTaintsPolicy"] = self._one(["Honor", "Ignore"])
+                if self._chance(0.3) and "tier" not in str(spread.get("labelSelector", "tier")):
+                    spread["matchLabelKeys"] = ["tier"]
+                found["topologySpreadConstraints"].append(spread)
+        return found
 
     def _node(self, name: str) -> Json:
         labels = dict(self._some(_LABELS, most=4)) | {HOST: self._one([name, name, name, None, "twin"]), NAME: name}

@@ -122,7 +122,7 @@ WORKLOADS: dict[str, Json] = {
 
 def decides(pod: Pod) -> tuple[object, ...]:
     """All of the pod that a decision depends on, but what is its own: names, labels and times."""
-    return pod.shape, pod.priority, pod.scheduler, pod.gated, pod.phase, pod.anti_affinity, pod.declaration
+    return pod.shape, pod.priority, pod.scheduler, pod.gated, pod.phase, pod.declaration
 
 
 def simulated(tmp_path: Path, *manifests: Json) -> list[Pod]:

@@ -324,13 +324,13 @@ ANYWHERE = {"topologyKey": "zone", "labelSelector": {}}
 )
 def test_required_anti_affinity_keeps_the_namespaces_it_means(term: Any, expected: PodTerm) -> None:
     required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    assert pod({"affinity": required}).anti_affinity == (expected,)
+    assert pod({"affinity": required}).shape.anti_affinity == (expected,)
 
 
 def test_preferred_anti_affinity_forbids_nothing() -> None:
     preferred = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
     found = pod({"affinity": preferred})
-    assert found.anti_affinity == ()
+    assert found.shape.anti_affinity == ()
     assert found.shape.unsupported == ()
 
 

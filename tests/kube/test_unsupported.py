@@ -13,25 +13,13 @@ def named(spec: dict[str, Any]) -> tuple[str, ...]:
     return unsupported_fields(msgspec.json.decode(msgspec.json.encode(spec), type=wire.PodSpec))
 
 
-def affinity(kind: str, how: str) -> dict[str, Any]:
-    return {"affinity": {kind: {f"{how}DuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}}
+def affinity(kind: str) -> dict[str, Any]:
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}}
 
 
 RESTART_ALL = {"restartPolicyRules": [{"action": "Restart"}, {"action": "RestartAllContainers"}]}
 
 REFUSED = [
-    (affinity("podAffinity", "required"), "spec.affinity.podAffinity (required)"),
-    (affinity("podAntiAffinity", "required"), "spec.affinity.podAntiAffinity (required)"),
-    (
-        {
-            "topologySpreadConstraints": [
-                {"whenUnsatisfiable": "ScheduleAnyway"},
-                {"whenUnsatisfiable": "DoNotSchedule"},
-            ]
-        },
-        "spec.topologySpreadConstraints (DoNotSchedule)",
-    ),
-    ({"topologySpreadConstraints": [{}]}, "spec.topologySpreadConstraints (DoNotSchedule)"),
     ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
     ({"containers": [{}, RESTART_ALL]}, "spec.containers[].restartPolicyRules (RestartAllContainers)"),
     ({"initContainers": [RESTART_ALL]}, "spec.initContainers[].restartPolicyRules (RestartAllContainers)"),
@@ -48,10 +36,9 @@ def test_what_cannot_be_honoured_is_named(spec: dict[str, Any], name: str) -> No
     "spec",
     [
         {},
-        affinity("podAffinity", "preferred"),
-        affinity("podAntiAffinity", "preferred"),
-        {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}},
-        {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]},
+        affinity("podAffinity"),
+        affinity("podAntiAffinity"),
+        {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
         {"volumes": [{"emptyDir": {}}, {"configMap": {"name": "a"}}, {"projected": {}}, {"hostPath": {}}, {"nfs": {}}]},
         {"volumes": [{"azureFile": {}}, {"vsphereVolume": {}}, {"csi": {}}]},
         {"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}, {"rbd": {"image": "a"}}]},
@@ -67,9 +54,5 @@ def test_what_needs_no_honouring_is_not_named(spec: dict[str, Any]) -> None:
 
 
 def test_everything_at_once_is_named_in_one_order_without_repetition() -> None:
-    spec = affinity("podAffinity", "required") | {"resourceClaims": [{}, {}], "hostNetwork": True, "hostUsers": False}
-    assert named(spec) == (
-        "spec.affinity.podAffinity (required)",
-        "spec.resourceClaims",
-        "spec.hostUsers (false, together with hostNetwork)",
-    )
+    spec = {"resourceClaims": [{}, {}], "hostNetwork": True, "hostUsers": False}
+    assert named(spec) == ("spec.resourceClaims", "spec.hostUsers (false, together with hostNetwork)")

@@ -106,7 +106,7 @@ class ClusterMachine(RuleBasedStateMachine):
         terms=st.just(()) | terms | close_terms.map(lambda term: (term,)),
     )
     def set_pod(self, uid, name, shape, terms):
-        self.see(replace(pod(uid, uid=uid, node=name), shape=shape, anti_affinity=terms))
+        self.see(replace(pod(uid, uid=uid, node=name), shape=replace(shape, anti_affinity=terms)))
 
     @precondition(lambda self: self.pods)
     @rule(
@@ -121,7 +121,7 @@ class ClusterMachine(RuleBasedStateMachine):
         fields = {
             "status": {"phase": phase, "terminating": True},
             "shape": {"shape": shape},
-            "terms": {"anti_affinity": terms},
+            "terms": {"shape": replace(old.shape, anti_affinity=terms)},
         }[what]
         self.see(replace(old, **fields))
 
@@ -160,7 +160,7 @@ class ClusterMachine(RuleBasedStateMachine):
     )
     def see_pod_of_another_scheduler(self, uid, nominated, bound, terms):
         where = {"node": nominated} if bound else {"nominated_node": nominated}
-        seen = replace(pod(uid, uid=uid, **where), anti_affinity=terms)
+        seen = pod(uid, uid=uid, **where, anti_affinity=terms)
         self.see(seen)
         self.cluster.nominate(seen)
 
@@ -288,7 +288,7 @@ def test_whatever_opens_a_domain_that_anti_affinity_closed_is_told(steps, patien
                 machine.nodes.pop(name, None)
             case "pod":
                 where, term = value
-                machine.see(replace(pod(name, uid=name, node=where), shape=Shape(), anti_affinity=(term,)))
+                machine.see(replace(pod(name, uid=name, node=where), shape=Shape(anti_affinity=(term,))))
             case "pod gone":
                 machine.cluster.remove_pod(name)
                 machine.pods.pop(name, None)

@@ -67,8 +67,7 @@ def small_problems(draw: st.DrawFn) -> tuple[Cluster, World, Ask]:
     for at in range(draw(st.integers(0, 3))):
         there = replace(
             pod(f"old-{at}", group="", node=f"n{draw(st.integers(0, number - 1))}"),
-            shape=draw(small_shapes()),
-            anti_affinity=(ANTI,) if draw(st.integers(0, 7)) == 0 else (),
+            shape=replace(draw(small_shapes()), anti_affinity=(ANTI,) if draw(st.integers(0, 7)) == 0 else ()),
         )
         cluster.set_pod(there)
         world.put(there, there.node)
@@ -191,8 +190,7 @@ def rich_problems(draw: st.DrawFn) -> tuple[Cluster, World, list[Pod]]:
     for at in range(draw(st.integers(0, 4))):
         there = replace(
             pod(f"old-{at}", group="", node=draw(st.sampled_from(sorted(world.nodes)))),
-            shape=draw(lenient(shapes)),
-            anti_affinity=draw(placed_terms()),
+            shape=replace(draw(lenient(shapes)), anti_affinity=draw(placed_terms())),
         )
         cluster.set_pod(there)
         world.put(there, there.node)

@@ -94,8 +94,8 @@ class TeamsPlan(Plan):
     def look(self, rows: IntArray) -> Hashable:
         return frozenset((+self.there).items()), len(rows)
 
-    def couples(self, member: Member) -> bool:
-        return member.sight(Team) is not None
+    def couples(self, member: Member, other: Member) -> bool:
+        return member.sight(Team) is not None and member.sight(Team) == other.sight(Team)
 
     def _closed(self, member: Member, rows: IntArray) -> Mask:
         team = member.sight(Team)

@@ -22,7 +22,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.record import Minima, Phase, Record
 from gangsched.core.objects.selectors import field_holds, matches
-from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Shape, Toleration
+from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Shape, Spread, Toleration
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
@@ -222,9 +222,27 @@ def odd_one_out() -> list[list[Event]]:
     ]
 
 
+def dependent_on_each_other() -> list[list[Event]]:
+    """Members of as many classes, each with terms that match the others."""
+    everybody = PodTerm("host", (Requirement("app", "Exists"),), ("a",))
+    several = [
+        pod(
+            f"a/a-{n}",
+            requests={"cpu": f"{100 + n}m"},
+            labels={"app": str(n)},
+            spread=[Spread(everybody, 300)],
+            affinity=[everybody],
+            anti_affinity=[PodTerm("host", (Requirement("app", "In", (str(n + 1),)),), ("a",))],
+        )
+        for n in range(100)
+    ]
+    return [seen(group("a/a", min_member=100), *several), [TimePassed()]]
+
+
 @pytest.mark.parametrize(
     "flood",
     [
+        dependent_on_each_other,
         quarrelling,
         crowded,
         many_waiting,
@@ -240,6 +258,7 @@ def odd_one_out() -> list[list[Event]]:
     ],
 )
 @pytest.mark.slow
+@pytest.mark.without("all", why="it has no harness")
 def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
     machine = Machine(Policy())
     machine.handle([Synced(), *seen(*(node(f"n{n}", cpu=8) for n in range(NODES)))], 0.0)

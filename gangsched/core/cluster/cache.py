@@ -7,7 +7,7 @@ are noted in `relief`, which the queue reads after each batch of events.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Member, NodeConstraint, World
 from gangsched.core.constraints.nodes import Nodes
+from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
@@ -43,9 +44,10 @@ class Cluster:
         self.nodes_by_row = Nodes()
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
-        world = World(self.nodes_by_row, self.capacity, self.namespaces, self.volumes)
+        self.tallies = Tallies(self.namespaces, self._placed)
+        world = World(self.nodes_by_row, self.capacity, self.namespaces, self.volumes, self.tallies)
         self.constraints = [each(world) for each in registry.CONSTRAINTS]
-        self.ledger = Ledger(self.capacity, self.constraints, self.relief)
+        self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.relief)
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
         self.holdings = self.ledger.holdings
 
@@ -70,7 +72,8 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        self.relief.note(row=row)
+        # The domains by which pods are spread may have changed.
+        self.relief.note(row=row, everywhere=bool(self.tallies))
         self.worsened.add(node.name)
         self.holdings.note_nodes_changed()
         return True
@@ -85,7 +88,7 @@ class Cluster:
         for constraint in self.constraints:
             constraint.remove_node(row)
         del self.nodes[name]
-        self.relief.note(domains=self.labels.forget())
+        self.relief.note(domains=self.labels.forget(), everywhere=bool(self.tallies))
         self.relief.no_node(row)
         self.worsened.add(name)
         return True
@@ -184,6 +187,9 @@ class Cluster:
             if isinstance(constraint, NodeConstraint) and (mask := constraint.mask(member, rows)) is not None:
                 accepting &= mask
         return accepting
+
+    def _placed(self) -> Iterable[tuple[Pod, int]]:
+        return self.ledger.placed()
 
     def worsen(self, node: str) -> None:
         """Note that capacity on the node, which other decisions rely on, was taken."""

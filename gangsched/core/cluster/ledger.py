@@ -18,13 +18,14 @@ an unknown node is kept, and counts as soon as the node is known.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.constraints.constraint import Constraint, Happening
+from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS
 
@@ -120,8 +121,9 @@ class Ledger:
     `capacity` and `constraints` count claims on known nodes. The end of a claim is noted in `relief`.
     """
 
-    def __init__(self, capacity: Capacity, constraints: Sequence[Constraint], relief: Relief) -> None:
+    def __init__(self, capacity: Capacity, constraints: Sequence[Constraint], tallies: Tallies, relief: Relief) -> None:
         self.holdings = Holdings()
+        self._tallies = tallies
         self._capacity = capacity
         self._constraints = constraints
         self._relief = relief
@@ -136,6 +138,7 @@ class Ledger:
         before = self.claims.get(claim.pod.uid)
         if before is not None and _takes_alike(before, claim):
             self._enter(claim)
+            self._count_again(before, claim)
             return False
         if before is not None:
             self.release(before.pod.uid)
@@ -176,6 +179,8 @@ class Ledger:
 
     def labels_changed(self) -> None:
         """A namespace or a node has other labels: which nodes pods close to others may change everywhere."""
+        self._tallies.namespaces_changed()
+        self._relief.note(everywhere=bool(self._tallies))
         for constraint in self._constraints:
             constraint.labels_changed()
             self._relief.note(everywhere=constraint.opens_elsewhere(Happening.LABELS_CHANGED))
@@ -199,6 +204,7 @@ class Ledger:
         self._capacity.take(row, claim.pod.shape.requests)
         for constraint in self._constraints:
             constraint.add(claim.pod, row)
+        self._relief.note(everywhere=self._tallies.add(claim.pod, row))
 
     def _give_back(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)
@@ -208,7 +214,15 @@ class Ledger:
             self._capacity.give_back(row, claim.pod.shape.requests)
             for constraint in self._constraints:
                 constraint.remove(claim.pod, row)
+            self._relief.note(everywhere=self._tallies.remove(claim.pod, row))
         self._relief.note(row=row, everywhere=self._opens_elsewhere(claim.pod))
+
+    def _count_again(self, before: Claim, claim: Claim) -> None:
+        """The pod has other labels, or terminates."""
+        old, new, row = before.pod, claim.pod, self._capacity.rows.get(claim.node)
+        if row is not None and claim.counts and (old.labels, old.terminating) != (new.labels, new.terminating):
+            self._relief.note(everywhere=self._tallies.remove(old, row))
+            self._relief.note(everywhere=self._tallies.add(new, row))
 
     def _opens_elsewhere(self, pod: Pod) -> bool:
         """Whether the end of the pod may open nodes other than its own."""
@@ -219,7 +233,7 @@ class Ledger:
 
         `constraints` know the same nodes as those of the ledger, and no pods.
         """
-        fresh = Ledger(self._capacity, constraints, self._relief)
+        fresh = Ledger(self._capacity, constraints, self._tallies, self._relief)
         taken = []
         for claim in self.claims.values():
             fresh._enter(claim)
@@ -241,7 +255,15 @@ class Ledger:
         for known, other in zip(self._constraints, constraints, strict=True):
             if known.told() != other.told():
                 wrong.append(f"what {type(known).__name__} knows is not what nodes and claims say")
-        return wrong
+        return wrong + self._tallies.contradictions()
+
+    def placed(self) -> Iterator[tuple[Pod, int]]:
+        """The pods that count on known nodes, each with its row."""
+        for name, claims in self.on_node.items():
+            row = self._capacity.rows.get(name)
+            if row is not None:
+                for claim in claims.values():
+                    yield claim.pod, row
 
 
 def _takes_alike(before: Claim, after: Claim) -> bool:
@@ -251,7 +273,6 @@ def _takes_alike(before: Claim, after: Claim) -> bool:
         before.node == after.node
         and (before.kind is after.kind or (before.kind is ASSUMED and after.kind is BOUND))
         and old.shape == new.shape
-        and old.anti_affinity == new.anti_affinity
         and old.volume_claims == new.volume_claims
         and old.own_volume_claims == new.own_volume_claims
     )

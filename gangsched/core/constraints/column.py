@@ -46,6 +46,16 @@ class Column(Generic[Value]):
         """The value of each row that has one."""
         return {row: self._values[at] for row, at in enumerate(self._of_row.tolist()) if at >= 0}
 
+    def numbers(self, rows: IntArray) -> IntArray:
+        """A number for each of the rows, less than `count` and equal where the value is; -1 where there is none."""
+        numbers: IntArray = self._of_row[rows]
+        return numbers
+
+    @property
+    def count(self) -> int:
+        """More than any of the `numbers`."""
+        return len(self._values)
+
     def any(self, rows: IntArray) -> Mask:
         """Which of the rows have a value."""
         there: Mask = self._of_row[rows] >= 0

@@ -14,6 +14,7 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from gangsched.core.constraints.column import Column, Value
 from gangsched.core.constraints.nodes import Nodes
+from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
@@ -71,6 +72,7 @@ class World:
     stock: Stock
     namespaces: Mapping[str, Mapping[str, str]]
     volumes: Storage
+    tallies: Tallies
 
 
 class Sight(Hashable, Protocol):
@@ -171,9 +173,16 @@ class Plan:
         """Whether it sees more of any pod than its shape."""
         return False
 
+    def expect(self, shape: Shape) -> None:
+        """Members of this shape are to be placed: what they ask of other pods matters from now on."""
+
     def sees(self, pod: Pod) -> Sight | None:  # noqa: ARG002 - for subclasses
         """What matters beside the pod's shape: to its placement, or to other pods once it is placed."""
         return None
+
+    def sees_nominated(self, pod: Pod) -> Sight | None:
+        """What may matter to members, also to those not expected yet, of a pod that is nominated to a node."""
+        return self.sees(pod)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:  # noqa: ARG002 - for subclasses
         """Which of the rows accept members of the class, whatever room there is; None for all."""
@@ -202,11 +211,21 @@ class Plan:
         """What is taken on these rows: equal while it is the same."""
         return None
 
-    # For the exhaustive search, which visits single rows
+    # How members depend on each other
 
-    def couples(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether a member placed on one row changes which other rows take the class: then they are placed singly."""
+    def couples(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a member placed on one row changes which other rows take the `other`, which may be of its class."""
         return False
+
+    def helps(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a member placed may open rows to the `other` that are closed before."""
+        return False
+
+    def bond(self, member: Member) -> str:  # noqa: ARG002 - for subclasses
+        """The label of which all members must be in one domain, whichever it is; empty if there is none."""
+        return ""
+
+    # For the exhaustive search, which visits single rows
 
     def amounts(self, member: Member) -> Mapping[int, int]:  # noqa: ARG002 - for subclasses
         """What one member takes of each stock of the rows, by the stock's number."""

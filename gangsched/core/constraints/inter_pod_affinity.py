@@ -1,44 +1,54 @@
-"""InterPodAffinity: required anti-affinity of placed pods keeps matching pods out of topology domains.
+"""InterPodAffinity: required affinity and anti-affinity of members, and required anti-affinity of placed pods.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity. Members that have required terms themselves
-are refused by name (`Shape.unsupported`).
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity. A member whose affinity terms no pod matches
+may be the first of its kind if it matches them itself; the next members must then be where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from gangsched.core.constraints.anti_affinity import MOST_KEPT, AntiAffinityIndex, Domain
+from gangsched.core.constraints.anti_affinity import AntiAffinityIndex
 from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
+from gangsched.core.constraints.matching import Matchable, term_matches
+from gangsched.core.constraints.tally import PlannedTallies, Question
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
-from gangsched.core.objects.shape import PodTerm
+from gangsched.core.objects.shape import PodTerm, Shape
+
+_MOST = 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The domains closed to a pod, and the terms by which it closes domains to others.
+class Seen(Struct, frozen=True, gc=False, cache_hash=True):
+    """What terms look at in the pod."""
 
-    `by_key` holds the same domains by topology key.
-    """
+    pod: Matchable
 
-    forbidden: frozenset[Domain]
-    terms: tuple[PodTerm, ...]
-    by_key: Mapping[str, frozenset[str]] = field(compare=False)
-
-    def in_order(self) -> Sequence[object]:
-        """Domains and terms, sorted."""
-        return (sorted(self.forbidden), repr(self.terms))
+    def in_order(self) -> tuple[object, ...]:
+        """Namespace and labels."""
+        return tuple(self.pod.in_order())
 
 
 class InterPodAffinity(Constraint):
     """The filter of this name."""
 
     words = (
+        Words(
+            NodeReason.POD_AFFINITY,
+            "without the pods that the required pod affinity asks for",
+            "pods that match the required pod affinity, with room for the members beside them: missing on {nodes}",
+        ),
+        Words(
+            NodeReason.POD_ANTI_AFFINITY,
+            "with pods there that the required pod anti-affinity excludes",
+            "the end of pods that the members' own anti-affinity excludes, or more domains: {nodes} excluded",
+        ),
         Words(
             NodeReason.ANTI_AFFINITY,
             "closed by the anti-affinity of a pod there",
@@ -49,16 +59,15 @@ class InterPodAffinity(Constraint):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._index = AntiAffinityIndex()
-        self._seen: dict[tuple[frozenset[Domain], tuple[PodTerm, ...]], Seen] = {}
 
     def add(self, pod: Pod, row: int) -> None:
         """Its terms apply to the domains of the row."""
-        for term in pod.anti_affinity:
+        for term in pod.shape.anti_affinity:
             self._index.add(term, self._world.nodes.labels(row))
 
     def remove(self, pod: Pod, row: int) -> None:
         """Its terms no longer apply there."""
-        for term in pod.anti_affinity:
+        for term in pod.shape.anti_affinity:
             self._index.remove(term, self._world.nodes.labels(row))
 
     def labels_changed(self) -> None:
@@ -68,84 +77,224 @@ class InterPodAffinity(Constraint):
     def opens_elsewhere(self, happening: Happening, pod: Pod | None = None) -> bool:
         """A pod with such a term closes more than its node, and which pods it matches depends on labels."""
         if happening is Happening.POD_LEFT:
-            return pod is not None and bool(pod.anti_affinity)
+            return pod is not None and bool(pod.shape.anti_affinity)
         return bool(self._index)
 
     def told(self) -> object:
-        """The terms."""
+        """The terms of placed pods."""
         return self._index
 
     def plan(self, *, emptied: bool) -> Plan:
-        """The terms of a snapshot."""
-        return _Plan(self._world, AntiAffinityIndex() if emptied else self._index, self._sight)
-
-    def _sight(self, forbidden: frozenset[Domain], terms: tuple[PodTerm, ...]) -> Seen:
-        """One object for all equal pods: the sets may be large, and classes are compared by them."""
-        known = self._seen.get((forbidden, terms))
-        if known is None:
-            by_key: dict[str, set[str]] = {}
-            for key, value in forbidden:
-                by_key.setdefault(key, set()).add(value)
-            known = Seen(forbidden, terms, {key: frozenset(values) for key, values in by_key.items()})
-            if len(self._seen) >= MOST_KEPT:
-                self._seen.clear()
-            self._seen[forbidden, terms] = known
-        return known
+        """The terms and the pods of a snapshot."""
+        return AffinityPlan(self._world, AntiAffinityIndex() if emptied else self._index, emptied=emptied)
 
 
-class _Plan(Plan):
-    """The cluster's index, and from the first change on a copy of it."""
+class AffinityPlan(Plan):
+    """The cluster's index, and from the first change on a copy of it; and how many pods match the members' terms.
 
-    def __init__(
-        self, world: World, index: AntiAffinityIndex, sight: Callable[[frozenset[Domain], tuple[PodTerm, ...]], Seen]
-    ) -> None:
-        self._world = world
+    `_closed` are the rows that the index closes to a pod. `_keys` are the topology keys of each question's terms; None
+    for those of affinity, because the first match changes what all nodes say.
+    """
+
+    def __init__(self, world: World, index: AntiAffinityIndex, *, emptied: bool) -> None:
+        self._nodes = world.nodes
+        self._namespaces = world.namespaces
         self._index = index
-        self._sight = sight
+        self._emptied = emptied
+        self._size = len(world.stock.names)
+        self._tallies = PlannedTallies(world.tallies, self._size, emptied=emptied)
         self._copied = False
+        self._closed: dict[Matchable, Mask] = {}
+        self._keys: dict[Question, set[str] | None] = {}
 
     @property
     def selective(self) -> bool:
         """Whether there are any terms."""
-        return bool(self._index)
+        return bool(self._index) or bool(self._tallies)
+
+    def expect(self, shape: Shape) -> None:
+        """Count the pods that its terms match."""
+        for term in shape.anti_affinity:
+            self._tallies.of(_of_term(term))
+            keys = self._keys.setdefault(_of_term(term), set())
+            if keys is not None:
+                keys.add(term.topology_key)
+        if shape.affinity:
+            self._tallies.of(_of_all(shape.affinity))
+            self._keys[_of_all(shape.affinity)] = None
 
     def sees(self, pod: Pod) -> Seen | None:
-        """What is closed to the pod now, and its own terms."""
-        forbidden = self._index.forbidden(pod, self._world.namespaces.get(pod.namespace, {}))
-        return self._sight(forbidden, pod.anti_affinity) if forbidden or pod.anti_affinity else None
+        """What terms look at in it, if one matches it."""
+        asked, closing = self._tallies.keys, self._index.terms.keys
+        known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if pair[0] in asked or pair[0] in closing]))
+        matters = self._tallies.matched(known) or self._index.forbidden(known, self._namespaces)
+        return Seen(known) if matters else None
+
+    def sees_nominated(self, pod: Pod) -> Seen:
+        """All its labels."""
+        return Seen(Matchable(pod.namespace, pod.labels, nominated=True))
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The rows in none of the closed domains."""
-        seen = member.sight(Seen)
-        if seen is None or not seen.forbidden:
+        """The rows that neither the terms of placed pods nor the members' own close."""
+        closed: Mask | None = None
+        for _, where in self._refusing(member, rows):
+            closed = where if closed is None else closed | where
+        return None if closed is None else ~closed
+
+    def room(self, member: Member, rows: IntArray) -> IntArray | None:
+        """One where members exclude each other."""
+        keys = [term.topology_key for term in member.shape.anti_affinity if _of_term(term) in self._matched(member)]
+        if not keys:
             return None
-        closed: Mask = np.zeros(len(rows), dtype=np.bool_)
-        for key, values in seen.by_key.items():
-            closed |= self._world.nodes.by_label(key).among(values, rows)
-        return ~closed
+        labelled: Mask = np.zeros(len(rows), dtype=np.bool_)
+        for key in keys:
+            labelled |= self._nodes.by_label(key).any(rows)
+        return np.where(labelled, 1, _MOST)
 
-    def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Their terms apply to the domains of these rows; classes that are created from now on see them."""
-        for term, labels in self._terms(member, rows, counts):
-            self._index.add(term, labels)
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """Their terms apply to the domains of these rows, and terms may match them there."""
+        return self._change(member, rows, counts)
 
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Their terms no longer apply there."""
-        for term, labels in self._terms(member, rows, counts):
-            self._index.remove(term, labels)
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """The reverse."""
+        return self._change(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Which domains are closed."""
-        mask = self.mask(member, rows)
-        if mask is not None:
-            yield NodeReason.ANTI_AFFINITY, "", ~mask
+        """Which terms close the rows."""
+        for reason, where in self._refusing(member, rows):
+            yield reason, "", where
 
-    def _terms(self, member: Member, rows: IntArray, counts: IntArray) -> Iterator[tuple[PodTerm, Mapping[str, str]]]:
+    def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
+        """Where pods are that terms match, and where terms apply."""
+        return self._tallies.digest, self._index.digest
+
+    def couples(self, member: Member, other: Member) -> bool:
+        """Whether one's terms match the other, except terms that concern single nodes."""
+        if self._joins(member, other):
+            return not (member is other and self._is_met(member.shape))
+        keys = {*self._excluding(member, other), *self._excluding(other, member)}
+        return not all(self._nodes.tells_apart(key) for key in keys)
+
+    def helps(self, member: Member, other: Member) -> bool:
+        """Whether the other's affinity asks for such a member."""
+        return member is not other and self._joins(member, other)
+
+    def excludes(self, member: Member, other: Member) -> bool:
+        """Whether one's anti-affinity matches the other."""
+        return any(self._excluding(member, other)) or any(self._excluding(other, member))
+
+    def bond(self, member: Member) -> str:
+        """The key of most domains in its affinity terms, if they match the members and no other pod."""
+        terms = member.shape.affinity
+        if self._emptied or not terms or not self._joins(member, member) or self._is_met(member.shape):
+            return ""
+        return max((term.topology_key for term in terms), key=lambda key: (self._nodes.by_label(key).count, key))
+
+    # Inside
+
+    def _matched(self, member: Member) -> Sequence[Question]:
+        """The questions that members of the class match."""
         seen = member.sight(Seen)
-        if seen is None or not seen.terms:
-            return
+        return self._tallies.matched(seen.pod) if seen is not None else ()
+
+    def _joins(self, member: Member, other: Member) -> bool:
+        return bool(other.shape.affinity) and _of_all(other.shape.affinity) in self._matched(member)
+
+    def _excluding(self, member: Member, other: Member) -> Iterator[str]:
+        """The topology keys of the member's anti-affinity terms that match the other."""
+        for term in member.shape.anti_affinity:
+            if _of_term(term) in self._matched(other):
+                yield term.topology_key
+
+    def _is_met(self, shape: Shape) -> bool:
+        """Whether a pod matches all affinity terms on a node that has the label of one."""
+        there = np.flatnonzero(self._tallies.of(_of_all(shape.affinity)))
+        return any(self._nodes.by_label(term.topology_key).any(there).any() for term in shape.affinity)
+
+    def _refusing(self, member: Member, rows: IntArray) -> Iterator[tuple[str, Mask]]:
+        """Each reason, and where it holds."""
+        shape, seen = member.shape, member.sight(Seen)
+        if shape.affinity:
+            yield NodeReason.POD_AFFINITY, ~self._near(member, rows)
+        excluded: Mask = np.zeros(len(rows), dtype=np.bool_)
+        for term in shape.anti_affinity:
+            there = np.flatnonzero(self._tallies.of(_of_term(term)))
+            excluded |= self._nodes.beside(rows, term.topology_key, there)
+            heirs = np.isin(rows, list(self._tallies.nominated(_of_term(term))))
+            excluded |= heirs & self._nodes.by_label(term.topology_key).any(rows)
+        if shape.anti_affinity:
+            yield NodeReason.POD_ANTI_AFFINITY, excluded
+        if seen is not None and self._index:
+            yield NodeReason.ANTI_AFFINITY, self._closed_to(seen.pod)[rows] & ~excluded
+
+    def _near(self, member: Member, rows: IntArray) -> Mask:
+        """The rows in domains of the pods that the affinity terms ask for; on an emptied snapshot these may come."""
+        terms = member.shape.affinity
+        near: Mask = np.ones(len(rows), dtype=np.bool_)
+        for term in terms:
+            near &= self._nodes.by_label(term.topology_key).any(rows)
+        if self._emptied or (self._joins(member, member) and not self._is_met(member.shape)):
+            return near
+        there = np.flatnonzero(self._tallies.of(_of_all(terms)))
+        for term in terms:
+            near &= self._nodes.beside(rows, term.topology_key, there)
+        return near
+
+    def _closed_to(self, pod: Matchable) -> Mask:
+        """The rows of domains that the terms of placed pods close to it."""
+        known = self._closed.get(pod)
+        if known is None:
+            rows = np.arange(self._size)
+            known = self._closed[pod] = np.zeros(self._size, dtype=np.bool_)
+            by_key: dict[str, set[str]] = {}
+            for key, value in self._index.forbidden(pod, self._namespaces):
+                by_key.setdefault(key, set()).add(value)
+            for key, values in by_key.items():
+                known |= self._nodes.by_label(key).among(values, rows)
+        return known
+
+    def _change(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """Count so many members on these rows, or uncount them where negative."""
+        seen, terms = member.sight(Seen), member.shape.anti_affinity
+        keys = {term.topology_key for term in terms}
+        if terms:
+            self._apply(terms, rows, counts)
+        everywhere = False
+        for question in self._tallies.place(seen.pod, rows, counts) if seen is not None else ():
+            asked = self._keys[question]
+            everywhere |= asked is None
+            keys |= asked or set()
+        if not (keys or everywhere):
+            return None
+        return rows if not everywhere and all(map(self._nodes.tells_apart, keys)) else np.arange(self._size)
+
+    def _apply(self, terms: tuple[PodTerm, ...], rows: IntArray, counts: IntArray) -> None:
+        """Count their terms on these rows, or uncount them where negative."""
         if not self._copied:
             self._index, self._copied = self._index.copy(), True
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            for term in seen.terms * count:
-                yield term, self._world.nodes.labels(row)
+            labels = self._nodes.labels(row)
+            change = self._index.add if count > 0 else self._index.remove
+            for term in terms * abs(count):
+                change(term, labels)
+        if (counts < 0).any():
+            self._closed.clear()
+            return
+        every = np.arange(self._size)
+        for term in terms:
+            closed = None
+            for pod, known in self._closed.items():
+                if term_matches(term, pod, self._namespaces):
+                    if closed is None:
+                        closed = self._nodes.beside(every, term.topology_key, rows)
+                    np.logical_or(known, closed, out=known)
+
+
+@lru_cache(maxsize=4096)
+def _of_term(term: PodTerm) -> Question:
+    return Question((replace(term, topology_key=""),))
+
+
+@lru_cache(maxsize=4096)
+def _of_all(terms: tuple[PodTerm, ...]) -> Question:
+    return Question(tuple(replace(term, topology_key="") for term in terms))

@@ -217,9 +217,12 @@ class _LimitsPlan(Plan):
 
     # For the exhaustive search
 
-    def couples(self, member: Member) -> bool:
-        """Whether it brings a shared volume: then the first member on a row takes more than the next."""
-        return bool(self._of(member)[1])
+    def couples(self, member: Member, other: Member) -> bool:
+        """Whether it brings a shared volume: then the first member on a row takes more of the limit than the next.
+
+        The amounts of the search do not say that.
+        """
+        return bool(self._of(member)[1]) and any(self._of(other))
 
     def amounts(self, member: Member) -> Mapping[int, int]:
         """How many volumes of its own it brings, by driver."""

@@ -24,6 +24,7 @@ class Nodes:
         self._labels: dict[int, Mapping[str, str]] = {}
         self._changed: IntArray = np.zeros(16, dtype=np.int64)
         self._by_key: dict[str, Column[str]] = {}
+        self._apart: dict[str, tuple[int, bool]] = {}
 
     def set(self, row: int, name: str, labels: Mapping[str, str]) -> None:
         """Set the row's node."""
@@ -60,10 +61,29 @@ class Nodes:
         if column is None:
             if len(self._by_key) >= _MOST_KEYS:
                 del self._by_key[next(iter(self._by_key))]
+            self._apart.pop(key, None)
             column = self._by_key[key] = Column(len(self._changed))
             for row, labels in self._labels.items():
                 column.set(row, labels.get(key))
         return column
+
+    def beside(self, rows: IntArray, key: str, others: IntArray) -> Mask:
+        """Which of the rows are in the topology domain, by this label, of one of the others."""
+        column = self.by_label(key)
+        inside: Mask = np.zeros(column.count + 1, dtype=np.bool_)
+        inside[column.numbers(others)] = True
+        # The last element answers for rows without the label.
+        inside[-1] = False
+        return inside[column.numbers(rows)]
+
+    def tells_apart(self, key: str) -> bool:
+        """Whether all nodes have this label, each with a value of its own, as with kubernetes.io/hostname."""
+        known = self._apart.get(key)
+        if known is None or known[0] != self.generation:
+            numbers = self.by_label(key).numbers(np.array(list(self._labels), dtype=np.int64))
+            apart = bool((numbers >= 0).all()) and len(np.unique(numbers)) == len(numbers)
+            known = self._apart[key] = (self.generation, apart)
+        return known[1]
 
     def there(self, rows: IntArray) -> Mask:
         """Which of the rows have a node."""

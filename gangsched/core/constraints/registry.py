@@ -10,6 +10,7 @@ from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.node_unschedulable import NodeUnschedulable
 from gangsched.core.constraints.node_volume_limits import NodeVolumeLimits
 from gangsched.core.constraints.taint_toleration import TaintToleration
+from gangsched.core.constraints.topology_spread import TopologySpread
 from gangsched.core.constraints.volume_binding import VolumeBinding
 from gangsched.core.constraints.volume_restrictions import VolumeRestrictions
 from gangsched.core.constraints.volume_zone import VolumeZone
@@ -24,6 +25,7 @@ CONSTRAINTS: list[type[Constraint]] = [
     NodeVolumeLimits,
     VolumeBinding,
     VolumeZone,
+    TopologySpread,
     InterPodAffinity,
 ]
 

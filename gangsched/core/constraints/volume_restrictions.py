@@ -142,9 +142,10 @@ class _UsesPlan(Plan):
         """The contested claims in use, and the disks there."""
         return frozenset(self._users), tuple(frozenset(self._on(row)) for row in rows.tolist())
 
-    def couples(self, member: Member) -> bool:
-        """Whether one member closes all rows to the next."""
-        return member.sight(Contested) is not None
+    def couples(self, member: Member, other: Member) -> bool:
+        """Whether one member closes all rows to the other."""
+        seen, also = member.sight(Contested), other.sight(Contested)
+        return seen is not None and also is not None and not set(seen.claims).isdisjoint(also.claims)
 
     def excludes(self, member: Member, other: Member) -> bool:
         """Whether they have a disk in common that allows no second user."""

@@ -16,6 +16,8 @@ from gangsched.core.planning.snapshot import Snapshot
 
 Contain = Callable[[GroupKey, Exception], object]
 """Parks a gang whose logic has failed."""
+Reserved = tuple[Gang, Binding]
+"""A binding that is not confirmed yet, with its gang."""
 
 
 def recheck_worsened(cluster: Cluster, members: Members, contain: Contain) -> list[Effect]:
@@ -36,9 +38,7 @@ def recheck_worsened(cluster: Cluster, members: Members, contain: Contain) -> li
     return effects
 
 
-def _without_room(
-    unconfirmed: list[tuple[Gang, Binding]], cluster: Cluster, node: str, contain: Contain
-) -> list[tuple[Gang, Binding]]:
+def _without_room(unconfirmed: list[Reserved], cluster: Cluster, node: str, contain: Contain) -> list[Reserved]:
     """Which of all unconfirmed bindings to a node that has become worse no longer fit there.
 
     Another scheduler's pod came first, or the node has changed: the plan is stale, not wrong. Sent bindings go before
@@ -47,18 +47,27 @@ def _without_room(
     for _, binding in unconfirmed:
         cluster.forget(binding.pod.uid)
     snapshot, row = Snapshot(cluster), cluster.capacity.rows[node]
-    stale = []
+    stale: list[Reserved] = []
     failed: dict[GroupKey, Exception] = {}
-    for gang, binding in sorted(unconfirmed, key=lambda each: each[1].state is not BindState.SENT):
-        try:
-            member = classify(snapshot, [binding.pod])[binding.pod.uid]
-            good = snapshot.fits(member, row)
-            if good or binding.state is BindState.SENT:
-                snapshot.take(row, member, 1)
-            if not good:
-                stale.append((gang, binding))
-        except Exception as error:  # noqa: BLE001 - a defect may raise anything
-            failed[gang.key] = error
+    for sent in (True, False):
+        left = [each for each in unconfirmed if (each[1].state is BindState.SENT) is sent]
+        tried = 0
+        while len(left) != tried:
+            # One whose affinity asks for another of them fits once that one is there.
+            trying, left, tried = left, [], len(left)
+            for gang, binding in trying:
+                try:
+                    member = classify(snapshot, [binding.pod])[binding.pod.uid]
+                    if snapshot.fits(member, row):
+                        snapshot.take(row, member, 1)
+                    else:
+                        left.append((gang, binding))
+                except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                    failed[gang.key] = error
+        for _, binding in left if sent else ():
+            snapshot.take(row, classify(snapshot, [binding.pod])[binding.pod.uid], 1)
+        stale += left
+    for _, binding in unconfirmed:
         cluster.assume(binding.pod.uid, node)
     for key, raised in failed.items():
         contain(key, raised)

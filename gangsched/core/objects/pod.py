@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from gangsched.core.objects.declaration import Declaration
-from gangsched.core.objects.shape import Labels, PodTerm, Shape
+from gangsched.core.objects.shape import Labels, Shape
 
 
 def role_of(pod: Pod) -> str:
@@ -66,7 +66,6 @@ class Pod(Struct, frozen=True, gc=False):
     priority: int = 0
     declaration: Declaration | None = None
     labels: Labels = ()
-    anti_affinity: tuple[PodTerm, ...] = ()
     volume_claims: tuple[str, ...] = ()
     own_volume_claims: tuple[str, ...] = ()
     owner: Owner | None = None

@@ -71,7 +71,7 @@ class Disk(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class PodTerm(Struct, frozen=True, gc=False, cache_hash=True):
-    """One required anti-affinity term of an existing pod.
+    """Which pods are meant, and the label that makes topology domains: one required term of affinity to other pods.
 
     `selector` None matches no pod, an empty tuple matches all. `namespaces` names namespaces outright;
     `namespace_selector` None adds none, an empty tuple adds all. The owner's own namespace is already in `namespaces`
@@ -84,12 +84,27 @@ class PodTerm(Struct, frozen=True, gc=False, cache_hash=True):
     namespace_selector: tuple[Requirement, ...] | None = None
 
 
+class Spread(Struct, frozen=True, gc=False, cache_hash=True):
+    """One topology spread constraint with DoNotSchedule: `term` has its topology key, namespace and selector.
+
+    `honors_affinity`, `honors_taints`: only nodes that the pod's node affinity matches, or whose taints it tolerates,
+    count.
+    """
+
+    term: PodTerm
+    max_skew: int
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
 class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     """The scheduling signature: everything about a pod itself that decides which nodes take it.
 
     Pods of one shape are interchangeable to the planner, so feasibility is computed once per shape for all nodes.
     `node_affinity` None means no required affinity; an empty tuple matches no node. `unsupported` names constraints
-    (as a person would find them in the pod's spec) that gangsched cannot honour and therefore refuses.
+    (as a person would find them in the pod's spec) that gangsched cannot honour and therefore refuses. `affinity` and
+    `anti_affinity` are the required terms.
     """
 
     requests: Amounts = ()
@@ -98,4 +113,12 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     disks: tuple[Disk, ...] = ()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    spread: tuple[Spread, ...] = ()
     unsupported: tuple[str, ...] = ()
+
+    @property
+    def heeds_pods(self) -> bool:
+        """Whether it says where the pod may run by where other pods are."""
+        return bool(self.affinity or self.anti_affinity or self.spread)

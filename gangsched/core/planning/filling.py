@@ -12,6 +12,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.strategy import Room, Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.dependence import couples, hoped
 from gangsched.core.planning.search import Share, Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK, one_by_one
@@ -32,7 +33,7 @@ def asks_too_much_in_all(snapshot: Snapshot, usable: Counts, number: int) -> boo
     """Whether of some resource even the `number` members that request least of it request more than is free."""
     open_ = np.zeros(snapshot.size, dtype=np.bool_)
     for member in usable:
-        open_ |= snapshot.accepts(member)
+        open_ |= hoped(snapshot, member, usable) > 0
     amounts = {member: snapshot.resources.amounts(member) for member in usable}
     for column in set().union(*amounts.values()):
         left, asked = number, 0
@@ -59,11 +60,16 @@ def fill_class(
     The class's own preferences come before `prefer`; with None neither counts.
     """
     wishes = () if prefer is None else (*member.prefer, *prefer)
-    if not snapshot.couples(member):
-        return _fill(snapshot, member, count, wishes, strategy.distribute)
     shares: list[Share] = []
-    while len(shares) < count and (one := _fill(snapshot, member, 1, wishes, strategy.distribute)):
-        shares += one
+    left = count
+    while left:
+        # Whether each member changes what the other rows say to the next may itself change once one is placed.
+        several = 1 if couples(snapshot, member, member) else left
+        placed = _fill(snapshot, member, several, wishes, strategy.distribute)
+        shares += placed
+        left -= sum(number for _, _, number in placed)
+        if several > 1 or not placed:
+            break
     return shares
 
 
@@ -74,7 +80,7 @@ def fill_singly(
 
     Fewer are placed than fit where the strategy must be asked again for the next one.
     """
-    most = 1 if snapshot.couples(member) else count
+    most = 1 if couples(snapshot, member, member) else count
     return _fill(snapshot, member, most, (*member.prefer, *prefer), partial(one_by_one, strategy))
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import overload
@@ -21,6 +21,7 @@ from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.dependence import bond
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.planning.search import Slots
@@ -100,7 +101,7 @@ def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement
 
 def _found(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unfinished | None:
     if ask.topology is None:
-        return _found_in(snapshot, ask, None)
+        return _found_in(snapshot, ask, None) or _found_together(snapshot, ask, hunts)
     key = ask.topology.key
     values = _domains(snapshot, ask, ask.topology)
     best = values[0] if len(values) == 1 else _best_domain(snapshot, ask, key, values, hunts)
@@ -110,10 +111,31 @@ def _found(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unf
     return found if found is not None or ask.topology.required else _found_in(snapshot, ask, None)
 
 
+def _found_together(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unfinished | None:
+    """Places by trying each domain for the members whose affinity requires them all to be in one."""
+    bonds = {member: bond(snapshot, member) for member in dict.fromkeys(_classes(snapshot, ask))}
+    key = max(bonds.values(), default="")
+    if not key:
+        return None
+    bonded = [member for member in _classes(snapshot, ask) if bonds[member] == key]
+    others = len(ask.members) - len(bonded)
+    values = topology.candidates(snapshot, Topology(key), bonded, max(1, ask.need - others))
+    best = _best_domain(snapshot, ask, key, values, hunts, of=bonded)
+    if best is None or isinstance(best, Unfinished):
+        return best
+    return _found_in(snapshot, ask, (key, best), of=bonded)
+
+
 def _best_domain(
-    snapshot: Snapshot, ask: Ask, key: str, values: Sequence[str], hunts: Hunts | None
+    snapshot: Snapshot,
+    ask: Ask,
+    key: str,
+    values: Sequence[str],
+    hunts: Hunts | None,
+    *,
+    of: Collection[MemberClass] | None = None,
 ) -> str | Unfinished | None:
-    """The domain that takes the quorum with the highest utilisation; None if none takes it."""
+    """The domain that takes the quorum with the highest utilisation; None if none takes it. `of` as in `_quorum`."""
     scores: list[tuple[float, str]] = []
     began = snapshot.budget.spent
     failed = hunts.of((key, _asked(snapshot, ask))) if hunts is not None else {}
@@ -123,7 +145,7 @@ def _best_domain(
                 return _UNFINISHED
             break
         mark = snapshot.mark()
-        found = _found_in(snapshot, ask, (key, value))
+        found = _found_in(snapshot, ask, (key, value), of=of)
         if found is None:
             failed[value] = look
         else:
@@ -156,10 +178,12 @@ def _classes(snapshot: Snapshot, ask: Ask) -> list[MemberClass]:
     return [classes[pod.uid] for pod in ask.members]
 
 
-def _found_in(snapshot: Snapshot, ask: Ask, domain: Domain | None) -> Placement | None:
+def _found_in(
+    snapshot: Snapshot, ask: Ask, domain: Domain | None, *, of: Collection[MemberClass] | None = None
+) -> Placement | None:
     mark = snapshot.mark()
     snapshot.begin(ask.own)
-    found = _quorum(snapshot, ask, domain).find()
+    found = _quorum(snapshot, ask, domain, of=of).find()
     if found is None:
         snapshot.undo(mark)
         return None
@@ -223,11 +247,20 @@ def _never(empty: Snapshot, ask: Ask) -> bool:
     return True
 
 
-def _quorum(snapshot: Snapshot, ask: Ask, domain: Domain | None) -> Quorum:
+def _quorum(
+    snapshot: Snapshot, ask: Ask, domain: Domain | None, *, of: Collection[MemberClass] | None = None
+) -> Quorum:
+    """The quorum with its members in this domain: all of them, or only those `of` these classes."""
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
+    everybody = domain if of is None else None
+    classes = classify(snapshot, ask.members, ask.avoided, domain=everybody, wishes=ask.wishes)
+    if of is not None:
+        alike = dict.fromkeys(classes.values())
+        inside = {member: renewed(member, domain=domain) for member in alike if renewed(member, prefer=()) in of}
+        classes = {uid: inside.get(member, member) for uid, member in classes.items()}
     return Quorum(
         snapshot,
-        classify(snapshot, ask.members, ask.avoided, domain=domain, wishes=ask.wishes),
+        classes,
         members=ask.members,
         slots=Slots.of(ask.need, owed),
         strategy=ask.strategy,
@@ -244,6 +277,9 @@ def classify(
     wishes: Mapping[str, tuple[Preference, ...]] = _NO_WISHES,
 ) -> dict[str, MemberClass]:
     """Each member's class, by UID; equal classes are one object. On an emptied snapshot `avoided` does not matter."""
+    members = list(members)
+    for shape in dict.fromkeys(pod.shape for pod in members if pod.shape.heeds_pods):
+        snapshot.expect(shape)
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
     selective = snapshot.selective

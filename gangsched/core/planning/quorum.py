@@ -17,6 +17,7 @@ from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import search
 from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.dependence import helped, hoped
 from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.filling import Counts, Places, asks_too_much_in_all, choose, fill_class, hand_out
 from gangsched.core.planning.search import Kind, Search, Selection, Share, Slots, Steps, selections
@@ -49,7 +50,9 @@ class Quorum:
     ) -> None:
         self.slots = slots
         self.steps = Steps(budget=snapshot.budget)
-        self.room = {member: int(snapshot.caps(member).sum()) for member in dict.fromkeys(classes.values())}
+        every = dict.fromkeys(classes.values())
+        self.room = {member: int(hoped(snapshot, member, every).sum()) for member in every}
+        self._helped = helped(snapshot, every)
         self._snapshot = snapshot
         self._classes = classes
         self._members = members
@@ -171,13 +174,21 @@ class Quorum:
     def _fill_in(self, order: Iterable[MemberClass], counts: Counts, way: _Way) -> tuple[list[Share], Counts]:
         mark = self._snapshot.mark()
         shares: list[Share] = []
-        for member in order:
-            placed = fill_class(self._snapshot, member, counts[member], strategy=way[0], prefer=way[1])
-            shares += placed
-            missing = counts[member] - sum(count for _, _, count in placed)
-            if missing:
+        left = {member: counts[member] for member in order}
+        while left:
+            before = len(shares)
+            for member, count in list(left.items()):
+                placed = fill_class(self._snapshot, member, count, strategy=way[0], prefer=way[1])
+                shares += placed
+                left[member] = missing = count - sum(number for _, _, number in placed)
+                if not missing:
+                    del left[member]
+                elif member not in self._helped:
+                    self._snapshot.undo(mark)
+                    return [], {member: missing}
+            if left and len(shares) == before:
                 self._snapshot.undo(mark)
-                return [], {member: missing}
+                return [], left
         return shares, {}
 
     def _greedy(self) -> tuple[Counter[Kind], list[Share]]:
@@ -185,15 +196,22 @@ class Quorum:
         slots = self.slots
         placed: Counter[Kind] = Counter()
         shares: list[Share] = []
-        for kind, count in sorted(self._kinds.items(), key=lambda item: (self._rank[item[0][0]], item[0][1])):
-            member, role = kind
-            if not slots.open_to(role):
-                continue
-            taken = fill_class(self._snapshot, member, min(count, slots.open_to(role)))
-            shares += taken
-            placed[kind] = number = sum(count for _, _, count in taken)
-            slots = slots.without(role, number)
-        return placed, shares
+        kinds = sorted(self._kinds.items(), key=lambda item: (self._rank[item[0][0]], item[0][1]))
+        before = -1
+        while placed.total() > before:
+            before = placed.total()
+            for kind, count in kinds:
+                member, role = kind
+                most = min(count - placed[kind], slots.open_to(role))
+                if most:
+                    taken = fill_class(self._snapshot, member, most)
+                    shares += taken
+                    number = sum(count for _, _, count in taken)
+                    placed[kind] += number
+                    slots = slots.without(role, number)
+            # A second round only for those to which the others may have opened rows.
+            kinds = [(kind, count) for kind, count in kinds if kind[0] in self._helped]
+        return +placed, shares
 
     def _search(self, number: int, steps: Steps) -> tuple[Selection, list[Share]] | None:
         kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}

@@ -72,7 +72,9 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
     accepting = np.zeros(snapshot.size, dtype=np.bool_)
     asked: Counter[str] = Counter()
     for member, count in counts.items():
-        accepting |= snapshot.accepts(member)
+        # Which pods are where may change; it is said by the obstacles.
+        by_nodes = snapshot.cluster.accepting(member) if member.shape.heeds_pods else snapshot.accepts(member)
+        accepting |= by_nodes[: snapshot.size]
         for resource, amount in member.shape.requests:
             asked[resource] += count * amount
     short = []

@@ -18,6 +18,7 @@ import numpy as np
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.dependence import any_couples
 from gangsched.core.planning.snapshot import Snapshot
 
 STEPS = 20_000
@@ -155,7 +156,7 @@ class Search:
         if len(rows) * len(classes) > WIDEST:
             rows = []
             steps.break_off()
-        if any(map(snapshot.couples, classes)):
+        if any_couples(snapshot, classes):
             # What a row takes depends on other rows: not to find a packing proves nothing.
             steps.break_off()
         amounts = [

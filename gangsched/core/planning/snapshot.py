@@ -48,15 +48,14 @@ class Snapshot:
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self.plans = [each.plan(emptied=emptied) for each in cluster.constraints]
-        self._masking = [plan for plan in self.plans if type(plan).mask is not Plan.mask]
+        self.masking = [plan for plan in self.plans if type(plan).mask is not Plan.mask]
         self._limiting = [plan for plan in self.plans if type(plan).room is not Plan.room]
         self._counting = [plan for plan in self.plans if type(plan).take is not Plan.take]
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
         self._heeded: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
         self._log: list[Taken | IntArray] = []
-        self._changed: list[IntArray] = []
-        self._turned: list[IntArray] = []
+        self._changed, self._turned = list[IntArray](), list[IntArray]()
         self._masks: Kept[MemberClass, Mask] = Kept(self.size, self._turned, self.budget)
         self._caps: Kept[MemberClass, IntArray] = Kept(self.size, self._changed, self.budget)
         self._fullness: Kept[Shape, npt.NDArray[np.float64]] = Kept(self.size, self._changed, self.budget)
@@ -152,6 +151,11 @@ class Snapshot:
         """Whether a constraint sees more of any pod than its shape."""
         return any(plan.selective for plan in self.plans)
 
+    def expect(self, shape: Shape) -> None:
+        """Members of this shape are to be placed: what they ask of other pods matters from now on."""
+        for plan in self.plans:
+            plan.expect(shape)
+
     def seen(self, pod: Pod) -> Seen:
         """What constraints see of the pod now, beside its shape."""
         return tuple(sight for plan in self.plans if plan.selective and (sight := plan.sees(pod)) is not None)
@@ -226,15 +230,19 @@ class Snapshot:
             return np.zeros(1, dtype=np.intp)
         return vector.columns[:-1] if len(vector.columns) > 1 else vector.columns
 
-    def couples(self, member: MemberClass) -> bool:
-        """Whether members of the class must be placed one by one: each changes what other rows say to the next."""
-        return any(plan.couples(member) for plan in self.plans)
+    def caps_by(self, member: MemberClass, masking: Sequence[Plan]) -> IntArray:
+        """Like `caps`, where only these plans may close rows."""
+        rows = np.arange(self.size)
+        open_ = self._mask(member, rows, masking)
+        if member.domain is not None:
+            open_ &= self.inside(member.domain)
+        return np.where(open_, self._room(member, rows), 0)
 
     # Inside
 
     def _all_seen(self, pod: Pod) -> Seen:
-        """Like `seen`, but from every constraint, even one that tells no pods apart at present."""
-        return tuple(sight for plan in self.plans if (sight := plan.sees(pod)) is not None)
+        """Like `seen`, but from every constraint, and all that could matter later."""
+        return tuple(sight for plan in self.plans if (sight := plan.sees_nominated(pod)) is not None)
 
     def _nominated(self, pod: Pod) -> MemberClass:
         """The class of a nominated pod, with requests only of resources that some node has.
@@ -248,10 +256,10 @@ class Snapshot:
         )
         return MemberClass(replace(pod.shape, requests=requests), self._all_seen(pod))
 
-    def _mask(self, member: MemberClass, rows: IntArray) -> Mask:
+    def _mask(self, member: MemberClass, rows: IntArray, masking: Sequence[Plan] | None = None) -> Mask:
         """Which of the rows accept the class, regardless of its domain."""
         mask = self.cluster.nodes_by_row.there(rows)
-        for plan in self._masking:
+        for plan in self.masking if masking is None else masking:
             accepting = plan.mask(member, rows)
             if accepting is not None:
                 mask &= accepting

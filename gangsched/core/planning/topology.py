@@ -21,6 +21,7 @@ from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.pod import Pod
 from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.dependence import hoped
 from gangsched.core.planning.snapshot import Snapshot
 
 _SLACK = 1 + 1e-9
@@ -92,8 +93,9 @@ def _room(
     """The domains, how many of the members each takes if they do not compete, and how many of their classes in all."""
     values = snapshot.cluster.labels.domains(topology.key).values
     fits, room = np.zeros((2, len(values)))
-    for member, count in Counter(classes).items():
-        sums = _sums(snapshot, topology, snapshot.caps(member))
+    counts = Counter(classes)
+    for member, count in counts.items():
+        sums = _sums(snapshot, topology, hoped(snapshot, member, counts))
         fits += np.minimum(sums, count)
         room += sums
     return values, fits.astype(np.int64).tolist(), room.astype(np.int64).tolist()

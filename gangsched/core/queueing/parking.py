@@ -138,7 +138,7 @@ class Parked:
                 self._encode(at, capacity)
         for bucket in self.buckets.values() if relief.everywhere or relief.domains else ():
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
-                closed = bool(member.seen) or bucket.several
+                closed = bool(member.seen) or member.shape.heeds_pods or bucket.several
                 if (relief.everywhere and closed) or (relief.domains and (bucket.within_domain or bucket.several)):
                     self._lacked["forced"][at] = True
         if relief:

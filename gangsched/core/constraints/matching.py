@@ -1,0 +1,98 @@
+"""Which pods a term of inter-pod affinity or of topology spread matches, and an index of the terms that may match one.
+
+Source: k8s.io/kube-scheduler/framework (AffinityTerm.Matches).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from gangsched.core.constraints.column import uncount
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.selectors import matches
+from gangsched.core.objects.shape import Labels, PodTerm
+
+Item = TypeVar("Item", bound=Hashable)
+_Anchor = tuple[str, str | None]
+"""A label that a pod must have for a term to match it: key and value, None for any; key "": none is needed."""
+
+
+class Matchable(Struct, frozen=True, gc=False, cache_hash=True):
+    """What terms look at in a pod: its namespace, and those of its labels that some term asks for.
+
+    `nominated`: another scheduler has nominated it to a node; it comes with all its labels.
+    """
+
+    namespace: str
+    labels: Labels = ()
+    nominated: bool = False
+
+    def in_order(self) -> Sequence[object]:
+        """Its fields, of which the labels are sorted."""
+        return (self.namespace, self.labels, self.nominated)
+
+
+def term_matches(term: PodTerm, pod: Matchable | Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether the term matches the pod; an unknown namespace has no labels."""
+    if term.selector is None:
+        return False
+    in_scope = pod.namespace in term.namespaces or (
+        term.namespace_selector is not None and matches(term.namespace_selector, namespaces.get(pod.namespace, {}))
+    )
+    return in_scope and matches(term.selector, dict(pod.labels))
+
+
+class TermIndex(Generic[Item]):
+    """Items by the terms that decide about them, so that only terms that may match a pod are evaluated.
+
+    `keys` are the labels that any of the terms asks for, each with the number of terms.
+    """
+
+    __slots__ = ("_by_anchor", "keys")
+
+    def __init__(self) -> None:
+        self.keys: Counter[str] = Counter()
+        self._by_anchor: dict[_Anchor, dict[Item, None]] = {}
+
+    def enter(self, item: Item, *terms: PodTerm) -> None:
+        """Find the item wherever all the terms may match."""
+        self.keys.update(_keys(terms))
+        for anchor in _anchors(terms[0]):
+            self._by_anchor.setdefault(anchor, {})[item] = None
+
+    def drop(self, item: Item, *terms: PodTerm) -> None:
+        """Find the item no more, which was entered with these terms."""
+        for key in _keys(terms):
+            uncount(self.keys, key)
+        for anchor in _anchors(terms[0]):
+            items = self._by_anchor[anchor]
+            del items[item]
+            if not items:
+                del self._by_anchor[anchor]
+
+    def candidates(self, labels: Labels) -> Iterator[Item]:
+        """The items whose terms may match a pod with these labels, in the order in which they were entered."""
+        by_anchor = self._by_anchor
+        for pair in labels:
+            yield from by_anchor.get(pair, ())
+            yield from by_anchor.get((pair[0], None), ())
+        yield from by_anchor.get(("", None), ())
+
+
+def _keys(terms: Iterable[PodTerm]) -> frozenset[str]:
+    return frozenset(requirement.key for term in terms for requirement in term.selector or ())
+
+
+def _anchors(term: PodTerm) -> frozenset[_Anchor]:
+    if term.selector is None:
+        return frozenset()
+    for requirement in term.selector:
+        if requirement.operator == "In":
+            return frozenset((requirement.key, value) for value in requirement.values)
+        if requirement.operator == "Exists":
+            return frozenset([(requirement.key, None)])
+    return frozenset([("", None)])

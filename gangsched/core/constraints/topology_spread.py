@@ -1,0 +1,200 @@
+"""PodTopologySpread: the members of a topology domain may be at most maxSkew more than those of the emptiest one.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/podtopologyspread, constraints with DoNotSchedule. Only nodes
+with the topology keys of all these constraints are counted, and of them those that nodeAffinityPolicy and
+nodeTaintsPolicy leave. Terminating pods do not count, and those of other namespaces do not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from functools import lru_cache
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.constraints.matching import Matchable
+from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.taint_toleration import TaintToleration
+from gangsched.core.constraints.tally import PlannedTallies, Question
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import PodTerm, Shape, Spread
+
+
+class Seen(Struct, frozen=True, gc=False, cache_hash=True):
+    """What constraints count the pod by."""
+
+    pod: Matchable
+
+    def in_order(self) -> tuple[object, ...]:
+        """Namespace and labels."""
+        return tuple(self.pod.in_order())
+
+
+class TopologySpread(Constraint):
+    """The filter PodTopologySpread."""
+
+    words = (
+        Words(
+            NodeReason.SPREAD,
+            "where topology spread by {resource} allows no more",
+            "room in the topology domains with fewest members, or a larger maxSkew: {nodes} would exceed it",
+        ),
+        Words(
+            NodeReason.SPREAD_LABEL,
+            "without the label {resource} of a topology spread constraint",
+            "the label that topology spread asks for: missing on {nodes}",
+        ),
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._affinity = NodeAffinity(world)
+        self._taints = TaintToleration(world)
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Its taints matter where nodeTaintsPolicy is Honor."""
+        self._taints.set_node(row, node)
+
+    def remove_node(self, row: int) -> None:
+        """The row has no node any more."""
+        self._taints.remove_node(row)
+
+    def told(self) -> object:
+        """The taints of nodes."""
+        return self._taints.told()
+
+    def plan(self, *, emptied: bool) -> Plan:
+        """The pods of a snapshot."""
+        return SpreadPlan(self._world, self._affinity, self._taints, emptied=emptied)
+
+
+class SpreadPlan(Plan):
+    """`_eligible` are for each constraint of a shape the rows that it counts, and the numbers of their domains."""
+
+    def __init__(self, world: World, affinity: NodeAffinity, taints: TaintToleration, *, emptied: bool) -> None:
+        self._world = world
+        self._affinity = affinity
+        self._taints = taints
+        self._every: IntArray = np.arange(len(world.stock.names))
+        self._tallies = PlannedTallies(world.tallies, len(self._every), emptied=emptied)
+        self._eligible: dict[Shape, list[tuple[Mask, IntArray]]] = {}
+
+    @property
+    def selective(self) -> bool:
+        """Whether there are constraints."""
+        return bool(self._tallies)
+
+    def expect(self, shape: Shape) -> None:
+        """Count the pods of its constraints."""
+        for spread in shape.spread:
+            self._tallies.of(_question(spread.term))
+
+    def sees(self, pod: Pod) -> Seen | None:
+        """What constraints count it by, if one does."""
+        keys = self._tallies.keys
+        known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if pair[0] in keys]))
+        return Seen(known) if self._tallies.matched(known) else None
+
+    def sees_nominated(self, pod: Pod) -> Seen:
+        """All its labels."""
+        return Seen(Matchable(pod.namespace, pod.labels, nominated=True))
+
+    def mask(self, member: Member, rows: IntArray) -> Mask | None:
+        """The rows on which no constraint is exceeded."""
+        closed: Mask | None = None
+        for _, _, where in self.refusals(member, rows):
+            closed = where if closed is None else closed | where
+        return None if closed is None else ~closed
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """Where a constraint counts them, the emptiest domain, and so what all nodes say, may be another."""
+        seen = member.sight(Seen)
+        return self._every if seen is not None and self._tallies.place(seen.pod, rows, counts) else None
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """The reverse."""
+        return self.take(member, rows, -counts)
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """Each constraint, and where it is exceeded or the label is missing."""
+        spreads = member.shape.spread
+        for spread, (eligible, domains) in zip(spreads, self._counted(member) if spreads else (), strict=True):
+            key, numbers = spread.term.topology_key, self._numbers(spread)[rows]
+            yield NodeReason.SPREAD_LABEL, key, numbers < 0
+            there = self._by_domain(spread, eligible)
+            closed = (numbers >= 0) & (there[numbers] > self._most(spread, member, there[domains]))
+            for row, count in self._tallies.nominated(_question(spread.term)).items():
+                at = np.flatnonzero(rows == row)
+                if len(at) and eligible[row]:
+                    there[numbers[at]] += count
+                    closed[at] |= there[numbers[at]] > self._most(spread, member, there[domains])
+                    there[numbers[at]] -= count
+            yield NodeReason.SPREAD, key, closed
+
+    def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
+        """Where pods are that constraints count."""
+        return self._tallies.digest
+
+    def couples(self, member: Member, other: Member) -> bool:
+        """Whether a constraint of the other counts the member."""
+        return any(self._is_counted(member, spread.term) for spread in other.shape.spread)
+
+    def helps(self, member: Member, other: Member) -> bool:
+        """Whether one more member may raise the number in the emptiest domain."""
+        return self.couples(member, other)
+
+    # Inside
+
+    def _is_counted(self, member: Member, term: PodTerm) -> bool:
+        """Whether members of the class match the selector; an empty one matches them, though it counts no pod."""
+        if term.selector == ():
+            return True
+        seen = member.sight(Seen)
+        return seen is not None and _question(term) in self._tallies.matched(seen.pod)
+
+    def _numbers(self, spread: Spread) -> IntArray:
+        """The number of each row's domain; -1 where the node has no such label."""
+        return self._world.nodes.by_label(spread.term.topology_key).numbers(self._every)
+
+    def _by_domain(self, spread: Spread, eligible: Mask) -> IntArray:
+        """The number of pods in each domain, by the domain's number; the last element is 0."""
+        size = self._world.nodes.by_label(spread.term.topology_key).count + 1
+        if spread.term.selector == ():
+            return np.zeros(size, dtype=np.int64)
+        there = self._tallies.of(_question(spread.term)) * eligible
+        rows = np.flatnonzero(there)
+        return np.bincount(self._numbers(spread)[rows], weights=there[rows], minlength=size).astype(np.int64)
+
+    def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
+        """How many pods a domain may have that takes one more member; `there` are those in the counted domains."""
+        fewest = int(there.min()) if len(there) >= spread.min_domains else 0
+        return spread.max_skew + fewest - self._is_counted(member, spread.term)
+
+    def _counted(self, member: Member) -> list[tuple[Mask, IntArray]]:
+        """For each constraint the rows that count, and the numbers of their domains."""
+        known = self._eligible.get(member.shape)
+        if known is None:
+            labelled = self._world.nodes.there(self._every)
+            for spread in member.shape.spread:
+                labelled &= self._numbers(spread) >= 0
+            known = self._eligible[member.shape] = []
+            for spread in member.shape.spread:
+                mask = labelled.copy()
+                matched = self._affinity.mask(member, self._every) if spread.honors_affinity else None
+                tolerated = self._taints.mask(member, self._every) if spread.honors_taints else None
+                for each in (matched, tolerated):
+                    if each is not None:
+                        mask &= each
+                known.append((mask, np.unique(self._numbers(spread)[mask])))
+        return known
+
+
+@lru_cache(maxsize=4096)
+def _question(term: PodTerm) -> Question:
+    return Question((replace(term, topology_key=""),), staying=True)

@@ -1,0 +1,65 @@
+"""How members depend on each other: by constraints that ask which pods are on other nodes.
+
+With many different classes not every pair is looked at; they are then taken to depend on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gangsched.core.constraints.constraint import Plan
+from gangsched.core.objects.arrays import IntArray
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.snapshot import Snapshot
+
+MOST_PAIRS = 4096
+"""So many pairs of classes are looked at for one question."""
+
+
+def couples(snapshot: Snapshot, member: MemberClass, other: MemberClass) -> bool:
+    """Whether a member placed on one row changes which other rows take the `other`, which may be of its class.
+
+    Members of a class that does so to itself are placed one by one.
+    """
+    return any(plan.couples(member, other) for plan in snapshot.plans)
+
+
+def any_couples(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
+    """Whether a member of one of these classes changes which other rows take another."""
+    some = _dependent(classes)
+    if len(some) ** 2 > MOST_PAIRS:
+        return True
+    return any(couples(snapshot, member, other) for member in some for other in some)
+
+
+def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberClass]:
+    """The classes to which members of one of these classes, once placed, may open rows that are closed before."""
+    some = _dependent(classes)
+    if len(some) ** 2 > MOST_PAIRS:
+        return set(some)
+    return {member for member in some if any(plan.helps(other, member) for plan in snapshot.plans for other in some)}
+
+
+def hoped(snapshot: Snapshot, member: MemberClass, others: Collection[MemberClass]) -> IntArray:
+    """Like `Snapshot.caps`, but as if members of the others had opened each row that they may open."""
+    if not _depends(member):
+        return snapshot.caps(member)
+    some = _dependent(others)
+    if len(some) ** 2 > MOST_PAIRS:
+        masking = [plan for plan in snapshot.masking if type(plan).helps is Plan.helps]
+    else:
+        masking = [plan for plan in snapshot.masking if not any(plan.helps(other, member) for other in some)]
+    return snapshot.caps(member) if len(masking) == len(snapshot.masking) else snapshot.caps_by(member, masking)
+
+
+def bond(snapshot: Snapshot, member: MemberClass) -> str:
+    """The label of which all members of the class must be in one domain, whichever it is; empty if there is none."""
+    return next((bond for plan in snapshot.plans if (bond := plan.bond(member))), "") if _depends(member) else ""
+
+
+def _dependent(classes: Collection[MemberClass]) -> list[MemberClass]:
+    return [member for member in classes if _depends(member)]
+
+
+def _depends(member: MemberClass) -> bool:
+    return bool(member.seen or member.shape.disks) or member.shape.heeds_pods
