@@ -26,7 +26,7 @@ class StorageKind(StrEnum):
     NODE = "CSINode"
 
 
-class VolumeClaim(Struct, frozen=True, gc=False):
+class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
     """A PersistentVolumeClaim.
 
     `volume` is the PersistentVolume that it names, `bound` that both know of each other. `single_pod`: its access mode
@@ -49,7 +49,7 @@ class VolumeClaim(Struct, frozen=True, gc=False):
         return self.namespace, self.name
 
 
-class Volume(Struct, frozen=True, gc=False):
+class Volume(Struct, frozen=True, gc=False, tag=True):
     """A PersistentVolume.
 
     `node_affinity` None lets every node use it. `zones` are its zone and region labels, each with the values that a
@@ -69,7 +69,7 @@ class Volume(Struct, frozen=True, gc=False):
         return "", self.name
 
 
-class StorageClass(Struct, frozen=True, gc=False):
+class StorageClass(Struct, frozen=True, gc=False, tag=True):
     """A StorageClass. `waits`: claims are bound once a pod that uses them has a node. `driver` provisions volumes."""
 
     name: str
@@ -82,7 +82,7 @@ class StorageClass(Struct, frozen=True, gc=False):
         return "", self.name
 
 
-class CsiNode(Struct, frozen=True, gc=False):
+class CsiNode(Struct, frozen=True, gc=False, tag=True):
     """How many volumes of each CSI driver the node of this name can attach, for drivers with a limit."""
 
     name: str
