@@ -6,7 +6,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject, Trouble, Unready
-from gangsched.core.planning.dependence import couples
+from gangsched.core.planning.dependence import any_couples, couples
 from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import claim, node, pod, volume
@@ -43,7 +43,10 @@ def refused(cluster: Cluster, asking) -> dict[str, str]:
     """Why each node refuses the pod, which is known."""
     cluster.set_pod(asking)
     snapshot = Snapshot(cluster)
-    return verdicts(snapshot, class_of(snapshot, asking))
+    member = class_of(snapshot, asking)
+    why = verdicts(snapshot, member)
+    assert {name for name, row in cluster.capacity.rows.items() if not snapshot.caps(member)[row]} == why.keys()
+    return why
 
 
 @pytest.mark.parametrize(
@@ -134,8 +137,10 @@ BETA = "failure-domain.beta.kubernetes.io/zone"
 def test_a_node_with_a_zone_must_be_in_that_of_the_volume(labels, zones, taken):
     cluster = known(node(labels=labels), claim("c", "v"), volume("v", zones=zones))
     assert refused(cluster, pod(volume_claims=["c"])) == ({} if taken else {"n1": NodeReason.VOLUME_ZONE})
-    cluster = known(node(labels=labels), claim("c", "v", owner="uid-default/a-0"), volume("v", zones=zones))
-    assert refused(cluster, pod(own_volume_claims=["c"])) == {}
+    provide(cluster, claim("own", "v", owner="uid-default/a-0"))
+    provide(cluster, claim("else", "w"))
+    provide(cluster, volume("w"))
+    assert refused(cluster, pod(volume_claims=["else"], own_volume_claims=["own"])) == {}
 
 
 def attached(*limits: int | None) -> list[object]:
@@ -192,6 +197,74 @@ def test_a_claim_counts_as_what_its_class_will_make_until_it_is_bound():
     assert refused(cluster, pod(volume_claims=["c1"])) == {"n0": NodeReason.VOLUME_LIMIT}
 
 
+def taking(cluster: Cluster, *members):
+    """A snapshot, and the classes of these pods, which are known."""
+    for each in members:
+        cluster.set_pod(each)
+    snapshot = Snapshot(cluster)
+    classes = classify(snapshot, members)
+    return snapshot, [classes[each.uid] for each in members]
+
+
+def test_a_volume_that_members_share_is_counted_once_on_each_node():
+    shares = [pod(f"a-{at}", volume_claims=["c0"]) for at in range(2)]
+    own, more = pod("a-2", volume_claims=["c1"]), pod("a-3", volume_claims=["c2"])
+    snapshot, (shared, _, single, _) = taking(known(*attached(2)), *shares, own, more)
+    assert couples(snapshot, shared, shared)
+    assert couples(snapshot, shared, single)
+    assert not couples(snapshot, single, single)
+    mark = snapshot.mark()
+    snapshot.take(0, shared, 1)
+    snapshot.take(0, shared, 1)
+    assert snapshot.caps(single)[0] == 1
+    snapshot.take(0, single, 1)
+    assert (snapshot.caps(single)[0], bool(snapshot.caps(shared)[0])) == (0, True)
+    snapshot.undo(mark)
+    assert snapshot.caps(single)[0] == 2
+
+
+@pytest.mark.parametrize(("limit", "room"), [(0, 0), (1, 0), (2, 1), (3, 2)])
+def test_room_counts_a_shared_volume_for_the_first_member_alone(limit, room):
+    members = [pod("a-0", volume_claims=["c0", "c1"]), pod("a-1", volume_claims=["c0", "c2"])]
+    snapshot, (member, other) = taking(known(*attached(limit)), *members)
+    assert member is other
+    assert snapshot.caps(member)[0] == room
+
+
+def test_what_a_member_attaches_is_given_back_from_what_the_cluster_counts():
+    there = pod("there", node="n0", volume_claims=["c0"])
+    snapshot, (member, other) = taking(known(*attached(1)), there, pod("a-1", volume_claims=["c1"]))
+    assert snapshot.caps(other)[0] == 0
+    snapshot.give_back(0, member)
+    assert snapshot.caps(other)[0] == 1
+
+
+def test_disks_of_one_driver_that_nodes_limit_depend_on_each_other():
+    disks = [Disk("cinder", (), False, ("csi", "v0"))]
+    snapshot, (member,) = taking(known(*attached(1)), pod(disks=disks))
+    assert any_couples(snapshot, [member])
+    assert not any_couples(snapshot, [class_of(snapshot, pod())])
+
+
+def test_a_lower_limit_makes_a_node_worse_and_each_change_may_help():
+    cluster = known(*attached(2))
+    cluster.take_worsened()
+    cluster.take_relief()
+    provide(cluster, CsiNode("n0", (("csi", 1),)))
+    assert cluster.take_worsened() == {"n0"}
+    assert cluster.take_relief().rows == {cluster.capacity.rows["n0"]}
+    provide(cluster, CsiNode("n0", (("csi", 1),)))
+    assert (cluster.take_worsened(), cluster.take_relief().rows) == (set(), set())
+
+
+@pytest.mark.parametrize("claims", [[], ["c1"], ["c0", "c1"]])
+def test_a_pod_that_is_read_with_other_claims_counts_with_these(claims):
+    cluster = known(*attached(2), pod("there", node="n0", volume_claims=["c0"]))
+    provide(cluster, pod("there", node="n0", volume_claims=claims))
+    provide(cluster, pod("there", node="n0", volume_claims=claims, own_volume_claims=["c2"]))
+    provide(cluster, pod("there", node="n0"))
+
+
 def disk(kind="iscsi", *names: str, read_only: bool = False) -> Disk:
     return Disk(kind, names or ("d",), read_only)
 
@@ -214,6 +287,9 @@ def test_a_disk_is_used_by_one_pod_of_a_node_unless_all_only_read(there, asked, 
     assert refused(cluster, pod(disks=[asked])) == ({} if taken else {"n1": NodeReason.VOLUME_IN_USE})
     [member] = {*classify(Snapshot(cluster), [pod(disks=[asked])]).values()}
     assert (Snapshot(cluster).caps(member)[1] == 1) is not asked.read_only
+    snapshot = Snapshot(cluster)
+    snapshot.give_back(0, class_of(snapshot, cluster.pods["uid-default/there"]))
+    assert snapshot.caps(member)[0] > 0
 
 
 def test_a_claim_for_a_single_pod_is_used_anywhere_or_nowhere():
@@ -229,7 +305,8 @@ def test_a_claim_for_a_single_pod_is_used_anywhere_or_nowhere():
 
 
 def test_members_that_are_placed_use_their_claims_for_the_next():
-    cluster = known(node(), node("n2"), claim("c", "v", single_pod=True), volume("v"))
+    nodes = node(labels={"zone": "a"}), node("n2", labels={"zone": "b"})
+    cluster = known(*nodes, claim("c", "v", single_pod=True), volume("v"))
     members = [pod(f"a-{at}", volume_claims=["c"]) for at in range(2)]
     for each in members:
         cluster.set_pod(each)
@@ -237,10 +314,12 @@ def test_members_that_are_placed_use_their_claims_for_the_next():
     [member] = {*classify(snapshot, members).values()}
     assert couples(snapshot, member, member)
     assert snapshot.caps(member)[:2].tolist() == [1, 1]
-    mark = snapshot.mark()
+    mark, look = snapshot.mark(), snapshot.look("zone", "b")
     snapshot.take(0, member, 1)
     assert snapshot.caps(member)[:2].tolist() == [0, 0]
+    assert snapshot.look("zone", "b") != look, "what is taken elsewhere closes the zone"
     snapshot.undo(mark)
+    assert snapshot.look("zone", "b") == look
     assert snapshot.caps(member)[:2].tolist() == [1, 1]
 
 

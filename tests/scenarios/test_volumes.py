@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.shape import Disk
 from gangsched.core.objects.volumes import CsiNode, StorageClass
 from tests.builders import claim, group, node, pod, pods, volume
@@ -99,6 +100,13 @@ def test_a_claim_that_no_pod_of_the_quorum_needs_keeps_back_only_its_pod(harness
     assert len(harness.bound()) == 3
 
 
+def test_a_role_that_cannot_do_without_a_claim_waits_for_it(harness: Harness) -> None:
+    harness.add(node(), group(min_member=0, roles=(Role("w", 1), Role("ps", 1))))
+    harness.add(*pods("a", 2, role="w"), pod("a-ps", role="ps", volume_claims=["c"]))
+    harness.wait(3)
+    assert harness.condition("default/a").reason == "VolumeNotReady"
+
+
 def test_a_plain_pod_waits_for_its_claim(harness: Harness) -> None:
     harness.add(node(), pod("p", group="", volume_claims=["c"]))
     harness.wait(3)
@@ -122,7 +130,8 @@ def test_an_ephemeral_volume_counts_once_its_claim_is_the_pods_own_and_bound(har
 
 
 def test_a_claim_for_a_single_pod_waits_for_its_user_to_end(harness: Harness) -> None:
-    harness.add(node(), pod("user", group="", node="n1", volume_claims=["c"]), group(min_member=2), *pods("a", 1))
+    harness.add(node(), node("n2", unschedulable=True), pod("user", group="", node="n2", volume_claims=["c"]))
+    harness.add(group(min_member=2), *pods("a", 1))
     harness.provide(volume("v"), claim("c", "v", single_pod=True))
     harness.add(pod("a-1", volume_claims=["c"]))
     harness.wait(3)
