@@ -2,7 +2,7 @@
 
 kube-scheduler implements them in the plug-ins DynamicResources and NodeDeclaredFeatures. The features that a pod can
 require of its node are those of `InferForScheduling` in k8s.io/component-helpers/nodedeclaredfeatures at v0.36.3. Which
-volumes are refused is said in `gang/volume_claims.py`, because it depends on their claims.
+volumes are refused is said in `declarations/volume_claims.py`, because it depends on their claims.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any, Self
 import msgspec
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang.volume_claims import NOT_SUPPORTED
+from gangsched.core.declarations.volume_claims import NOT_SUPPORTED
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.planning.placement import classify

@@ -291,15 +291,7 @@ def test_bad_input_waits_with_a_condition_and_one_event_that_say_what_to_do(
     assert not cluster.bound("odd")
 
 
-ZONE_TERM = {"labelSelector": {"matchLabels": {"x": "y"}}, "topologyKey": "zone"}
 UNSUPPORTED = {
-    "podAffinity": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ZONE_TERM]}}},
-    "podAntiAffinity": {
-        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ZONE_TERM]}}
-    },
-    "topologySpreadConstraints": {
-        "topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone"}]
-    },
     "resourceClaims": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "one"}]},
 }
 

@@ -173,8 +173,8 @@ class Plan:
         """Whether it sees more of any pod than its shape."""
         return False
 
-    def expect(self, shape: Shape) -> None:
-        """Members of this shape are to be placed: what they ask of other pods matters from now on."""
+    def expect(self, shapes: Collection[Shape]) -> None:
+        """Members of these shapes are to be placed: what they ask of other pods matters from now on."""
 
     def sees(self, pod: Pod) -> Sight | None:  # noqa: ARG002 - for subclasses
         """What matters beside the pod's shape: to its placement, or to other pods once it is placed."""

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gangsched.core.cluster.volumes import Volumes
-from gangsched.core.gang.terms import Hindrance
-from gangsched.core.gang.wants import role_minima
+from gangsched.core.declarations.minima import role_minima
+from gangsched.core.declarations.terms import Hindrance
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.reasons import Reason
