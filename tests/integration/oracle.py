@@ -19,10 +19,12 @@ from typing import Any, Self
 import msgspec
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.volume_claims import NOT_SUPPORTED
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.kube.resources import NAMESPACES, NODES, PODS
+from gangsched.kube.resources import NAMESPACES, NODES, PODS, STORAGE
 from testbed import binaries
 from testbed.control_plane import ControlPlane
 from tests.verdicts import verdicts
@@ -49,8 +51,14 @@ class Standing:
 
 @dataclass(frozen=True)
 class World:
+    """Nodes, pods, and `storage`: claims, volumes, storage classes and CSINodes, each with its kind.
+
+    A claim marked as `leaving` is deleted and kept from ending.
+    """
+
     nodes: Sequence[Json]
     pods: Sequence[Standing] = ()
+    storage: Sequence[Json] = ()
 
 
 @dataclass(frozen=True)
@@ -95,11 +103,25 @@ class Oracle:
         try:
             for node in world.nodes:
                 self.api.post("/api/v1/nodes", node)
+            for found in world.storage:
+                self._provide(found)
             for number, pod in enumerate(world.pods):
                 self._stand(pod, number)
             yield
         finally:
             self._clear()
+
+    def _provide(self, found: Json) -> None:
+        resource = STORAGE[StorageKind(found["kind"])]
+        path = resource.path
+        if "namespace" in found["metadata"]:
+            path = path.replace("/v1/", f"/v1/namespaces/{found['metadata']['namespace']}/")
+        self.api.post(path, {key: value for key, value in found.items() if key != "leaving"})
+        path = f"{path}/{found['metadata']['name']}"
+        if "status" in found:
+            self.api.merge(f"{path}/status", {"status": found["status"]})
+        if "leaving" in found:
+            self.api.delete(path)
 
     def _stand(self, pod: Standing, number: int) -> None:
         scheduler = _OF_HEIRS if pod.nominated else "somebody-else"
@@ -128,6 +150,17 @@ class Oracle:
         for pod in self._pods():
             self.api.delete(_path(pod), grace_s=0)
         assert not self._pods()
+        for resource in STORAGE.values():
+            for found in self.api.get(resource.path)["items"]:
+                meta = found["metadata"]
+                path = resource.path
+                if "namespace" in meta:
+                    path = path.replace("/v1/", f"/v1/namespaces/{meta['namespace']}/")
+                if meta.get("finalizers"):
+                    self.api.merge(f"{path}/{meta['name']}", {"metadata": {"finalizers": None}})
+                if not meta.get("deletionTimestamp"):
+                    self.api.delete(f"{path}/{meta['name']}")
+            assert not self.api.get(resource.path)["items"]
 
     def _pods(self, query: str = "") -> list[Json]:
         return list(self.api.get(f"/api/v1/pods?{query}")["items"])
@@ -139,6 +172,9 @@ class Oracle:
             cluster.set_namespace(*found)
         for found in self._read("/api/v1/nodes", NODES.read):
             cluster.set_node(found)
+        for kind, resource in STORAGE.items():
+            for found in self._read(resource.path, resource.read):
+                cluster.set_storage(kind, found.key, found)
         for found in self._read("/api/v1/pods", PODS.read):
             cluster.set_pod(found)
             cluster.nominate(found)
@@ -160,15 +196,22 @@ class Oracle:
             told = self._told()
             for namespace in {probe["metadata"]["namespace"] for probe in probes}:
                 self.api.delete(f"/api/v1/namespaces/{namespace}/pods?{_PROBES}", grace_s=0)
-        snapshot = Snapshot(self.cluster())
+        cluster = self.cluster()
+        asked = {uid: PODS.read(_raw(told[uid]))[1] for uid in uids}
+        for pod in asked.values():
+            cluster.set_pod(pod)
+        snapshot = Snapshot(cluster)
         judged = []
-        for uid in uids:
-            pod = PODS.read(_raw(told[uid]))[1]
+        for uid, pod in asked.items():
             snapshot.heed_nominated(pod.priority)
             why = refusals(snapshot, pod)
             accepted = frozenset(snapshot.cluster.nodes.keys() - why.keys())
             passed = extender.passed.get(uid, frozenset())
-            judged.append(Verdicts(told[uid], passed, accepted, why, pod.shape.unsupported))
+            refused = [*pod.shape.unsupported]
+            unready = cluster.volumes.unready(pod)
+            if unready is not None and unready.trouble in NOT_SUPPORTED:
+                refused.append(f"{unready.claim}: {unready.trouble}")
+            judged.append(Verdicts(told[uid], passed, accepted, why, tuple(refused)))
         return judged
 
     def _nominate(self) -> None:

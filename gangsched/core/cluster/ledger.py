@@ -277,4 +277,6 @@ def _takes_alike(before: Claim, after: Claim) -> bool:
         before.node == after.node
         and (before.kind is after.kind or (before.kind is ASSUMED and after.kind is BOUND))
         and old.shape == new.shape
+        and old.volume_claims == new.volume_claims
+        and old.own_volume_claims == new.own_volume_claims
     )
