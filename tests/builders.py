@@ -58,6 +58,7 @@ def shape(
     tolerations: Iterable[Toleration | str] = (),
     host_ports: Iterable[HostPort | int] = (),
     unsupported: Iterable[str] = (),
+    features: Iterable[str] = (),
 ) -> Shape:
     """What a pod asks of a node: 1 cpu and nothing else by default; `requests` replaces cpu, memory and gpu."""
     if requests is None:
@@ -69,6 +70,7 @@ def shape(
         tolerations=tuple(toleration(item) if isinstance(item, str) else item for item in tolerations),
         host_ports=tuple(HostPort(port=item) if isinstance(item, int) else item for item in host_ports),
         unsupported=tuple(unsupported),
+        features=tuple(features),
     )
 
 
@@ -84,6 +86,7 @@ def pod(
     tolerations: Iterable[Toleration | str] = (),
     host_ports: Iterable[HostPort | int] = (),
     unsupported: Iterable[str] = (),
+    features: Iterable[str] = (),
     group: str = "a",
     role: str = "",
     declaration: Declaration | None = None,
@@ -124,6 +127,7 @@ def pod(
             tolerations=tolerations,
             host_ports=host_ports,
             unsupported=unsupported,
+            features=features,
         ),
         created=created,
         scheduler=scheduler,
@@ -153,6 +157,7 @@ def node(
     labels: Mapping[str, str] | None = None,
     taints: Iterable[Taint | str] = (),
     unschedulable: bool = False,
+    features: Iterable[str] = (),
 ) -> Node:
     """A node of 8 cpu, 32Gi and 110 pods that accepts everybody; `extra` adds or replaces allocatable resources."""
     return Node(
@@ -161,6 +166,7 @@ def node(
         labels=label_pairs(labels or {}),
         taints=tuple(taint(item) if isinstance(item, str) else item for item in taints),
         unschedulable=unschedulable,
+        features=tuple(features),
     )
 
 

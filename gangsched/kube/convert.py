@@ -24,6 +24,7 @@ from gangsched.core.objects.shape import Amounts, HostPort, Labels, NodeTerm, Po
 from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable
+from gangsched.kube.features import needed_features
 from gangsched.kube.unsupported import unsupported_fields
 
 _PHASES = {phase.value: phase for phase in PodPhase}
@@ -98,6 +99,7 @@ def node(found: wire.Node) -> Node:
         labels=labels(found.metadata.labels),
         taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value or "") for taint in spec.taints or ()),
         unschedulable=bool(spec.unschedulable),
+        features=_kept_features(tuple(sorted(status.declared_features or ()))),
     )
 
 
@@ -122,6 +124,12 @@ def _kept_labels(found: Labels) -> Labels:
 def _kept_owner(owner: Owner | None) -> Owner | None:
     """Like `_interned`: one controller owns many pods."""
     return owner
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_features(found: tuple[str, ...]) -> tuple[str, ...]:
+    """Like `_interned`: most nodes declare the same features."""
+    return found
 
 
 def _declaration(meta: wire.Meta, spec: wire.PodSpec, maker: str, dialects: Dialects) -> Declaration | None:
@@ -160,6 +168,7 @@ def _shape(spec: wire.PodSpec, status: wire.PodStatus, *, why: str, resize_infea
         tolerations=tuple(map(_toleration, spec.tolerations)) if spec.tolerations else (),
         host_ports=_host_ports(spec),
         unsupported=refused,
+        features=needed_features(spec),
     )
 
 

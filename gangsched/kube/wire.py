@@ -220,6 +220,7 @@ class NodeSpec(Struct, gc=False):
 
 class NodeStatus(Struct, gc=False):
     allocatable: Quantities | None = None
+    declared_features: list[str] | None = field(name="declaredFeatures", default=None)
 
 
 class Node(Struct, gc=False):

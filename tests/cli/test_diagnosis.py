@@ -176,3 +176,11 @@ def test_what_the_operator_may_not_read_is_told_though_the_caller_may():
         "gangsched may not read it: grant it.",
     )
     assert (found.minimum, found.members, found.bound, found.source) == (2, 2, 0, "kai PodGroup")
+
+
+def test_the_missing_feature_is_named_among_what_would_help():
+    found = diagnose(
+        node(features=["Other"]), holder("other", "1"), group(min_member=1), *members(1, features=["RestartAll"])
+    )
+    assert "kubelets that declare the feature RestartAll: 1 node without it" in found.helps
+    assert found.shortfall.resource == ""

@@ -24,6 +24,8 @@ RUNTIME_CLASSES: list[Json] = [
     },
 ]
 PRIORITIES = {"low": -10, "high": 10}
+RESTART_ALL = "RestartAllContainersOnContainerExits"
+HOST_USERS = "UserNamespacesHostNetworkSupport"
 NAME = "example.com/name"
 """A label that no two nodes have alike, unlike the hostname."""
 TOLERATES_ALL: Json = {"tolerations": [{"operator": "Exists"}]}
@@ -90,8 +92,20 @@ def amounts(**given: Any) -> dict[str, str]:
     return {_SHORT.get(name, name): str(value) for name, value in given.items() if value is not None}
 
 
-def node(name: str, *, labels: Any = None, taints: Any = (), cordoned: bool = False, **allocatable: Any) -> Json:
-    """A node of zone a with these labels and amounts as well; a label or a resource is left out by giving None."""
+def node(
+    name: str,
+    *,
+    labels: Any = None,
+    taints: Any = (),
+    cordoned: bool = False,
+    features: Any = (),
+    images: Any = (),
+    **allocatable: Any,
+) -> Json:
+    """A node of zone a with these labels and amounts as well; a label or a resource is left out by giving None.
+
+    `images` are its images' sizes in bytes by name.
+    """
     allocatable = amounts(**(_ALLOCATABLE | allocatable))
     carried = {HOST: name, ZONE: "a"} | (labels or {})
     return {
@@ -100,6 +114,8 @@ def node(name: str, *, labels: Any = None, taints: Any = (), cordoned: bool = Fa
         "status": {
             "allocatable": allocatable,
             "capacity": allocatable | {"cpu": "64", "memory": "64Gi", "pods": "500"},
+            "declaredFeatures": sorted(features),
+            "images": [{"names": [image], "sizeBytes": size} for image, size in dict(images).items()],
         },
     }
 
@@ -117,6 +133,12 @@ def container(name: str = "c", *, ports: Any = (), policy: str = "", limits: Any
     limits = {resource: size for resource, size in asked.items() if resource in _LIMITED} | (limits or {})
     made = {"name": name, "image": "registry.example/x:1", "ports": [port(each) for each in ports]}
     return made | {"resources": {"requests": asked, "limits": limits}} | ({"restartPolicy": policy} if policy else {})
+
+
+def restarting_all(made: Json) -> Json:
+    """The container, such that the pod begins anew if it exits with 42."""
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+    return {"restartPolicy": "Never"} | made | {"restartPolicyRules": [rule]}
 
 
 def init(*containers: Json) -> list[Json]:
@@ -227,6 +249,10 @@ class Dice:
         if self._chance(0.2) and "runtimeClassName" not in wishes["spec"]:
             wishes["spec"]["nodeSelector"] = dict([self._one(_LABELS)])
         wishes["spec"] |= affinity | {"tolerations": self._some(_TOLERATIONS, most=4)}
+        if self._chance(0.1):
+            wishes["spec"]["containers"][0] = restarting_all(wishes["spec"]["containers"][0])
+        if self._chance(0.2):
+            wishes["spec"]["hostUsers"] = False
         return wishes
 
     def _node(self, name: str) -> Json:
@@ -243,6 +269,7 @@ class Dice:
             gpu=self._one([None, "2", "4"]),
             native=self._one([None, "3"]),
             huge=self._one([None, "64Mi"]),
+            features=self._some([RESTART_ALL, HOST_USERS, "SomeOther"], most=3),
         )
 
     def _standing(self, names: list[str]) -> Standing:

@@ -16,8 +16,10 @@ from tests.effort import seeded
 from tests.integration.oracle import Json, Oracle, Standing, Verdicts, World
 from tests.integration.oracle_worlds import (
     HOST,
+    HOST_USERS,
     NAMESPACES,
     PRIORITIES,
+    RESTART_ALL,
     RUNTIME_CLASSES,
     TOLERATES_ALL,
     ZONE,
@@ -31,6 +33,7 @@ from tests.integration.oracle_worlds import (
     on,
     pod,
     resized,
+    restarting_all,
     shuns,
     wants,
 )
@@ -130,6 +133,9 @@ WORLD = World(
         node("zone-b-2", labels={ZONE: "b"}),
         node("twin-1", labels={HOST: "twin"}),
         node("twin-2", labels={HOST: "twin"}),
+        node("feature-restart", features=[RESTART_ALL]),
+        node("feature-users", features=[HOST_USERS, "Unheard"]),
+        node("features", features=[RESTART_ALL, HOST_USERS]),
     ],
     pods=[
         *(on(name, each, status=DONE if name == "ended" else {}) for name, pods in THERE.items() for each in pods),
@@ -313,13 +319,26 @@ PROBES: dict[str, Json] = {
             "app a and more": {"app": "a", "rev": "1"},
         }.items()
     },
+    # Features that the kubelet must declare
+    "restarts all containers": pod(restarting_all(container())),
+    "restarts all containers from a sidecar": pod(initContainers=init(restarting_all(container(policy=SIDECAR)))),
+    "restarts one container": pod(
+        container(policy="Never")
+        | {"restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]}
+    ),
+    "has users of its own": pod(hostUsers=False),
+    "has users of its own on the host's network": pod(hostUsers=False, hostNetwork=True),
+    "needs two features": pod(restarting_all(container()), hostUsers=False, hostNetwork=True),
     "app a, tolerant": pod(labels={"app": "a"}, **TOLERATES_ALL),
 }
 
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
-    with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as control_plane:
+    gates = [f"--feature-gates={HOST_USERS}=true"]
+    with ControlPlane(
+        controllers=False, kwok=False, not_ready_taint=False, extra_apiserver_args=gates
+    ) as control_plane:
         for name, labels in NAMESPACES.items():
             control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
         for runtime_class in RUNTIME_CLASSES:

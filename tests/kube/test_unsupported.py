@@ -17,8 +17,6 @@ def affinity(kind: str, how: str) -> dict[str, Any]:
     return {"affinity": {kind: {f"{how}DuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}}
 
 
-RESTART_ALL = {"restartPolicyRules": [{"action": "Restart"}, {"action": "RestartAllContainers"}]}
-
 REFUSED = [
     (affinity("podAffinity", "required"), "spec.affinity.podAffinity (required)"),
     (affinity("podAntiAffinity", "required"), "spec.affinity.podAntiAffinity (required)"),
@@ -42,9 +40,6 @@ REFUSED = [
     ({"volumes": [{"iscsi": {"iqn": "a"}}]}, "spec.volumes[].iscsi"),
     ({"volumes": [{"emptyDir": {}}, {"rbd": {"image": "a"}}]}, "spec.volumes[].rbd"),
     ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
-    ({"containers": [{}, RESTART_ALL]}, "spec.containers[].restartPolicyRules (RestartAllContainers)"),
-    ({"initContainers": [RESTART_ALL]}, "spec.initContainers[].restartPolicyRules (RestartAllContainers)"),
-    ({"hostNetwork": True, "hostUsers": False}, "spec.hostUsers (false, together with hostNetwork)"),
 ]
 
 
@@ -64,10 +59,6 @@ def test_what_cannot_be_honoured_is_named(spec: dict[str, Any], name: str) -> No
         {"volumes": [{"emptyDir": {}}, {"configMap": {"name": "a"}}, {"projected": {}}, {"hostPath": {}}, {"nfs": {}}]},
         {"volumes": [{"azureFile": {}}, {"vsphereVolume": {}}, {"csi": {}}]},
         {"resourceClaims": []},
-        {"containers": [{"restartPolicyRules": [{"action": "Restart"}]}]},
-        {"hostNetwork": True},
-        {"hostNetwork": True, "hostUsers": True},
-        {"hostUsers": False},
     ],
 )
 def test_what_needs_no_honouring_is_not_named(spec: dict[str, Any]) -> None:

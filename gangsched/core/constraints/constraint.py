@@ -73,8 +73,8 @@ class Happening(Enum):
 class Words:
     """What users are told where nodes refuse for this reason.
 
-    `told` describes such nodes, with the `{resource}` in question if there is one. `remedy` is what would open the
-    refusing `{nodes}`; empty where another message says that.
+    `told` describes such nodes, with the `{resource}` in question if there is one (or whatever else the reason is
+    about). `remedy` is what would open the refusing `{nodes}`; empty where another message says that.
     """
 
     reason: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gangsched.core.constraints.constraint import Constraint, NodeConstraint, Words
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.node_declared_features import NodeDeclaredFeatures
 from gangsched.core.constraints.node_ports import NodePorts
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.node_unschedulable import NodeUnschedulable
@@ -17,6 +18,7 @@ CONSTRAINTS: list[type[Constraint]] = [
     NodePorts,
     NodeResources,
     InterPodAffinity,
+    NodeDeclaredFeatures,
 ]
 
 

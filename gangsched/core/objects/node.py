@@ -16,10 +16,14 @@ class Taint(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Node(Struct, frozen=True, gc=False):
-    """A node: what it can give and whom it accepts. Readiness shows only through taints, as for kube-scheduler."""
+    """A node: what it can give and whom it accepts. Readiness shows only through taints, as for kube-scheduler.
+
+    `features` are those that its kubelet declares (`status.declaredFeatures`), sorted.
+    """
 
     name: str
     allocatable: Amounts = ()
     labels: Labels = ()
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
+    features: tuple[str, ...] = ()

@@ -107,3 +107,5 @@ class NodeReason(StrEnum):
     some of them are already, else where there is most room."""
     ANTI_AFFINITY = "AntiAffinityOfExistingPod"
     """A pod already there (or in the same topology domain) forbids the member by its required anti-affinity."""
+    FEATURE = "FeatureNotDeclared"
+    """The member needs a node feature that the node's kubelet does not declare."""

@@ -72,7 +72,8 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
 
     Pods of one shape are interchangeable to the planner, so feasibility is computed once per shape for all nodes.
     `node_affinity` None means no required affinity; an empty tuple matches no node. `unsupported` names constraints
-    (as a person would find them in the pod's spec) that gangsched cannot honour and therefore refuses.
+    (as a person would find them in the pod's spec) that gangsched cannot honour and therefore refuses. `features` are
+    the node features that the pod needs, sorted.
     """
 
     requests: Amounts = ()
@@ -81,3 +82,4 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     unsupported: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
