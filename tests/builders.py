@@ -11,6 +11,7 @@ from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.quantity import Quantity, amount
 from gangsched.core.objects.shape import Amounts, HostPort, Labels, NodeTerm, PodTerm, Shape, Toleration
+from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.status import GroupStatus
 
 GPU = "nvidia.com/gpu"
@@ -104,11 +105,14 @@ def pod(
     owner: Owner | None = None,
     told_reason: str = "",
     told_message: str = "",
+    likes: Mapping[int, NodeTerm] | None = None,
+    images: Iterable[str] = (),
 ) -> Pod:
     """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
 
     `name` is `namespace/name` or a name in `default`; the UID is `uid-namespace/name` unless given; `declaration`
-    replaces what `group` and `role` would declare. The keywords of `shape` apply.
+    replaces what `group` and `role` would declare. The keywords of `shape` apply. `likes` are preferred terms by
+    weight, `images` one for each container.
     """
     namespace, bare = _names(name)
     if declaration is None and group:
@@ -143,7 +147,14 @@ def pod(
         owner=owner,
         told_reason=told_reason,
         told_message=told_message,
+        soft=soft(likes or {}, images),
     )
+
+
+def soft(likes: Mapping[int, NodeTerm], images: Iterable[str] = ()) -> Soft | None:
+    """What a pod prefers: terms by weight, and an image for each container."""
+    names = tuple(sorted(images))
+    return Soft(tuple(likes.items()), names, max(1, len(names))) if likes or names else None
 
 
 def node(
@@ -158,8 +169,12 @@ def node(
     taints: Iterable[Taint | str] = (),
     unschedulable: bool = False,
     features: Iterable[str] = (),
+    images: Mapping[str, int] | None = None,
 ) -> Node:
-    """A node of 8 cpu, 32Gi and 110 pods that accepts everybody; `extra` adds or replaces allocatable resources."""
+    """A node of 8 cpu, 32Gi and 110 pods that accepts everybody; `extra` adds or replaces allocatable resources.
+
+    `images` are sizes in MiB by name.
+    """
     return Node(
         name=name,
         allocatable=amounts({"cpu": cpu, "memory": memory, "pods": pods, GPU: gpu} | dict(extra or {})),
@@ -167,6 +182,7 @@ def node(
         taints=tuple(taint(item) if isinstance(item, str) else item for item in taints),
         unschedulable=unschedulable,
         features=tuple(features),
+        images=tuple((name, size << 20) for name, size in sorted((images or {}).items())),
     )
 
 

@@ -20,11 +20,12 @@ from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.quantity import Exact, InvalidQuantity, unrounded
 from gangsched.core.objects.requests import InitContainer, counted, pod_requests, with_resize
-from gangsched.core.objects.shape import Amounts, HostPort, Labels, NodeTerm, PodTerm, Requirement, Shape, Toleration
-from gangsched.kube import wire
+from gangsched.core.objects.shape import Amounts, HostPort, Labels, PodTerm, Requirement, Shape, Toleration
+from gangsched.kube import preferences, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable
 from gangsched.kube.features import needed_features
+from gangsched.kube.node_terms import node_term, requirements
 from gangsched.kube.unsupported import unsupported_fields
 
 _PHASES = {phase.value: phase for phase in PodPhase}
@@ -86,6 +87,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         told_message=said.message,
         rejected=status.phase == "Failed" and _is_rejection(status.reason or ""),
         bound_at=said.bound_at,
+        soft=preferences.soft(spec),
     )
 
 
@@ -100,6 +102,7 @@ def node(found: wire.Node) -> Node:
         taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value or "") for taint in spec.taints or ()),
         unschedulable=bool(spec.unschedulable),
         features=_kept_features(tuple(sorted(status.declared_features or ()))),
+        images=preferences.images(status.images) if status.images else (),
     )
 
 
@@ -164,7 +167,7 @@ def _shape(spec: wire.PodSpec, status: wire.PodStatus, *, why: str, resize_infea
         node_selector=labels(spec.node_selector),
         node_affinity=None
         if required is None
-        else tuple(_node_term(term) for term in required.node_selector_terms or ()),
+        else tuple(node_term(term) for term in required.node_selector_terms or ()),
         tolerations=tuple(map(_toleration, spec.tolerations)) if spec.tolerations else (),
         host_ports=_host_ports(spec),
         unsupported=refused,
@@ -259,16 +262,6 @@ def _allocatable(quantities: wire.Quantities) -> Amounts:
     )
 
 
-def _node_term(term: wire.NodeSelectorTerm) -> NodeTerm:
-    return NodeTerm(expressions=_requirements(term.match_expressions), fields=_requirements(term.match_fields))
-
-
-def _requirements(found: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
-    return tuple(
-        Requirement(key=item.key, operator=item.operator, values=tuple(item.values or ())) for item in found or ()
-    )
-
-
 def _toleration(found: wire.Toleration) -> Toleration:
     return Toleration(
         key=found.key or "", operator=found.operator or "", value=found.value or "", effect=found.effect or ""
@@ -311,7 +304,7 @@ def _selector(found: wire.LabelSelector | None) -> tuple[Requirement, ...] | Non
     if found is None:
         return None
     pairs = tuple(Requirement(key=key, operator="In", values=(value,)) for key, value in labels(found.match_labels))
-    return pairs + _requirements(found.match_expressions)
+    return pairs + requirements(found.match_expressions)
 
 
 def _owner(references: Iterable[wire.Owner]) -> Owner | None:

@@ -16,6 +16,7 @@ Quantities = dict[str, Quantity]
 Strings = dict[str, str]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Owner(Struct, gc=False, rename="camel"):
@@ -58,8 +59,14 @@ class NodeSelector(Struct, gc=False, rename="camel"):
     node_selector_terms: list[NodeSelectorTerm] | None = None
 
 
+class PreferredTerm(Struct, gc=False):
+    weight: int = 0
+    preference: NodeSelectorTerm | None = None
+
+
 class NodeAffinity(Struct, gc=False):
     required: NodeSelector | None = field(name=_REQUIRED, default=None)
+    preferred: list[PreferredTerm] | None = field(name=_PREFERRED, default=None)
 
 
 class PodAffinityTerm(Struct, gc=False, rename="camel"):
@@ -102,6 +109,7 @@ class RestartRule(Struct, gc=False):
 
 class Container(Struct, gc=False, rename="camel"):
     name: str = ""
+    image: str | None = None
     resources: Resources | None = None
     ports: list[Port] | None = None
     restart_policy: str | None = None
@@ -116,7 +124,12 @@ class Present(Struct, gc=False):
     """An object whose presence is all that matters."""
 
 
+class ImageSource(Struct, gc=False):
+    reference: str | None = None
+
+
 class Volume(Struct, gc=False, rename="camel"):
+    image: ImageSource | None = None
     persistent_volume_claim: Present | None = None
     ephemeral: Present | None = None
     gce_persistent_disk: Present | None = None
@@ -218,9 +231,15 @@ class NodeSpec(Struct, gc=False):
     unschedulable: bool | None = None
 
 
-class NodeStatus(Struct, gc=False):
+class NodeImage(Struct, gc=False):
+    names: list[str] | None = None
+    size: int = field(name="sizeBytes", default=0)
+
+
+class NodeStatus(Struct, gc=False, rename="camel"):
     allocatable: Quantities | None = None
-    declared_features: list[str] | None = field(name="declaredFeatures", default=None)
+    declared_features: list[str] | None = None
+    images: list[NodeImage] | None = None
 
 
 class Node(Struct, gc=False):
