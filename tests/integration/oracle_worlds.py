@@ -42,6 +42,15 @@ _TAINTS = [
     "node.kubernetes.io/unschedulable:NoSchedule",
     "node.kubernetes.io/not-ready:NoExecute",
 ]
+_SOFT_TAINTS = ["soft:PreferNoSchedule", "old=x:PreferNoSchedule", "slow:PreferNoSchedule", "gpu:NoSchedule"]
+_SOFT_TOLERATIONS: list[Json] = [
+    {"operator": "Exists"},
+    {"key": "old", "operator": "Exists"},
+    {"key": "old", "value": "x", "effect": "PreferNoSchedule"},
+    {"key": "slow", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"},
+]
+_IMAGES = [(f"example.com/{name}:1", size << 20) for name, size in [("a", 90), ("b", 700), ("c", 3000), ("d", 20)]]
 _TOLERATIONS: list[Json] = [
     {"operator": "Exists"},
     {"operator": "Exists", "effect": "NoSchedule"},
@@ -67,6 +76,7 @@ _TERMS = [
     ("metadata.name In n2", "pool Exists"),
     ("metadata.name In n2", "metadata.name NotIn n2"),
 ]
+_PREFERRED = [term for term in _TERMS if term and "gen Gt x" not in term]
 _SELECTORS: list[Json] = [
     {},
     {"matchLabels": {"app": "a"}},
@@ -194,6 +204,12 @@ def wants(*terms: Any) -> Json:
     return _required("nodeAffinity", {"nodeSelectorTerms": [_term(term) for term in terms]})
 
 
+def likes(*terms: Any) -> Json:
+    """`affinity` with preferred node affinity: each term is its weight, then as in `wants`."""
+    found = [{"weight": weight, "preference": _term(requirements)} for weight, *requirements in terms]
+    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": found}}}
+
+
 def _required(kind: str, value: Any) -> Json:
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": value}}}
 
@@ -254,6 +270,25 @@ class Dice:
         if self._chance(0.2):
             wishes["spec"]["hostUsers"] = False
         return wishes
+
+    def scored_node(self, name: str) -> Json:
+        """A node with room for everybody, which differs from others in what pods prefer."""
+        return node(
+            name,
+            labels=dict(self._some(_LABELS, most=4)),
+            taints={text.partition(":")[0]: text for text in self._some(_SOFT_TAINTS, most=3, none=0.3)}.values(),
+            images=dict(self._some(_IMAGES, most=3, none=0.2)),
+            cpu="64",
+            memory="64Gi",
+            pods="500",
+        )
+
+    def choosy_probe(self) -> Json:
+        """A pod that prefers some of the nodes, each time in another way."""
+        containers = [container() | {"image": self._one(_IMAGES)[0]} for _ in range(self._random.randint(1, 2))]
+        terms = [(self._random.randint(1, 100), *term) for term in self._some(_PREFERRED, most=3, none=0.2)]
+        tolerations = self._some(_SOFT_TOLERATIONS, most=2, none=0.4)
+        return pod(*containers, **likes(*terms) if terms else {}, tolerations=tolerations)
 
     def _node(self, name: str) -> Json:
         labels = dict(self._some(_LABELS, most=4)) | {HOST: self._one([name, name, name, None, "twin"]), NAME: name}
