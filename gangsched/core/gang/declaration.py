@@ -20,6 +20,7 @@ from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, De
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.soft import Soft
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
 OBJECT = "{} PodGroup"
@@ -162,11 +163,15 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
     if not any(role.like_declarer for role in roles):
         return roles
     declarer = next(pod for pod in members if pod.declaration is not None and pod.declaration.roles == roles)
+    like = replace(declarer.shape, host_ports=(), unsupported=(), features=())
+    terms = declarer.soft.node_terms if declarer.soft is not None else ()
+    liked = Soft(terms) if terms else None
     return tuple(
         replace(
             role,
-            template=replace(declarer.shape, requests=role.template.requests, host_ports=(), unsupported=()),
+            template=replace(like, requests=role.template.requests),
             like_declarer=False,
+            soft=liked,
         )
         if role.template is not None and role.like_declarer
         else role
