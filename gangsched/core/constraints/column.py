@@ -46,11 +46,6 @@ class Column(Generic[Value]):
         """The value of each row that has one."""
         return {row: self._values[at] for row, at in enumerate(self._of_row.tolist()) if at >= 0}
 
-    @property
-    def used(self) -> bool:
-        """Whether any row has a value."""
-        return bool((self._of_row >= 0).any())
-
     def any(self, rows: IntArray) -> Mask:
         """Which of the rows have a value."""
         there: Mask = self._of_row[rows] >= 0

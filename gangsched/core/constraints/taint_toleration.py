@@ -35,16 +35,17 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._repelling: Column[tuple[Taint, ...]] = Column()
+        self._rows: set[int] = set()
 
     def set_node(self, row: int, node: Node) -> None:
         """Set the taints of the row."""
         super().set_node(row, node)
-        self._repelling.set(row, tuple(taint for taint in node.taints if taint.effect == _REPELLING) or None)
+        self._repel(row, tuple(taint for taint in node.taints if taint.effect == _REPELLING))
 
     def remove_node(self, row: int) -> None:
         """The row has no taints any more."""
         super().remove_node(row)
-        self._repelling.set(row, None)
+        self._repel(row, ())
 
     def told(self) -> object:
         """The taints by row."""
@@ -63,7 +64,7 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
 
     def prefers(self, member: Member) -> bool:  # noqa: ARG002 - whoever tolerates all such taints is no special case
         """Whether there are such nodes."""
-        return self._repelling.used
+        return bool(self._rows)
 
     def score(self, member: Member, rows: IntArray) -> IntArray:
         """100 without such taints, 0 with most of them."""
@@ -72,6 +73,13 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
             lambda taints: sum(not tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
         )
         return 100 - 100 * counts // max(1, int(counts.max(initial=0)))
+
+    def _repel(self, row: int, taints: tuple[Taint, ...]) -> None:
+        self._repelling.set(row, taints or None)
+        if taints:
+            self._rows.add(row)
+        else:
+            self._rows.discard(row)
 
 
 def tolerated(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:

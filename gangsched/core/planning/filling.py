@@ -123,7 +123,7 @@ def preferring(
     known: dict[tuple[MemberClass, tuple[Preference, ...], Soft | None], MemberClass] = {}
     for pod in members:
         prefer = wishes.get(role_of(pod), ()) if wishes else ()
-        soft = snapshot.scores.minded(pod.soft)
+        soft = pod.soft if pod.soft is None else snapshot.scores.minded(pod.soft)
         if prefer or soft is not None:
             kind = (classes[pod.uid], prefer, soft)
             if kind not in known:

@@ -58,14 +58,13 @@ class Scores:
         self._minded: dict[Soft, Soft | None] = {}
         self._known: dict[MemberClass, tuple[Liking, int]] = {}
 
-    def minded(self, soft: Soft | None) -> Soft | None:
+    def minded(self, soft: Soft) -> Soft | None:
         """The preferences that can make a difference on these nodes; None if none can."""
-        if soft is None or soft in self._minded:
-            return None if soft is None else self._minded[soft]
-        left = soft
-        for plan in self._plans:
-            left = plan.minded(left)
-        self._minded[soft] = None if left == _NOTHING else left
+        if soft not in self._minded:
+            left = soft
+            for plan in self._plans:
+                left = plan.minded(left)
+            self._minded[soft] = None if left == _NOTHING else left
         return self._minded[soft]
 
     def prefers(self, member: MemberClass) -> bool:
