@@ -15,7 +15,7 @@ from gangsched.kube import wire
 from gangsched.kube.node_terms import node_term
 
 _KEPT = 1024
-_KEPT_IMAGES = 1 << 14
+_KEPT_IMAGES = 1 << 13
 
 
 def soft(spec: wire.PodSpec) -> Soft | None:
