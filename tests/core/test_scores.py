@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from gangsched.core.constraints import registry
+from gangsched.core.constraints.constraint import Constraint, Member, Plan
 from gangsched.core.constraints.image_locality import ImageLocality
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.taint_toleration import TaintToleration
+from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import preferring
-from gangsched.core.planning.placement import classify
+from gangsched.core.planning.placement import Ask, Placement, classify, place
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 
@@ -106,16 +110,17 @@ def test_where_no_node_has_such_a_taint_nobody_has_a_preference(cluster_of):
         pytest.param(["big", "big"], [29, 29, 0, 0], id="of one image"),
         pytest.param(["huge"], [0, 0, 100, 0], id="not above 1000 MiB"),
         pytest.param(["tiny"], [0, 0, 0, 0], id="nor below 23 MiB"),
+        pytest.param(["small"], [0, 0, 0, 0], id="which is subtracted from what is above"),
         pytest.param(["none"], None, id="an image that no node has"),
         pytest.param([], None, id="no image"),
     ],
 )
 def test_images_count_by_size_and_spread(cluster_of, images, expected):
     cluster = cluster_of(
-        node("n1", images={"big": 600, "all": 400}),
-        node("n2", images={"big": 600, "all": 400, "tiny": 22}),
-        node("n3", images={"huge": 9999, "all": 400}),
-        node("n4", images={"all": 400}),
+        node("n1", images={"big": 600, "all": 400, "small": 32}),
+        node("n2", images={"big": 600, "all": 400, "small": 32, "tiny": 22}),
+        node("n3", images={"huge": 9999, "all": 400, "small": 32}),
+        node("n4", images={"all": 400, "small": 32}),
     )
     assert scores(cluster, ImageLocality, images=images) == expected
 
@@ -185,3 +190,97 @@ def test_pods_whose_images_no_node_has_are_of_one_class(cluster_of):
     members = [pod(f"a-{image}", images=[image]) for image in "xyz"]
     classes = classify(snapshot, members)
     assert preferring(snapshot, members, classes, {}) is classes
+
+
+def test_a_small_difference_of_images_counts_more_than_any_of_names(cluster_of):
+    images = {1: {"x": 500}, 5: {"x": 530}}
+    cluster = cluster_of(*(node(f"n{number}", images=images.get(number)) for number in range(1, 6)))
+    assert scores(cluster, ImageLocality, images=["x"]) == [18, 0, 0, 0, 19]
+    snapshot = Snapshot(cluster)
+    assert np.argsort(snapshot.scores.liking(asked(snapshot, images=["x"])).rank).tolist() == [4, 0, 1, 2, 3]
+
+
+def test_neither_the_domain_that_is_tried_nor_avoided_nodes_change_the_order(cluster_of):
+    cluster = cluster_of(
+        node("n1", labels={"disk": "ssd", "zone": "a"}), node("n2", labels={"x": "y", "zone": "b"}), node("n3")
+    )
+    snapshot = Snapshot(cluster)
+    member = asked(snapshot, likes={9: wants(disk="ssd"), 3: wants(x="y")})
+    for other in (replace(member, domain=("zone", "b")), replace(member, avoided=frozenset({"n1"}))):
+        found = snapshot.scores.liking(other).behind
+        assert found is not None
+        assert found.tolist() == [0, 134, 200]
+
+
+class Crowded(Constraint):
+    """Members prefer rows where fewer of them were placed: a score that depends on pods."""
+
+    words = ()
+
+    def plan(self, *, emptied: bool) -> Plan:  # noqa: ARG002 - the interface
+        return CrowdedPlan()
+
+
+class CrowdedPlan(Plan):
+    weight = 1
+
+    def __init__(self) -> None:
+        self.there = np.zeros(2, dtype=np.int64)
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray:  # noqa: ARG002 - the interface
+        self.there[rows] += counts
+        return np.arange(2)
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray:
+        return self.take(member, rows, -counts)
+
+    def prefers(self, member: Member) -> bool:  # noqa: ARG002 - the interface
+        return True
+
+    def score(self, member: Member, rows: IntArray) -> IntArray:  # noqa: ARG002 - the interface
+        return 100 - self.there[rows]
+
+
+def test_a_score_that_depends_on_pods_is_taken_again_when_its_plan_says_so(cluster_of, monkeypatch):
+    monkeypatch.setattr(registry, "CONSTRAINTS", [*registry.CONSTRAINTS, Crowded])
+    snapshot = Snapshot(cluster_of(node("n1"), node("n2")))
+    member = asked(snapshot)
+    assert snapshot.scores.liking(member).behind is None
+    mark = snapshot.mark()
+    snapshot.take(1, member, 3)
+    found = snapshot.scores.liking(member).behind
+    assert found is not None
+    assert found.tolist() == [0, 3]
+    snapshot.undo(mark)
+    assert snapshot.scores.liking(member).behind is None
+
+
+@pytest.mark.parametrize("likes", [{}, {1: wants(disk="ssd")}], ids=["without preferences", "with them"])
+def test_a_gang_that_fits_only_without_its_preferences_is_placed_without_them(cluster_of, likes):
+    """More nodes than are searched. Large members that take what they prefer leave too little for the small ones."""
+    labels = {"a": {"large": "yes"}, "b": {"large": "yes", "disk": "ssd", "small": "yes"}, "c": {"small": "yes"}}
+    sizes = {"a": (100, 2), "b": (100, 2), "c": (25, 4)}
+    nodes = [
+        node(f"{kind}-{at}", cpu=cpu, labels=labels[kind])
+        for kind, (count, cpu) in sizes.items()
+        for at in range(count)
+    ]
+    large = [pod(f"large-{at}", cpu=2, node_selector={"large": "yes"}, likes=likes) for at in range(150)]
+    small = [pod(f"small-{at}", cpu=1, node_selector={"small": "yes"}) for at in range(200)]
+    found = place(Snapshot(cluster_of(*nodes)), Ask(members=[*large, *small], need=350))
+    assert isinstance(found, Placement)
+
+
+@pytest.mark.parametrize("likes", [{}, {1: wants(disk="ssd")}], ids=["without preferences", "with them"])
+def test_the_same_members_are_passed_over_whatever_they_prefer(cluster_of, likes):
+    members = [
+        pod("a-0", cpu=2, likes=likes),
+        pod("a-1", cpu=3, created=1.0),
+        pod("a-2", cpu=1, created=2.0, likes=likes),
+        pod("a-3", cpu=1, created=3.0),
+    ]
+    found = place(
+        Snapshot(cluster_of(node("n1", cpu=4, labels={"disk": "ssd"}), node("n2", cpu=0))), Ask(members=members, need=2)
+    )
+    assert isinstance(found, Placement)
+    assert [member.name for member, _ in found.assignments] == ["a-1", "a-2"]

@@ -164,12 +164,12 @@ class Quorum:
         largest = [member for member in self._largest if member in counts]
         scarcest = sorted(largest, key=lambda member: self.room[member] / counts[member])
         orders = [scarcest] if largest == scarcest else [scarcest, largest]
+        same = self._preferring is self._classes
+        split = counts if same else Counter(self._preferring[pod.uid] for pod in chosen)
         for order, way in ((order, way) for way in ways for order in orders):
-            classes = self._classes if way is _PACKED else self._preferring
-            split = counts if classes is self._classes else Counter(classes[pod.uid] for pod in chosen)
             shares, missing = self._fill_in(order, split, way)
             if not missing:
-                return hand_out(self._snapshot, chosen, classes, shares), {}
+                return hand_out(self._snapshot, chosen, self._preferring, shares), {}
             short = short or missing
         return None, short
 

@@ -60,9 +60,8 @@ class Snapshot:
         self._turned: list[IntArray] = []
         self._masks: Kept[MemberClass, Mask] = Kept(self.size, self._turned, self.budget)
         self._caps: Kept[MemberClass, IntArray] = Kept(self.size, self._changed, self.budget)
-        scoring = [] if emptied else self.plans
         names = cluster.labels.rank
-        self.scores = Scores(scoring, self.accepts, names=names, turned=self._turned, budget=self.budget)
+        self.scores = Scores(self.plans, self.accepts, names=names, turned=self._turned, budget=self.budget)
         self._fullness: Kept[Shape, npt.NDArray[np.float64]] = Kept(self.size, self._changed, self.budget)
 
     @property
