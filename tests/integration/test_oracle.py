@@ -86,6 +86,10 @@ HEIRS = {
     "heir-of-more-priority": pod(container(cpu="2"), priorityClassName="high"),
     "heir-of-less-priority": pod(container(cpu="2"), priorityClassName="low"),
     "heir-of-the-unheard-of": pod(container(cpu="2", limits={"example.com/unheard-of": "1"})),
+    "heir-pod-level": pod(container(cpu="1"), resources={"requests": amounts(cpu="3")}),
+    "heir-sidecar": pod(
+        container(cpu="1"), initContainers=init(container(cpu="1", policy=SIDECAR), container(cpu="2"))
+    ),
     "heir-port": pod(container(ports=["8080"])),
     "heir-shuns-app-a": pod(**shuns(**APP_A)),
     "heir-shuns-blue-by-label": pod(**shuns(**APP_A, namespaceSelector=TEAM_BLUE)),
@@ -98,10 +102,26 @@ STATUSES = {
     "resize-infeasible": resized(actuated=amounts(cpu="500m"), pending="Infeasible"),
     "resize-deferred": resized(actuated=amounts(cpu="500m"), pending="Deferred"),
 }
+# Of pods that ask for 2 CPU as a whole, and for 1 in their container.
+POD_LEVEL_STATUSES: dict[str, Json] = {
+    "pod-level-up": {"resources": {"requests": amounts(cpu="1")}, "allocatedResources": amounts(cpu="1")},
+    "pod-level-down": {"resources": {"requests": amounts(cpu="3")}, "allocatedResources": amounts(cpu="2")},
+    "pod-level-allocated": {"allocatedResources": amounts(cpu="3")},
+    "pod-level-memory": {"resources": {"requests": amounts(memory="2Gi")}},
+    "pod-level-infeasible": {
+        "resources": {"requests": amounts(cpu="500m")},
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
+    },
+    "pod-level-deferred": {
+        "resources": {"requests": amounts(cpu="500m")},
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}],
+    },
+}
 WORLD = World(
     nodes=[
         *(node(name, gpu=4, native=3, huge="64Mi") for name in THERE),
         *map(node, STATUSES),
+        *map(node, POD_LEVEL_STATUSES),
         *map(node, HEIRS),
         node("resize-sidecar"),
         node("resize-init"),
@@ -140,6 +160,10 @@ WORLD = World(
     pods=[
         *(on(name, each, status=DONE if name == "ended" else {}) for name, pods in THERE.items() for each in pods),
         *(on(name, pod(container(cpu="2")), status=status) for name, status in STATUSES.items()),
+        *(
+            on(name, pod(container(cpu="1"), resources={"requests": amounts(cpu="2")}), status=status)
+            for name, status in POD_LEVEL_STATUSES.items()
+        ),
         *(heir(name, manifest) for name, manifest in HEIRS.items()),
         heir("ghost", pod(**shuns(labelSelector={}, topologyKey=ZONE))),
         on(
