@@ -22,6 +22,7 @@ from gangsched.core.objects.shape import (
     Spread,
     Toleration,
 )
+from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.volumes import Volume, VolumeClaim
 
@@ -74,6 +75,7 @@ def shape(
     anti_affinity: Iterable[PodTerm] = (),
     spread: Iterable[Spread] = (),
     unsupported: Iterable[str] = (),
+    features: Iterable[str] = (),
 ) -> Shape:
     """What a pod asks of a node: 1 cpu and nothing else by default; `requests` replaces cpu, memory and gpu."""
     if requests is None:
@@ -89,6 +91,7 @@ def shape(
         anti_affinity=tuple(anti_affinity),
         spread=tuple(spread),
         unsupported=tuple(unsupported),
+        features=tuple(features),
     )
 
 
@@ -108,6 +111,7 @@ def pod(
     anti_affinity: Iterable[PodTerm] = (),
     spread: Iterable[Spread] = (),
     unsupported: Iterable[str] = (),
+    features: Iterable[str] = (),
     group: str = "a",
     role: str = "",
     declaration: Declaration | None = None,
@@ -126,11 +130,14 @@ def pod(
     owner: Owner | None = None,
     told_reason: str = "",
     told_message: str = "",
+    likes: Mapping[int, NodeTerm] | None = None,
+    images: Iterable[str] = (),
 ) -> Pod:
     """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
 
     `name` is `namespace/name` or a name in `default`; the UID is `uid-namespace/name` unless given; `declaration`
-    replaces what `group` and `role` would declare. The keywords of `shape` apply.
+    replaces what `group` and `role` would declare. The keywords of `shape` apply. `likes` are preferred terms by
+    weight, `images` one for each container.
     """
     namespace, bare = _names(name)
     if declaration is None and group:
@@ -153,6 +160,7 @@ def pod(
             anti_affinity=anti_affinity,
             spread=spread,
             unsupported=unsupported,
+            features=features,
         ),
         created=created,
         scheduler=scheduler,
@@ -169,7 +177,14 @@ def pod(
         owner=owner,
         told_reason=told_reason,
         told_message=told_message,
+        soft=soft(likes or {}, images),
     )
+
+
+def soft(likes: Mapping[int, NodeTerm], images: Iterable[str] = ()) -> Soft | None:
+    """What a pod prefers: terms by weight, and an image for each container."""
+    names = tuple(sorted(images))
+    return Soft(tuple(likes.items()), names, max(1, len(names))) if likes or names else None
 
 
 def node(
@@ -183,14 +198,21 @@ def node(
     labels: Mapping[str, str] | None = None,
     taints: Iterable[Taint | str] = (),
     unschedulable: bool = False,
+    features: Iterable[str] = (),
+    images: Mapping[str, int] | None = None,
 ) -> Node:
-    """A node of 8 cpu, 32Gi and 110 pods that accepts everybody; `extra` adds or replaces allocatable resources."""
+    """A node of 8 cpu, 32Gi and 110 pods that accepts everybody; `extra` adds or replaces allocatable resources.
+
+    `images` are sizes in MiB by name.
+    """
     return Node(
         name=name,
         allocatable=amounts({"cpu": cpu, "memory": memory, "pods": pods, GPU: gpu} | dict(extra or {})),
         labels=label_pairs(labels or {}),
         taints=tuple(taint(item) if isinstance(item, str) else item for item in taints),
         unschedulable=unschedulable,
+        features=tuple(features),
+        images=tuple((name, size << 20) for name, size in sorted((images or {}).items())),
     )
 
 

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.podgroup import NAME_RULE, Placement, PodGroupSpec, Preference, Topology
 from gangsched.api.podgroup import Role as WantedRole
-from gangsched.api.shapes import shape_from_template, template_to_object
+from gangsched.api.shapes import shape_from_template, soft_from_template, template_to_object
 from gangsched.api.status_conversion import status_from_object
 from gangsched.api.times import parse_time
 from gangsched.core.objects import declaration
@@ -76,7 +76,7 @@ def _role_to_object(role: Role) -> dict[str, Any]:
     if role.max_member is not None:
         body["maxMember"] = role.max_member
     if role.template is not None:
-        body["template"] = template_to_object(role.template)
+        body["template"] = template_to_object(role.template, role.soft)
     return body
 
 
@@ -128,8 +128,10 @@ def _spec_from_object(spec: PodGroupSpec) -> GroupSpec:
 
 
 def _role(role: WantedRole) -> Role:
-    template = None if role.template is None else shape_from_template(role.template)
-    return Role(role.name, role.min_member, role.max_member, template)
+    if role.template is None:
+        return Role(role.name, role.min_member, role.max_member)
+    template, soft = shape_from_template(role.template), soft_from_template(role.template)
+    return Role(role.name, role.min_member, role.max_member, template, soft=soft)
 
 
 def _topology(wanted: Topology) -> declaration.Topology:

@@ -1,4 +1,4 @@
-"""Converts `roles[].template` of a PodGroup to the shape that the core plans with, and back for created PodGroups."""
+"""Converts `roles[].template` of a PodGroup to what the core plans with, and back for created PodGroups."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 from gangsched.api import template as wanted
 from gangsched.core.objects.quantity import amount
 from gangsched.core.objects.shape import Amounts, NodeTerm, Requirement, Shape, Toleration
+from gangsched.core.objects.soft import Soft
 
 _OPERATORS = ("", "Equal", "Exists")
 
 
 def shape_from_template(read: wanted.MemberTemplate) -> Shape:
-    """The shape of a pod with the template's requests and constraints. Preferences have no effect and are ignored."""
+    """The shape of a pod with the template's requests and constraints."""
     affinity = read.affinity.node_affinity if read.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     found = ((resource, amount(resource, quantity)) for resource, quantity in sorted(read.requests.items()))
@@ -28,18 +29,29 @@ def shape_from_template(read: wanted.MemberTemplate) -> Shape:
     )
 
 
-def template_to_object(shape: Shape) -> dict[str, Any]:
-    """The template with this shape's requests, selectors and tolerations."""
+def soft_from_template(read: wanted.MemberTemplate) -> Soft | None:
+    """What such a pod prefers; None for nothing. A term without requirements is left out."""
+    affinity = read.affinity.node_affinity if read.affinity is not None else None
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else []
+    found = [(each.weight, _term(each.preference)) for each in preferred]
+    terms = tuple((weight, term) for weight, term in found if term.expressions or term.fields)
+    return Soft(terms) if terms else None
+
+
+def template_to_object(shape: Shape, soft: Soft | None = None) -> dict[str, Any]:
+    """The template with this shape's requests, selectors and tolerations, and with what is preferred."""
     found: dict[str, Any] = {"requests": requests_to_object(shape.requests)}
     if shape.node_selector:
         found["nodeSelector"] = dict(shape.node_selector)
+    affinity: dict[str, Any] = {}
     if shape.node_affinity is not None:
-        terms = [
-            {"matchExpressions": _conditions(term.expressions), "matchFields": _conditions(term.fields)}
-            for term in shape.node_affinity
-        ]
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-        found["affinity"] = {"nodeAffinity": required}
+        terms = list(map(_term_to_object, shape.node_affinity))
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
+    if soft is not None and soft.node_terms:
+        preferred = [{"weight": weight, "preference": _term_to_object(term)} for weight, term in soft.node_terms]
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = preferred
+    if affinity:
+        found["affinity"] = {"nodeAffinity": affinity}
     if shape.tolerations:
         found["tolerations"] = [_toleration(each) for each in shape.tolerations if each.operator in _OPERATORS]
     return found
@@ -52,6 +64,10 @@ def requests_to_object(requests: Amounts) -> dict[str, str]:
 
 def _term(term: wanted.NodeSelectorTerm) -> NodeTerm:
     return NodeTerm(expressions=_requirements(term.match_expressions), fields=_requirements(term.match_fields))
+
+
+def _term_to_object(term: NodeTerm) -> dict[str, Any]:
+    return {"matchExpressions": _conditions(term.expressions), "matchFields": _conditions(term.fields)}
 
 
 def _requirements(found: Iterable[wanted.NodeSelectorRequirement]) -> tuple[Requirement, ...]:

@@ -200,10 +200,7 @@ class _Examination:
     # A refusal
 
     def _shortfall(self, refusal: Refusal) -> Shortfall:
-        resource = next(
-            (name for name, _ in refusal.short),
-            next((obstacle.resource for obstacle in refusal.obstacles if obstacle.resource), ""),
-        )
+        resource = next((name for name, _ in refusal.short), next(iter(refusal.lacking), ""))
         return Shortfall(
             wanted=refusal.wanted,
             fits=refusal.fits,
@@ -242,7 +239,7 @@ class _Examination:
         for obstacle in refusal.obstacles:
             words = registry.words_of(obstacle.reason)
             if words is not None and words.remedy:
-                yield words.remedy.format(nodes=number_of(obstacle.nodes, "node"))
+                yield words.remedy.format(nodes=number_of(obstacle.nodes, "node"), resource=obstacle.resource)
         spec = self._assessment.terms.spec
         enough = len(self._assessment.census.bound) + refusal.fits
         if not spec.roles and 0 < enough < spec.min_member:

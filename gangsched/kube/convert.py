@@ -25,16 +25,17 @@ from gangsched.core.objects.shape import (
     Disk,
     HostPort,
     Labels,
-    NodeTerm,
     PodTerm,
     Requirement,
     Shape,
     Spread,
     Toleration,
 )
-from gangsched.kube import wire
+from gangsched.kube import preferences, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable
+from gangsched.kube.features import needed_features
+from gangsched.kube.node_terms import node_term, requirements
 from gangsched.kube.storage import NO_VOLUMES, pod_volumes
 from gangsched.kube.unsupported import unsupported_fields
 
@@ -99,6 +100,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         told_message=said.message,
         rejected=status.phase == "Failed" and _is_rejection(status.reason or ""),
         bound_at=said.bound_at,
+        soft=preferences.soft(spec),
     )
 
 
@@ -112,6 +114,8 @@ def node(found: wire.Node) -> Node:
         labels=labels(found.metadata.labels),
         taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value or "") for taint in spec.taints or ()),
         unschedulable=bool(spec.unschedulable),
+        features=_kept_features(tuple(sorted(status.declared_features or ()))),
+        images=preferences.images(status.images) if status.images else (),
     )
 
 
@@ -136,6 +140,12 @@ def _kept_labels(found: Labels) -> Labels:
 def _kept_owner(owner: Owner | None) -> Owner | None:
     """Like `_interned`: one controller owns many pods."""
     return owner
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_features(found: tuple[str, ...]) -> tuple[str, ...]:
+    """Like `_interned`: most nodes declare the same features."""
+    return found
 
 
 def _declaration(meta: wire.Meta, spec: wire.PodSpec, maker: str, dialects: Dialects) -> Declaration | None:
@@ -178,7 +188,7 @@ def _shape(
         node_selector=labels(spec.node_selector),
         node_affinity=None
         if required is None
-        else tuple(_node_term(term) for term in required.node_selector_terms or ()),
+        else tuple(node_term(term) for term in required.node_selector_terms or ()),
         tolerations=tuple(map(_toleration, spec.tolerations)) if spec.tolerations else (),
         host_ports=_host_ports(spec),
         disks=disks,
@@ -186,6 +196,7 @@ def _shape(
         anti_affinity=_pod_terms(spec.affinity.pod_anti_affinity, meta) if spec.affinity is not None else (),
         spread=_spread(spec.topology_spread_constraints, meta) if spec.topology_spread_constraints else (),
         unsupported=refused,
+        features=needed_features(spec),
     )
 
 
@@ -276,16 +287,6 @@ def _allocatable(quantities: wire.Quantities) -> Amounts:
     )
 
 
-def _node_term(term: wire.NodeSelectorTerm) -> NodeTerm:
-    return NodeTerm(expressions=_requirements(term.match_expressions), fields=_requirements(term.match_fields))
-
-
-def _requirements(found: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
-    return tuple(
-        Requirement(key=item.key, operator=item.operator, values=tuple(item.values or ())) for item in found or ()
-    )
-
-
 def _toleration(found: wire.Toleration) -> Toleration:
     return Toleration(
         key=found.key or "", operator=found.operator or "", value=found.value or "", effect=found.effect or ""
@@ -351,7 +352,7 @@ def _selector(found: wire.LabelSelector | None) -> tuple[Requirement, ...] | Non
     if found is None:
         return None
     pairs = tuple(Requirement(key=key, operator="In", values=(value,)) for key, value in labels(found.match_labels))
-    return pairs + _requirements(found.match_expressions)
+    return pairs + requirements(found.match_expressions)
 
 
 def _owner(references: Iterable[wire.Owner]) -> Owner | None:

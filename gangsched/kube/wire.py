@@ -16,6 +16,7 @@ Quantities = dict[str, Quantity]
 Strings = dict[str, str]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Owner(Struct, gc=False, rename="camel"):
@@ -58,8 +59,14 @@ class NodeSelector(Struct, gc=False, rename="camel"):
     node_selector_terms: list[NodeSelectorTerm] | None = None
 
 
+class PreferredTerm(Struct, gc=False):
+    weight: int = 0
+    preference: NodeSelectorTerm | None = None
+
+
 class NodeAffinity(Struct, gc=False):
     required: NodeSelector | None = field(name=_REQUIRED, default=None)
+    preferred: list[PreferredTerm] | None = field(name=_PREFERRED, default=None)
 
 
 class PodAffinityTerm(Struct, gc=False, rename="camel"):
@@ -102,6 +109,7 @@ class RestartRule(Struct, gc=False):
 
 class Container(Struct, gc=False, rename="camel"):
     name: str = ""
+    image: str | None = None
     resources: Resources | None = None
     ports: list[Port] | None = None
     restart_policy: str | None = None
@@ -155,8 +163,13 @@ class InTreeSources(Struct, gc=False, rename="camel"):
     portworx_volume: Disk | None = None
 
 
+class ImageSource(Struct, gc=False):
+    reference: str | None = None
+
+
 class Volume(InTreeSources, gc=False, rename="camel"):
     name: str = ""
+    image: ImageSource | None = None
     persistent_volume_claim: ClaimReference | None = None
     ephemeral: Present | None = None
     iscsi: Disk | None = None
@@ -253,8 +266,15 @@ class NodeSpec(Struct, gc=False):
     unschedulable: bool | None = None
 
 
-class NodeStatus(Struct, gc=False):
+class NodeImage(Struct, gc=False):
+    names: list[str] | None = None
+    size: int = field(name="sizeBytes", default=0)
+
+
+class NodeStatus(Struct, gc=False, rename="camel"):
     allocatable: Quantities | None = None
+    declared_features: list[str] | None = None
+    images: list[NodeImage] | None = None
 
 
 class Node(Struct, gc=False):

@@ -12,6 +12,7 @@ from gangsched.core.objects.declaration import GroupKey, Preference, Role, Topol
 from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.shape import NodeTerm, Requirement, Shape, Toleration
+from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.status import GroupStatus
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
 
@@ -54,6 +55,7 @@ WORKER = Shape(
         Toleration(key="nvidia.com/gpu", operator="Equal", value="yes", effect="NoExecute"),
     ),
 )
+LIKED = Soft(((10, NodeTerm((Requirement("spot", "DoesNotExist"),))),))
 
 
 def test_the_full_group_is_read_whole():
@@ -63,7 +65,7 @@ def test_the_full_group_is_read_whole():
         max_schedule_time_s=5400.0,
         timeout_policy=TimeoutPolicy.FAIL,
         priority=1_000_000_000,
-        roles=(Role("launcher", 1, 1), Role("worker_2.a", 5, None, WORKER)),
+        roles=(Role("launcher", 1, 1), Role("worker_2.a", 5, None, WORKER, soft=LIKED)),
         strategy="example.com/my-strategy",
         prefer=(Preference("rack", "Descending"), Preference("tier", values=("gold", ""))),
         on_degraded=OnDegraded.RESTART,
@@ -72,9 +74,8 @@ def test_the_full_group_is_read_whole():
 
 
 def test_a_group_that_is_made_is_read_back_as_it_was_meant():
-    spec = GroupSpec(
-        min_member=6, max_schedule_time_s=5400.0, roles=(Role("driver", 1), Role("executor", 5, 7, WORKER))
-    )
+    roles = (Role("driver", 1), Role("executor", 5, 7, WORKER, soft=LIKED), Role("other", 0, None, Shape(), soft=LIKED))
+    spec = GroupSpec(min_member=6, max_schedule_time_s=5400.0, roles=roles)
     made = made_group(GroupKey("default", "app"), spec, owner="driver", owner_uid="uid-1")
     read = group_from_object(made)
     assert (read.key, read.spec, read.made) == (GroupKey("default", "app"), spec, True)

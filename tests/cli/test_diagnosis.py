@@ -176,3 +176,20 @@ def test_what_the_operator_may_not_read_is_told_though_the_caller_may():
         "gangsched may not read it: grant it.",
     )
     assert (found.minimum, found.members, found.bound, found.source) == (2, 2, 0, "kai PodGroup")
+
+
+def test_the_missing_feature_is_named_among_what_would_help():
+    found = diagnose(
+        node(features=["Other"]), holder("other", "1"), group(min_member=1), *members(1, features=["RestartAll"])
+    )
+    assert "kubelets that declare the feature RestartAll: 1 node without it" in found.helps
+
+
+def test_the_resource_that_is_short_is_no_feature_though_most_nodes_lack_one():
+    full = [node(f"n{each}", cpu="1500m", features=["F"]) for each in (1, 2)]
+    others = [node(f"old-{each}") for each in range(3)]
+    taken = [holder("other", "1", on="n1"), holder("others", "1", on="n2")]
+    found = diagnose(*full, *others, *taken, group(min_member=1), *members(1, features=["F"]))
+    assert found.shortfall.obstacles[0].resource == "F"
+    assert found.shortfall.resource == "cpu"
+    assert "Held by default/other (cpu 1)" in found.message

@@ -120,6 +120,12 @@ ZONE_A = NodeTerm(expressions=(Requirement("zone", "In", ("a",)),))
         pytest.param(shape(node_affinity=[ZONE_A]), node(labels={"zone": "a"}), None, id="affinity matches"),
         pytest.param(shape(node_affinity=[ZONE_A]), node(), NodeReason.AFFINITY, id="affinity does not match"),
         pytest.param(shape(node_affinity=[]), node(), NodeReason.AFFINITY, id="affinity without terms matches nothing"),
+        pytest.param(shape(features=["A", "B"]), node(features=["A", "B", "C"]), None, id="features declared"),
+        pytest.param(shape(features=["A", "B"]), node(features=["A"]), NodeReason.FEATURE, id="a feature is missing"),
+        pytest.param(shape(), node(features=["A"]), None, id="features that nobody needs"),
+        pytest.param(
+            shape(features=["A"], node_affinity=[ZONE_A]), node(), NodeReason.AFFINITY, id="affinity before features"
+        ),
         pytest.param(
             shape(node_affinity=[ZONE_A]),
             node(unschedulable=True, taints=["a:NoSchedule"]),

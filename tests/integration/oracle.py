@@ -8,6 +8,7 @@ anew for each world, after the world is complete, so that what it has seen is no
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -34,6 +35,10 @@ Json = dict[str, Any]
 _PROBES = "fieldSelector=spec.schedulerName=default-scheduler"
 _OF_HEIRS = "scheduler-of-heirs"
 _WITHIN_S = 60
+_SCORED = re.compile(
+    r'"Plugin scored node for pod" pod="(?P<pod>[^"]*)" plugin="(?P<plugin>[^"]*)" node="(?P<node>[^"]*)" '
+    r"score=(?P<score>[0-9]+)"
+)
 
 
 @dataclass(frozen=True)
@@ -186,7 +191,7 @@ class Oracle:
 
     def ask(self, probes: Sequence[Json]) -> list[Verdicts]:
         """Both verdicts on each probe, in their order; nothing but the probes is different afterwards."""
-        with _Extender() as extender, self._scheduler(extender.url):
+        with _Extender() as extender, self._scheduler(extenders=[extender.configuration]):
             if self._heirs:
                 self._nominate()
             uids = [
@@ -245,8 +250,33 @@ class Oracle:
             )
             time.sleep(0.2)
 
+    def scores(self, probes: Sequence[Json]) -> list[tuple[Pod, Mapping[str, Mapping[str, int]]]]:
+        """Each probe, and kube-scheduler's weighted scores of the nodes that take it, by plug-in.
+
+        Nodes are not scored where only one takes the pod. The probes are bound, and deleted afterwards.
+        """
+        with self._scheduler("-v=10"):
+            # The log of an earlier one is continued.
+            before = self._child.log.stat().st_size
+            made = [
+                self._create(probe, f"probe-{number}", scheduler="default-scheduler")
+                for number, probe in enumerate(probes)
+            ]
+            deadline = time.monotonic() + _WITHIN_S
+            while any("nodeName" not in each["spec"] for each in self._pods(_PROBES)):
+                assert time.monotonic() < deadline, "kube-scheduler has not bound all probes"
+                time.sleep(0.2)
+            log = self._child.log.read_bytes()[before:].decode()
+            for each in made:
+                self.api.delete(_path(each), grace_s=0)
+        found: dict[str, dict[str, dict[str, int]]] = {}
+        for line in _SCORED.finditer(log):
+            found.setdefault(line["pod"], {}).setdefault(line["plugin"], {})[line["node"]] = int(line["score"])
+        names = [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in made]
+        return [(PODS.read(_raw(each))[1], found.get(name, {})) for each, name in zip(made, names, strict=True)]
+
     @contextmanager
-    def _scheduler(self, extender: str) -> Iterator[None]:
+    def _scheduler(self, *flags: str, extenders: Sequence[Json] = ()) -> Iterator[None]:
         folder = binaries.find(["kube-scheduler"])
         assert folder is not None
         config = self._control_plane.folder / "oracle.json"
@@ -256,13 +286,11 @@ class Oracle:
             "leaderElection": {"leaderElect": False},
             "clientConnection": {"kubeconfig": str(self._control_plane.kubeconfig), "qps": 2000, "burst": 2000},
             "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": _OF_HEIRS}],
-            "extenders": [
-                {"urlPrefix": extender, "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "30s"}
-            ],
+            "extenders": list(extenders),
         }
         config.write_text(json.dumps(content))
         self._child = self._control_plane.spawn(
-            "oracle", [folder / "kube-scheduler", f"--config={config}", "--secure-port=0"]
+            "oracle", [folder / "kube-scheduler", f"--config={config}", "--secure-port=0", *flags]
         )
         try:
             yield
@@ -327,7 +355,12 @@ class _Extender:
                 """Nothing is logged."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Filter)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.configuration: Json = {
+            "urlPrefix": f"http://127.0.0.1:{self._server.server_port}",
+            "filterVerb": "filter",
+            "nodeCacheCapable": True,
+            "httpTimeout": "30s",
+        }
         self._thread = Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
         return self

@@ -24,6 +24,8 @@ RUNTIME_CLASSES: list[Json] = [
     },
 ]
 PRIORITIES = {"low": -10, "high": 10}
+RESTART_ALL = "RestartAllContainersOnContainerExits"
+HOST_USERS = "UserNamespacesHostNetworkSupport"
 NAME = "example.com/name"
 """A label that no two nodes have alike, unlike the hostname."""
 TOLERATES_ALL: Json = {"tolerations": [{"operator": "Exists"}]}
@@ -40,6 +42,15 @@ _TAINTS = [
     "node.kubernetes.io/unschedulable:NoSchedule",
     "node.kubernetes.io/not-ready:NoExecute",
 ]
+_SOFT_TAINTS = ["soft:PreferNoSchedule", "old=x:PreferNoSchedule", "slow:PreferNoSchedule", "gpu:NoSchedule"]
+_SOFT_TOLERATIONS: list[Json] = [
+    {"operator": "Exists"},
+    {"key": "old", "operator": "Exists"},
+    {"key": "old", "value": "x", "effect": "PreferNoSchedule"},
+    {"key": "slow", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"},
+]
+_IMAGES = [(f"example.com/{name}:1", size << 20) for name, size in [("a", 90), ("b", 700), ("c", 3000), ("d", 20)]]
 _TOLERATIONS: list[Json] = [
     {"operator": "Exists"},
     {"operator": "Exists", "effect": "NoSchedule"},
@@ -65,6 +76,7 @@ _TERMS = [
     ("metadata.name In n2", "pool Exists"),
     ("metadata.name In n2", "metadata.name NotIn n2"),
 ]
+_PREFERRED = [term for term in _TERMS if term and "gen Gt x" not in term]
 _SELECTORS: list[Json] = [
     {},
     {"matchLabels": {"app": "a"}},
@@ -90,8 +102,20 @@ def amounts(**given: Any) -> dict[str, str]:
     return {_SHORT.get(name, name): str(value) for name, value in given.items() if value is not None}
 
 
-def node(name: str, *, labels: Any = None, taints: Any = (), cordoned: bool = False, **allocatable: Any) -> Json:
-    """A node of zone a with these labels and amounts as well; a label or a resource is left out by giving None."""
+def node(
+    name: str,
+    *,
+    labels: Any = None,
+    taints: Any = (),
+    cordoned: bool = False,
+    features: Any = (),
+    images: Any = (),
+    **allocatable: Any,
+) -> Json:
+    """A node of zone a with these labels and amounts as well; a label or a resource is left out by giving None.
+
+    `images` are its images' sizes in bytes by name.
+    """
     allocatable = amounts(**(_ALLOCATABLE | allocatable))
     carried = {HOST: name, ZONE: "a"} | (labels or {})
     return {
@@ -100,6 +124,8 @@ def node(name: str, *, labels: Any = None, taints: Any = (), cordoned: bool = Fa
         "status": {
             "allocatable": allocatable,
             "capacity": allocatable | {"cpu": "64", "memory": "64Gi", "pods": "500"},
+            "declaredFeatures": sorted(features),
+            "images": [{"names": [image], "sizeBytes": size} for image, size in dict(images).items()],
         },
     }
 
@@ -117,6 +143,12 @@ def container(name: str = "c", *, ports: Any = (), policy: str = "", limits: Any
     limits = {resource: size for resource, size in asked.items() if resource in _LIMITED} | (limits or {})
     made = {"name": name, "image": "registry.example/x:1", "ports": [port(each) for each in ports]}
     return made | {"resources": {"requests": asked, "limits": limits}} | ({"restartPolicy": policy} if policy else {})
+
+
+def restarting_all(made: Json) -> Json:
+    """The container, such that the pod begins anew if it exits with 42."""
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+    return {"restartPolicy": "Never"} | made | {"restartPolicyRules": [rule]}
 
 
 def init(*containers: Json) -> list[Json]:
@@ -170,6 +202,12 @@ def resized(*, actuated: Any, allocated: Any = None, pending: str = "", init_con
 def wants(*terms: Any) -> Json:
     """`affinity` with required node affinity: terms of `key operator values…`, fields where the key has a dot first."""
     return _required("nodeAffinity", {"nodeSelectorTerms": [_term(term) for term in terms]})
+
+
+def likes(*terms: Any) -> Json:
+    """`affinity` with preferred node affinity: each term is its weight, then as in `wants`."""
+    found = [{"weight": weight, "preference": _term(requirements)} for weight, *requirements in terms]
+    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": found}}}
 
 
 def _required(kind: str, value: Any) -> Json:
@@ -230,7 +268,30 @@ class Dice:
         if "affinity" in affinity and "affinity" in others:
             others["affinity"] |= affinity["affinity"]
         wishes["spec"] |= affinity | others | {"tolerations": self._some(_TOLERATIONS, most=4)}
+        if self._chance(0.1):
+            wishes["spec"]["containers"][0] = restarting_all(wishes["spec"]["containers"][0])
+        if self._chance(0.2):
+            wishes["spec"]["hostUsers"] = False
         return wishes
+
+    def scored_node(self, name: str) -> Json:
+        """A node with room for everybody, which differs from others in what pods prefer."""
+        return node(
+            name,
+            labels=dict(self._some(_LABELS, most=4)),
+            taints={text.partition(":")[0]: text for text in self._some(_SOFT_TAINTS, most=3, none=0.3)}.values(),
+            images=dict(self._some(_IMAGES, most=3, none=0.2)),
+            cpu="64",
+            memory="64Gi",
+            pods="500",
+        )
+
+    def choosy_probe(self) -> Json:
+        """A pod that prefers some of the nodes, each time in another way."""
+        containers = [container() | {"image": self._one(_IMAGES)[0]} for _ in range(self._random.randint(1, 2))]
+        terms = [(self._random.randint(1, 100), *term) for term in self._some(_PREFERRED, most=3, none=0.2)]
+        tolerations = self._some(_SOFT_TOLERATIONS, most=2, none=0.4)
+        return pod(*containers, **likes(*terms) if terms else {}, tolerations=tolerations)
 
     def _of_pods(self) -> Json:
         """Required pod affinity, anti-affinity and topology spread of its own."""
@@ -281,6 +342,7 @@ class Dice:
             gpu=self._one([None, "2", "4"]),
             native=self._one([None, "3"]),
             huge=self._one([None, "64Mi"]),
+            features=self._some([RESTART_ALL, HOST_USERS, "SomeOther"], most=3),
         )
 
     def _standing(self, names: list[str]) -> Standing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -412,6 +413,33 @@ def test_strategies_and_preferences_choose_among_the_nodes_that_take_a_member(cl
     assert set(cluster.bound("tight").values()) == {"cheap"}
     assert cluster.bound()["plain"] == "dear"
     assert cluster.bound("thrifty") == {"thrifty-0": "wide"}
+
+
+def test_members_go_where_their_pods_prefer_and_still_use_nodes_that_they_do_not(cluster: Cluster) -> None:
+    cluster.add_node("a-tainted", taints=[{"key": "old", "effect": "PreferNoSchedule"}])
+    cluster.add_node("b-slow")
+    cluster.add_node("c-fast", cpu="2", labels={"disk": "ssd"})
+    fast = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": fast}]}
+    cluster.add_group("choosy", min_member=7)
+    cluster.add_pods("choosy", 7, affinity={"nodeAffinity": preferred})
+    cluster.until_bound("choosy", 7)
+
+    assert Counter(cluster.bound("choosy").values()) == {"c-fast": 2, "b-slow": 4, "a-tainted": 1}
+
+
+def test_members_that_need_a_feature_wait_for_a_kubelet_that_declares_it(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+    main = {"name": "main", "image": "registry.invalid/sleep", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+    cluster.add_group("restarting", min_member=2, maxScheduleTime="1h")
+    cluster.add_pods("restarting", 2, containers=[main])
+    message = cluster.until_reason("restarting", "NeverFits")
+    feature = "RestartAllContainersOnContainerExits"
+    cluster.api.merge("/api/v1/nodes/n1/status", {"status": {"declaredFeatures": [feature]}})
+    cluster.until_bound("restarting", 2)
+
+    assert f"1 that do not declare the feature {feature}" in message
 
 
 def test_all_members_of_a_group_are_bound_in_one_zone_and_a_replacement_too(cluster: Cluster) -> None:

@@ -16,8 +16,10 @@ from tests.effort import seeded
 from tests.integration.oracle import Json, Oracle, Standing, Verdicts, World
 from tests.integration.oracle_worlds import (
     HOST,
+    HOST_USERS,
     NAMESPACES,
     PRIORITIES,
+    RESTART_ALL,
     RUNTIME_CLASSES,
     TOLERATES_ALL,
     ZONE,
@@ -31,6 +33,7 @@ from tests.integration.oracle_worlds import (
     on,
     pod,
     resized,
+    restarting_all,
     shuns,
     wants,
 )
@@ -83,6 +86,10 @@ HEIRS = {
     "heir-of-more-priority": pod(container(cpu="2"), priorityClassName="high"),
     "heir-of-less-priority": pod(container(cpu="2"), priorityClassName="low"),
     "heir-of-the-unheard-of": pod(container(cpu="2", limits={"example.com/unheard-of": "1"})),
+    "heir-pod-level": pod(container(cpu="1"), resources={"requests": amounts(cpu="3")}),
+    "heir-sidecar": pod(
+        container(cpu="1"), initContainers=init(container(cpu="1", policy=SIDECAR), container(cpu="2"))
+    ),
     "heir-port": pod(container(ports=["8080"])),
     "heir-shuns-app-a": pod(**shuns(**APP_A)),
     "heir-shuns-blue-by-label": pod(**shuns(**APP_A, namespaceSelector=TEAM_BLUE)),
@@ -95,10 +102,26 @@ STATUSES = {
     "resize-infeasible": resized(actuated=amounts(cpu="500m"), pending="Infeasible"),
     "resize-deferred": resized(actuated=amounts(cpu="500m"), pending="Deferred"),
 }
+# Of pods that ask for 2 CPU as a whole, and for 1 in their container.
+POD_LEVEL_STATUSES: dict[str, Json] = {
+    "pod-level-up": {"resources": {"requests": amounts(cpu="1")}, "allocatedResources": amounts(cpu="1")},
+    "pod-level-down": {"resources": {"requests": amounts(cpu="3")}, "allocatedResources": amounts(cpu="2")},
+    "pod-level-allocated": {"allocatedResources": amounts(cpu="3")},
+    "pod-level-memory": {"resources": {"requests": amounts(memory="2Gi")}},
+    "pod-level-infeasible": {
+        "resources": {"requests": amounts(cpu="500m")},
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
+    },
+    "pod-level-deferred": {
+        "resources": {"requests": amounts(cpu="500m")},
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}],
+    },
+}
 WORLD = World(
     nodes=[
         *(node(name, gpu=4, native=3, huge="64Mi") for name in THERE),
         *map(node, STATUSES),
+        *map(node, POD_LEVEL_STATUSES),
         *map(node, HEIRS),
         node("resize-sidecar"),
         node("resize-init"),
@@ -130,10 +153,17 @@ WORLD = World(
         node("zone-b-2", labels={ZONE: "b"}),
         node("twin-1", labels={HOST: "twin"}),
         node("twin-2", labels={HOST: "twin"}),
+        node("feature-restart", features=[RESTART_ALL]),
+        node("feature-users", features=[HOST_USERS, "Unheard"]),
+        node("features", features=[RESTART_ALL, HOST_USERS]),
     ],
     pods=[
         *(on(name, each, status=DONE if name == "ended" else {}) for name, pods in THERE.items() for each in pods),
         *(on(name, pod(container(cpu="2")), status=status) for name, status in STATUSES.items()),
+        *(
+            on(name, pod(container(cpu="1"), resources={"requests": amounts(cpu="2")}), status=status)
+            for name, status in POD_LEVEL_STATUSES.items()
+        ),
         *(heir(name, manifest) for name, manifest in HEIRS.items()),
         heir("ghost", pod(**shuns(labelSelector={}, topologyKey=ZONE))),
         on(
@@ -313,13 +343,26 @@ PROBES: dict[str, Json] = {
             "app a and more": {"app": "a", "rev": "1"},
         }.items()
     },
+    # Features that the kubelet must declare
+    "restarts all containers": pod(restarting_all(container())),
+    "restarts all containers from a sidecar": pod(initContainers=init(restarting_all(container(policy=SIDECAR)))),
+    "restarts one container": pod(
+        container(policy="Never")
+        | {"restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]}
+    ),
+    "has users of its own": pod(hostUsers=False),
+    "has users of its own on the host's network": pod(hostUsers=False, hostNetwork=True),
+    "needs two features": pod(restarting_all(container()), hostUsers=False, hostNetwork=True),
     "app a, tolerant": pod(labels={"app": "a"}, **TOLERATES_ALL),
 }
 
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
-    with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as control_plane:
+    gates = [f"--feature-gates={HOST_USERS}=true"]
+    with ControlPlane(
+        controllers=False, kwok=False, not_ready_taint=False, extra_apiserver_args=gates
+    ) as control_plane:
         for name, labels in NAMESPACES.items():
             control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
         for runtime_class in RUNTIME_CLASSES:

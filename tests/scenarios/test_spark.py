@@ -11,6 +11,7 @@ from gangsched.config.spark import Spark
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.policy import Policy, TurnRules
 from gangsched.core.objects.results import GroupNotMade
+from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.kube.dialects.table import DEFAULT, chosen
 from tests.builders import GPU, node, pod
 from tests.harness import Harness
@@ -268,6 +269,20 @@ def test_places_have_the_selectors_and_tolerations_of_the_driver():
     reservation = harness.status("default/app").reservation
     assert reservation is not None
     assert {place.node for place in reservation.placements} == {"batch"}
+
+
+def test_places_are_held_where_the_driver_prefers_nodes_and_need_none_of_its_features():
+    harness = Harness()
+    spot = {"pool": "spot"}
+    harness.add(node("busy", cpu=64, features=["F"]), node("spot", cpu=64, labels=spot))
+    harness.add(pod("old", group="", cpu=9, node="busy"))
+    harness.settle()
+    harness.add(driver(executors=1, features=["F"], likes={1: NodeTerm((Requirement("pool", "In", ("spot",)),))}))
+    harness.wait(2)
+    assert harness.pod("default/app-driver").node == "busy"
+    reservation = harness.status("default/app").reservation
+    assert reservation is not None
+    assert {place.node for place in reservation.placements if place.role == "executor"} == {"spot"}
 
 
 def test_drivers_and_executors_go_to_the_nodes_that_the_configuration_prefers():

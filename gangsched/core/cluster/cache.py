@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from msgspec.structs import replace
 
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.labels import NodeLabels
@@ -57,6 +58,12 @@ class Cluster:
         """Add or replace a node. Returns whether anything that matters to placement changed."""
         old = self.nodes.get(node.name)
         if old == node:
+            return False
+        if old is not None and replace(old, images=node.images) == node:
+            # A node gets a new image with many a pod; that helps nobody who waits.
+            self.nodes[node.name] = node
+            for constraint in self.constraints:
+                constraint.set_node(self.capacity.rows[node.name], node)
             return False
         relabelled = old is not None and old.labels != node.labels
         if relabelled:

@@ -34,7 +34,7 @@ class Column(Generic[Value]):
         self._numbers: dict[Value, int] = {}
         self._values: list[Value] = []
         self._of_row: IntArray = np.full(rows, -1, dtype=np.int64)
-        self._answers: dict[Hashable, Mask] = {}
+        self._answers: dict[Hashable, IntArray] = {}
 
     def set(self, row: int, value: Value | None) -> None:
         """Set the row's value; None removes it."""
@@ -81,13 +81,17 @@ class Column(Generic[Value]):
 
     def where(self, holds: Callable[[Value], bool], rows: IntArray, *, question: Hashable) -> Mask:
         """Which of the rows have a value for which this holds. Answers are cached by `question`."""
+        return self.number(holds, rows, question=question) > 0
+
+    def number(self, of: Callable[[Value], int], rows: IntArray, *, question: Hashable) -> IntArray:
+        """This number of each row's value; 0 where there is none. Answers are cached by `question`."""
         known = self._answers.get(question)
         if known is None or len(known) <= len(self._values):
             sure = [] if known is None else known[:-1].tolist()
-            sure += [holds(value) for value in self._values[len(sure) :]]
+            sure += [of(value) for value in self._values[len(sure) :]]
             if len(self._answers) >= _KEPT:
                 del self._answers[next(iter(self._answers))]
-            known = self._answers[question] = np.array([*sure, False], dtype=np.bool_)
+            known = self._answers[question] = np.array([*sure, 0], dtype=np.int64)
         return known[self._of_row[rows]]
 
     def _number(self, value: Value) -> int:

@@ -19,6 +19,7 @@ from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Attachment, Shape
+from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.volumes import StorageKey, Unready, Volume
 
 
@@ -92,6 +93,10 @@ class Member(Protocol):
     def shape(self) -> Shape:
         """What the members say themselves."""
 
+    @property
+    def soft(self) -> Soft | None:
+        """What they prefer."""
+
     def sight(self, kind: type[SightT]) -> SightT | None:
         """What the constraint with this kind of sight sees of them beside their shape."""
 
@@ -107,8 +112,8 @@ class Happening(Enum):
 class Words:
     """What users are told where nodes refuse for this reason.
 
-    `told` describes such nodes, with the `{resource}` in question if there is one. `remedy` is what would open the
-    refusing `{nodes}`; empty where another message says that.
+    `told` describes such nodes, with the `{resource}` in question if there is one (or whatever else the reason is
+    about). `remedy` is what would open the refusing `{nodes}`; empty where another message says that.
     """
 
     reason: str
@@ -195,7 +200,7 @@ class Plan:
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
         """Place so many members on these rows, each of which is named once.
 
-        Returns the rows for which the result of `mask` may change, and those other than `rows` for which `room` may.
+        Returns the rows for which `mask` or `score` may change, and those other than `rows` for which `room` may.
         """
         return None
 
@@ -210,6 +215,23 @@ class Plan:
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - for subclasses
         """What is taken on these rows: equal while it is the same."""
         return None
+
+    # Preferences
+
+    weight: ClassVar[int] = 0
+    """kube-scheduler's weight of this score. Where it is 0 the score orders nodes that are equal by all else."""
+
+    def prefers(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether members of the class may prefer some rows to others."""
+        return False
+
+    def score(self, member: Member, rows: IntArray) -> IntArray:
+        """How much they prefer each of the rows that accept the class: 0 to 100, normalised as kube-scheduler does."""
+        raise NotImplementedError
+
+    def minded(self, soft: Soft) -> Soft:
+        """The same preferences without those that can make no difference on the present nodes."""
+        return soft
 
     # How members depend on each other
 

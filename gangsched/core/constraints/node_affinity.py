@@ -1,5 +1,8 @@
 """NodeAffinity: a node must match the pod's nodeSelector and one term of its required node affinity.
 
+Nodes that match preferred terms are preferred, by the sum of the weights. A malformed term counts for no node; in
+kube-scheduler a preferred one would keep the pod from being scheduled.
+
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeaffinity and k8s.io/component-helpers
 scheduling/corev1/nodeaffinity. A condition is evaluated once for each distinct value of its label, so a pod with
 hundreds of them costs milliseconds on thousands of nodes.
@@ -23,8 +26,9 @@ _KEPT = 1024
 
 
 class NodeAffinity(NodeConstraint):
-    """The filter of this name."""
+    """The plug-in of this name."""
 
+    weight = 2
     words = (
         Words(
             NodeReason.AFFINITY,
@@ -46,6 +50,17 @@ class NodeAffinity(NodeConstraint):
     def among(self, terms: tuple[NodeTerm, ...], rows: IntArray) -> Mask:
         """Which of the rows match one of the terms, whichever pod or volume has them."""
         return self._matching(((), terms), rows)
+
+    def prefers(self, member: Member) -> bool:
+        """Whether there are preferred terms."""
+        return member.soft is not None and bool(member.soft.node_terms)
+
+    def score(self, member: Member, rows: IntArray) -> IntArray:
+        """The sum of the weights of the terms that match, by the largest sum."""
+        sums: IntArray = np.zeros(len(rows), dtype=np.int64)
+        for weight, term in member.soft.node_terms if member.soft is not None else ():
+            sums += weight * self.among((term,), rows)
+        return 100 * sums // max(1, int(sums.max(initial=0)))
 
     def _matching(self, asked: _Asked, rows: IntArray) -> Mask:
         known, generation = self._known.pop(asked, (None, -1))

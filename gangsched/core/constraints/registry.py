@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from gangsched.core.constraints.constraint import Constraint, NodeConstraint, Words
+from gangsched.core.constraints.image_locality import ImageLocality
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.node_declared_features import NodeDeclaredFeatures
 from gangsched.core.constraints.node_ports import NodePorts
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.node_unschedulable import NodeUnschedulable
@@ -27,6 +29,8 @@ CONSTRAINTS: list[type[Constraint]] = [
     VolumeZone,
     TopologySpread,
     InterPodAffinity,
+    NodeDeclaredFeatures,
+    ImageLocality,
 ]
 
 

@@ -1,5 +1,7 @@
 """TaintToleration: a node with a NoSchedule or NoExecute taint takes only pods that tolerate it.
 
+Nodes with fewer PreferNoSchedule taints that a pod does not tolerate are preferred.
+
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/tainttoleration and k8s.io/api core/v1/toleration.go.
 """
 
@@ -7,18 +9,21 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words
+from gangsched.core.constraints.column import Column
+from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words, World
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Toleration
 
 _KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
+_REPELLING = "PreferNoSchedule"
 
 
 class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
-    """The filter of this name."""
+    """The plug-in of this name."""
 
+    weight = 3
     words = (
         Words(
             NodeReason.TAINT,
@@ -26,6 +31,25 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
             "tolerating or removing taints: {nodes} closed by one",
         ),
     )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._repelling: Column[tuple[Taint, ...]] = Column()
+        self._rows: set[int] = set()
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Set the taints of the row."""
+        super().set_node(row, node)
+        self._repel(row, tuple(taint for taint in node.taints if taint.effect == _REPELLING))
+
+    def remove_node(self, row: int) -> None:
+        """The row has no taints any more."""
+        super().remove_node(row)
+        self._repel(row, ())
+
+    def told(self) -> object:
+        """The taints by row."""
+        return super().told(), self._repelling.by_row()
 
     def of_node(self, node: Node) -> tuple[Taint, ...]:
         """The taints that keep pods out."""
@@ -37,6 +61,25 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         return self.column.where(
             lambda taints: all(tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
         )
+
+    def prefers(self, member: Member) -> bool:  # noqa: ARG002 - whoever tolerates all such taints is no special case
+        """Whether there are such nodes."""
+        return bool(self._rows)
+
+    def score(self, member: Member, rows: IntArray) -> IntArray:
+        """100 without such taints, 0 with most of them."""
+        tolerations = member.shape.tolerations
+        counts = self._repelling.number(
+            lambda taints: sum(not tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
+        )
+        return 100 - 100 * counts // max(1, int(counts.max(initial=0)))
+
+    def _repel(self, row: int, taints: tuple[Taint, ...]) -> None:
+        self._repelling.set(row, taints or None)
+        if taints:
+            self._rows.add(row)
+        else:
+            self._rows.discard(row)
 
 
 def tolerated(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:

@@ -20,6 +20,7 @@ from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, De
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.soft import Soft
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
 OBJECT = "{} PodGroup"
@@ -177,11 +178,16 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
     if not any(role.like_declarer for role in roles):
         return roles
     declarer = next(pod for pod in members if pod.declaration is not None and pod.declaration.roles == roles)
+    own = {"host_ports": (), "disks": (), "affinity": (), "anti_affinity": (), "spread": ()}
+    like = replace(declarer.shape, unsupported=(), features=(), **own)
+    terms = declarer.soft.node_terms if declarer.soft is not None else ()
+    liked = Soft(terms) if terms else None
     return tuple(
         replace(
             role,
-            template=replace(declarer.shape, requests=role.template.requests, host_ports=(), disks=(), unsupported=()),
+            template=replace(like, requests=role.template.requests),
             like_declarer=False,
+            soft=liked,
         )
         if role.template is not None and role.like_declarer
         else role

@@ -23,7 +23,7 @@ from gangsched.core.gang.gang import Census, Gang, take_census
 from gangsched.core.gang.steps import Step, take
 from gangsched.core.gang.wants import quorum_need, roles_of
 from gangsched.core.gang.writes import Binding
-from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import EmitEvent
 from gangsched.core.objects.pod import Pod, member_order, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
@@ -45,18 +45,22 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
         return []
     if record.scheduled_at and (terms.spec.on_degraded is not OnDegraded.REPAIR or not gang.short_since):
         return []
-    shapes = {role.name: role.template for role in terms.spec.roles if role.template is not None}
     lacks = missing(need, there, terms.spec)
-    return [pod for role, shape in shapes.items() for pod in _placeholders(gang, role, shape, lacks[role])]
+    return [
+        pod
+        for role in terms.spec.roles
+        if role.template is not None
+        for pod in _placeholders(gang, role, role.template, lacks[role.name])
+    ]
 
 
 def again(gang: Gang, place: Place, number: int) -> list[Pod]:
     """So many placeholders of a reservation that was written down before a restart."""
     roles = gang.group.spec.roles if gang.group is not None and gang.group.spec is not None else ()
-    template = next((role.template for role in roles if role.name == place.role), None)
-    if template is None:
+    role = next((role for role in roles if role.name == place.role), None)
+    if role is None or role.template is None:
         return []
-    return _placeholders(gang, place.role, replace(template, requests=place.requests), number)
+    return _placeholders(gang, role, replace(role.template, requests=place.requests), number)
 
 
 def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
@@ -177,12 +181,12 @@ def given_up_for(gang: Gang, pod: Pod) -> Binding:
     return next(binding for binding in gang.vacant() if role_of(binding.pod) == role_of(pod))
 
 
-def _placeholders(gang: Gang, role: str, shape: Shape, number: int) -> list[Pod]:
+def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod]:
     """So many placeholders, with UIDs that no reservation of the gang has: the same ones until they are reserved."""
-    uids = (f"place/{gang.key}/{role}/{at}" for at in count())
-    said = Declaration(group=gang.key.name, role=role)
+    uids = (f"place/{gang.key}/{role.name}/{at}" for at in count())
+    said = Declaration(group=gang.key.name, role=role.name)
     return [
-        Pod(uid, gang.key.namespace, "", shape, created=0.0, scheduler="", declaration=said)
+        Pod(uid, gang.key.namespace, "", shape, created=0.0, scheduler="", declaration=said, soft=role.soft)
         for uid in islice((uid for uid in uids if uid not in gang.bindings), number)
     ]
 

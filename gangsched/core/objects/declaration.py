@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.soft import Soft
 
 
 class GroupKey(NamedTuple):
@@ -57,8 +58,8 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
     """A named part of a group with a minimum of its own.
 
     `template` is the shape of members that do not exist yet, for which placeholders are reserved; None: for none.
-    `like_declarer`: the template takes selectors and tolerations from the pod that declares it. `prefer` are
-    preferences for nodes that come before the group's.
+    `like_declarer`: the template takes selectors, preferred ones too, and tolerations from the pod that declares it.
+    `prefer` are preferences for nodes that come before the group's, and `soft` is what those members themselves prefer.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
     template: Shape | None = None
     like_declarer: bool = False
     prefer: tuple[Preference, ...] = ()
+    soft: Soft | None = None
 
 
 class Keys(Struct, frozen=True, gc=False, cache_hash=True):

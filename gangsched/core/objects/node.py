@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gangsched.core.objects.shape import Amounts, Labels
+from gangsched.core.objects.soft import Images
 
 
 class Taint(Struct, frozen=True, gc=False, cache_hash=True):
@@ -16,10 +17,15 @@ class Taint(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Node(Struct, frozen=True, gc=False):
-    """A node: what it can give and whom it accepts. Readiness shows only through taints, as for kube-scheduler."""
+    """A node: what it can give and whom it accepts. Readiness shows only through taints, as for kube-scheduler.
+
+    `features` are those that its kubelet declares (`status.declaredFeatures`), sorted. `images` are on its disk.
+    """
 
     name: str
     allocatable: Amounts = ()
     labels: Labels = ()
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
+    features: tuple[str, ...] = ()
+    images: Images = ()

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.shape import Labels, Shape
+from gangsched.core.objects.soft import Soft
 
 
 def role_of(pod: Pod) -> str:
@@ -49,7 +50,7 @@ class Pod(Struct, frozen=True, gc=False):
 
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
     written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
-    it was bound, 0.0 if that is not known.
+    it was bound, 0.0 if that is not known. `soft` is what it prefers, None for nothing.
     """
 
     uid: str
@@ -73,6 +74,7 @@ class Pod(Struct, frozen=True, gc=False):
     told_message: str = ""
     rejected: bool = False
     bound_at: float = 0.0
+    soft: Soft | None = None
 
     @property
     def uses_claims(self) -> bool:

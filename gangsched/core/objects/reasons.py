@@ -128,3 +128,5 @@ class NodeReason(StrEnum):
     """One more member in the node's topology domain would exceed maxSkew of a topology spread constraint."""
     SPREAD_LABEL = "TopologySpreadLabelMissing"
     """The node does not have the label that a topology spread constraint asks for."""
+    FEATURE = "FeatureNotDeclared"
+    """The member needs a node feature that the node's kubelet does not declare."""

@@ -104,7 +104,7 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     Pods of one shape are interchangeable to the planner, so feasibility is computed once per shape for all nodes.
     `node_affinity` None means no required affinity; an empty tuple matches no node. `unsupported` names constraints
     (as a person would find them in the pod's spec) that gangsched cannot honour and therefore refuses. `affinity` and
-    `anti_affinity` are the required terms.
+    `anti_affinity` are the required terms. `features` are the node features that the pod needs, sorted.
     """
 
     requests: Amounts = ()
@@ -117,6 +117,7 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[Spread, ...] = ()
     unsupported: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
     @property
     def heeds_pods(self) -> bool:

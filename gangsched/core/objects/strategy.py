@@ -29,8 +29,9 @@ class Room:
 
     `rows` are the candidates' row numbers, `caps` how many members each could take (≥ 1), `fullness` the largest share
     of a requested resource that is in use (0..1), `own` how many members of this gang are there already, `rank` the
-    node's place in the order of names. `preferences` has its place by each wish of `placement.prefer` (0 is preferred
-    most), the most important wish first. `scarce` finds what few strategies want to know.
+    node's place among those that are equal by all else: by images of the members, then by name. `preferences` has its
+    place by each wish of `placement.prefer` (0 is preferred most), the most important wish first, and then, if nodes
+    differ in it, by what the members' pods prefer. `scarce` finds what few strategies want to know.
     """
 
     rows: IntArray
@@ -42,7 +43,7 @@ class Room:
     scarce: Callable[[], Scarce]
 
     def preferred(self, *keys: npt.NDArray[np.float64] | IntArray) -> Sequence[npt.NDArray[np.float64] | IntArray]:
-        """These keys behind the gang's wishes for nodes, if it has any."""
+        """These keys behind the preferences for nodes, if there are any."""
         return (*self.preferences, *keys)
 
 

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import Sight, SightT
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.soft import Soft
 
 MOST = 1 << 31
 """The maximal number of members that a row is said to take, so that sums over all rows cannot overflow."""
@@ -23,7 +25,7 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     """Members of one shape that all constraints see alike.
 
     `avoided` names nodes that the gang avoids for now; `domain`, if any, is the only one that it may go to. `prefer`
-    are preferences of these members alone.
+    are preferences of these members alone, and `soft` what their pods prefer.
     """
 
     shape: Shape
@@ -31,6 +33,12 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     avoided: frozenset[str] = frozenset()
     domain: Domain | None = None
     prefer: tuple[Preference, ...] = ()
+    soft: Soft | None = None
+
+    @property
+    def impartial(self) -> MemberClass:
+        """The same class without preferences."""
+        return self if not self.prefer and self.soft is None else replace(self, prefer=(), soft=None)
 
     def sight(self, kind: type[SightT]) -> SightT | None:
         """What the constraint with this kind of sight sees of them beside their shape."""

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Preference
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.strategy import Room, Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
@@ -57,15 +59,14 @@ def fill_class(
 ) -> list[Share]:
     """Place as many as possible of `count` members of one class, by the strategy and preferences for nodes.
 
-    The class's own preferences come before `prefer`; with None neither counts.
+    The class's own preferences come before `prefer`, and what its pods prefer after it; with None nothing of it counts.
     """
-    wishes = () if prefer is None else (*member.prefer, *prefer)
     shares: list[Share] = []
     left = count
     while left:
         # Whether each member changes what the other rows say to the next may itself change once one is placed.
         several = 1 if couples(snapshot, member, member) else left
-        placed = _fill(snapshot, member, several, wishes, strategy.distribute)
+        placed = _fill(snapshot, member, several, prefer, strategy.distribute)
         shares += placed
         left -= sum(number for _, _, number in placed)
         if several > 1 or not placed:
@@ -81,22 +82,29 @@ def fill_singly(
     Fewer are placed than fit where the strategy must be asked again for the next one.
     """
     most = 1 if couples(snapshot, member, member) else count
-    return _fill(snapshot, member, most, (*member.prefer, *prefer), partial(one_by_one, strategy))
+    return _fill(snapshot, member, most, prefer, partial(one_by_one, strategy))
 
 
 def _fill(
-    snapshot: Snapshot, member: MemberClass, count: int, wishes: tuple[Preference, ...], distribute: Distribute
+    snapshot: Snapshot, member: MemberClass, count: int, prefer: tuple[Preference, ...] | None, distribute: Distribute
 ) -> list[Share]:
     caps = snapshot.caps(member)
     rows = np.flatnonzero(caps)
     snapshot.budget.charge(units.CLASS + 2 * len(rows))
+    labels = snapshot.cluster.labels
+    rank, preferences = labels.rank(), []
+    if prefer is not None:
+        preferences = [labels.preference(wish) for wish in (*member.prefer, *prefer)]
+        behind, rank = snapshot.scores.liking(member)
+        if behind is not None:
+            preferences.append(behind)
     room = Room(
         rows=rows,
         caps=caps[rows],
         fullness=snapshot.fullness(member.shape)[rows],
         own=snapshot.own[rows],
-        rank=snapshot.cluster.labels.rank()[rows],
-        preferences=tuple(snapshot.cluster.labels.preference(wish)[rows] for wish in wishes),
+        rank=rank[rows],
+        preferences=tuple(each[rows] for each in preferences),
         scarce=partial(snapshot.scarce, member, rows),
     )
     total = min(count, int(room.caps.sum()))
@@ -105,6 +113,29 @@ def _fill(
     shares = distribute(room, total)
     snapshot.take_all(member, shares)
     return [(member, row, number) for row, number in shares]
+
+
+def preferring(
+    snapshot: Snapshot,
+    members: Iterable[Pod],
+    classes: Mapping[str, MemberClass],
+    wishes: Mapping[str, tuple[Preference, ...]],
+) -> Mapping[str, MemberClass]:
+    """Each member's class with what it prefers, by UID; `classes` itself if none prefers anything.
+
+    `classes` are those without preferences. `wishes` are preferences by role.
+    """
+    found: dict[str, MemberClass] = {}
+    known: dict[tuple[MemberClass, tuple[Preference, ...], Soft | None], MemberClass] = {}
+    for pod in members:
+        prefer = wishes.get(role_of(pod), ()) if wishes else ()
+        soft = pod.soft if pod.soft is None else snapshot.scores.minded(pod.soft)
+        if prefer or soft is not None:
+            kind = (classes[pod.uid], prefer, soft)
+            if kind not in known:
+                known[kind] = replace(kind[0], prefer=prefer, soft=soft)
+            found[pod.uid] = known[kind]
+    return {**classes, **found} if found else classes
 
 
 def hand_out(

@@ -18,7 +18,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.filling import fill_singly, hand_out
+from gangsched.core.planning.filling import fill_singly, hand_out, preferring
 from gangsched.core.planning.placement import Ask, Unfinished, classify, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.search import Share
@@ -57,7 +57,7 @@ class _Each:
         members, rest = self._ask.members[:most], self._ask.members[most:]
         mark = snapshot.mark()
         snapshot.begin(self._ask.own)
-        classes = classify(snapshot, members, self._ask.avoided, wishes=self._ask.wishes)
+        classes = preferring(snapshot, members, classify(snapshot, members, self._ask.avoided), self._ask.wishes)
         cost = len(set(classes.values())) * (units.CLASS + snapshot.size)
         if self._ask.topology is None and cost < snapshot.budget.left and self._all(members, classes):
             found.left = rest

@@ -22,14 +22,13 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import bond, expect
+from gangsched.core.planning.filling import preferring
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.planning.search import Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 from gangsched.core.planning.topology import Hunts, to_look_at
-
-_NO_WISHES: Mapping[str, tuple[Preference, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +217,7 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
         nodes=len(snapshot.cluster.nodes),
         never=_never(snapshot.emptied(), replace(ask, prefer=(), wishes={})),
         failing=failing,
-        classes=tuple(dict.fromkeys(renewed(member, domain=None, prefer=()) for member in quorum.room)),
+        classes=tuple(dict.fromkeys(renewed(member, domain=None) for member in quorum.room)),
         missing=missing,
         obstacles=obstacles(snapshot, failing),
         short=short,
@@ -253,14 +252,14 @@ def _quorum(
     """The quorum with its members in this domain: all of them, or only those `of` these classes."""
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
     everybody = domain if of is None else None
-    classes = classify(snapshot, ask.members, ask.avoided, domain=everybody, wishes=ask.wishes)
+    classes = classify(snapshot, ask.members, ask.avoided, domain=everybody)
     if of is not None:
-        alike = dict.fromkeys(classes.values())
-        inside = {member: renewed(member, domain=domain) for member in alike if renewed(member, prefer=()) in of}
+        inside = {member: renewed(member, domain=domain) for member in of}
         classes = {uid: inside.get(member, member) for uid, member in classes.items()}
     return Quorum(
         snapshot,
         classes,
+        preferring=preferring(snapshot, ask.members, classes, ask.wishes),
         members=ask.members,
         slots=Slots.of(ask.need, owed),
         strategy=ask.strategy,
@@ -274,9 +273,11 @@ def classify(
     avoided: frozenset[str] = frozenset(),
     *,
     domain: Domain | None = None,
-    wishes: Mapping[str, tuple[Preference, ...]] = _NO_WISHES,
 ) -> dict[str, MemberClass]:
-    """Each member's class, by UID; equal classes are one object. On an emptied snapshot `avoided` does not matter."""
+    """Each member's class without preferences, by UID; equal classes are one object.
+
+    On an emptied snapshot `avoided` does not matter.
+    """
     members = list(members)
     if asking := dict.fromkeys(pod.shape for pod in members if pod.shape.heeds_pods):
         expect(snapshot, asking)
@@ -285,13 +286,12 @@ def classify(
     selective = snapshot.selective
     if not snapshot.heeds_pods:
         avoided = frozenset()
-    alike: dict[tuple[Shape, str], MemberClass] = {}
+    alike: dict[Shape, MemberClass] = {}
     for pod in members:
-        role = role_of(pod) if wishes else ""
-        member = None if selective else alike.get((pod.shape, role))
+        member = None if selective else alike.get(pod.shape)
         if member is None:
             seen = snapshot.seen(pod) if selective else ()
-            member = MemberClass(pod.shape, seen, avoided, domain, wishes.get(role, ()))
-            member = alike[pod.shape, role] = known.setdefault(member, member)
+            member = MemberClass(pod.shape, seen, avoided, domain)
+            member = alike[pod.shape] = known.setdefault(member, member)
         classes[pod.uid] = member
     return classes

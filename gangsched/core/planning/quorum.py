@@ -34,9 +34,10 @@ _PACKED: _Way = (PACK, None)
 
 
 class Quorum:
-    """One gang's quorum on one snapshot. `room` is how many of each class would fit alone; `classes` is by UID.
+    """One gang's quorum on one snapshot. `room` is how many of each class would fit alone.
 
-    `steps` have ended if the search was not exhaustive.
+    `classes` are without preferences, and `preferring` with them, both by UID. `steps` have ended if the search was not
+    exhaustive.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Quorum:
         snapshot: Snapshot,
         classes: Mapping[str, MemberClass],
         *,
+        preferring: Mapping[str, MemberClass],
         members: Sequence[Pod],
         slots: Slots,
         strategy: Strategy,
@@ -56,9 +58,10 @@ class Quorum:
         self._helped = helped(snapshot, every)
         self._snapshot = snapshot
         self._classes = classes
+        self._preferring = preferring
         self._members = members
         self._ways: list[_Way] = [(strategy, prefer)]
-        if strategy is not PACK or prefer or any(member.prefer for member in self.room):
+        if strategy is not PACK or prefer or any(map(self._has_preferences, set(preferring.values()))):
             # A strategy or preference never decides whether a gang fits: one that fits only packed is packed.
             self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))
@@ -134,9 +137,9 @@ class Quorum:
             chosen = choose(members, self.slots, passed)
             if chosen is None:
                 break
-            shares, short = self._fill(chosen, ways)
-            if not short:
-                return hand_out(self._snapshot, chosen, self._classes, shares)
+            places, short = self._fill(chosen, ways)
+            if places is not None:
+                return places
             dispensable = self._dispensable(chosen, short, passed)
             if not dispensable:
                 break
@@ -155,27 +158,31 @@ class Quorum:
         self._take(found[1])
         return hand_out(self._snapshot, self._first_of(found[0]), self._classes, found[1])
 
-    def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[list[Share], Counts]:
-        """Place all of them or none. Returns the shares, or by how many which class was short in the first order."""
+    def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[Places | None, Counts]:
+        """Places for all of them, or None and by how many which class was short in the first order."""
         counts = self._count(chosen)
         short: Counts = {member: count - self.room[member] for member, count in counts.items()}
         short = {member: missing for member, missing in short.items() if missing > 0}
         if short:
-            return [], short
+            return None, short
         largest = [member for member in self._largest if member in counts]
         scarcest = sorted(largest, key=lambda member: self.room[member] / counts[member])
         orders = [scarcest] if largest == scarcest else [scarcest, largest]
+        same = self._preferring is self._classes
+        split = counts if same else Counter(self._preferring[pod.uid] for pod in chosen)
         for order, way in ((order, way) for way in ways for order in orders):
-            shares, missing = self._fill_in(order, counts, way)
+            shares, missing = self._fill_in(order, split, way)
             if not missing:
-                return shares, {}
+                return hand_out(self._snapshot, chosen, self._preferring, shares), {}
             short = short or missing
-        return [], short
+        return None, short
 
-    def _fill_in(self, order: Iterable[MemberClass], counts: Counts, way: _Way) -> tuple[list[Share], Counts]:
+    def _fill_in(self, order: Sequence[MemberClass], counts: Counts, way: _Way) -> tuple[list[Share], Counts]:
+        """Place so many of each class, with or without its preferences, in the order of the classes without them."""
         mark = self._snapshot.mark()
         shares: list[Share] = []
-        left = {member: counts[member] for member in order}
+        position = {member: at for at, member in enumerate(order)}
+        left = {member: counts[member] for member in sorted(counts, key=lambda each: position[each.impartial])}
         while left:
             before = len(shares)
             for member, count in list(left.items()):
@@ -184,12 +191,12 @@ class Quorum:
                 left[member] = missing = count - sum(number for _, _, number in placed)
                 if not missing:
                     del left[member]
-                elif member not in self._helped:
+                elif member.impartial not in self._helped:
                     self._snapshot.undo(mark)
-                    return [], {member: missing}
+                    return [], {member.impartial: missing}
             if left and len(shares) == before:
                 self._snapshot.undo(mark)
-                return [], left
+                return [], Counter(member.impartial for member, missing in left.items() for _ in range(missing))
         return shares, {}
 
     def _greedy(self) -> tuple[Counter[Kind], list[Share]]:
@@ -231,6 +238,9 @@ class Quorum:
             if shares is not None:
                 return selection, shares
         return None
+
+    def _has_preferences(self, member: MemberClass) -> bool:
+        return bool(member.prefer) or self._snapshot.scores.prefers(member)
 
     # Choosing members
 

@@ -24,6 +24,7 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MOST, MemberClass, Seen, Taken
 from gangsched.core.planning.kept import Kept
+from gangsched.core.planning.scores import Scores
 from gangsched.core.planning.strategies import GPU_SUFFIX
 
 MOST_HEEDED = 1 << 52
@@ -34,10 +35,10 @@ class Snapshot:
     """What is free and which pods are there at one moment, with undo. `emptied` gives the same nodes without any pod.
 
     It is valid while no node and no nomination changes; pods that are assumed on the cluster must have been taken here
-    first. `plans` are the constraints on it, and `resources` is the plan of requests; these and `own` (members of the
-    present gang by row) are read-only. Where pods are heeded (`heeds_pods`: not on an emptied snapshot), they restrict
-    newcomers. `priority` is the one for which nominated pods are heeded; None while none are. All work is charged to
-    `budget`.
+    first. `plans` are the constraints on it, `resources` is the plan of requests, `scores` say what members prefer;
+    these and `own` (members of the present gang by row) are read-only. Where pods are heeded (`heeds_pods`: not on an
+    emptied snapshot), they restrict newcomers. `priority` is the one for which nominated pods are heeded; None while
+    none are. All work is charged to `budget`.
     """
 
     def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
@@ -58,6 +59,8 @@ class Snapshot:
         self._changed, self._turned = list[IntArray](), list[IntArray]()
         self._masks: Kept[MemberClass, Mask] = Kept(self.size, self._turned, self.budget)
         self._caps: Kept[MemberClass, IntArray] = Kept(self.size, self._changed, self.budget)
+        names = cluster.labels.rank
+        self.scores = Scores(self.plans, self.accepts, names=names, turned=self._turned, budget=self.budget)
         self._fullness: Kept[Shape, npt.NDArray[np.float64]] = Kept(self.size, self._changed, self.budget)
 
     @property
@@ -157,6 +160,7 @@ class Snapshot:
 
     def accepts(self, member: MemberClass) -> Mask:
         """The rows that would take the class if they had room; read-only."""
+        member = member.impartial
         if member.domain is not None:
             # Not kept: there may be a domain for every node.
             return self.accepts(replace(member, domain=None)) & self.inside(member.domain)
@@ -164,6 +168,7 @@ class Snapshot:
 
     def caps(self, member: MemberClass) -> IntArray:
         """How many members of the class each row could take now; read-only."""
+        member = member.impartial
         if member.domain is None:
             return self._caps.get(member, self._caps_of)
         caps: IntArray = np.zeros(self.size, dtype=np.int64)

@@ -146,10 +146,7 @@ class Holders:
 
         Terminating pods hold it too, until they are gone; the sentence says how much they will free.
         """
-        resource = next(
-            (resource for resource, _ in refusal.short),
-            next((obstacle.resource for obstacle in refusal.obstacles if obstacle.resource), ""),
-        )
+        resource = next((resource for resource, _ in refusal.short), next(iter(refusal.lacking), ""))
         if not resource:
             return ""
         held = self._held(resource, refusal)

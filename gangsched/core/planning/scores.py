@@ -1,0 +1,109 @@
+"""What members prefer, weighed as kube-scheduler weighs its scores, and kept by class while it is the same.
+
+The scores of all plug-ins that have a weight add up to one order of nodes (docs/strategies.md). Each is normalised over
+all nodes that accept the class, whether they have room or not: so the order changes neither while nodes fill up nor
+with the domain that is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from gangsched.core.constraints.constraint import Plan
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.soft import Soft
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.budget import Budget
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.kept import MOST_KEPT
+
+_NOTHING = Soft()
+
+
+class Liking(NamedTuple):
+    """What a class prefers, by row.
+
+    `behind` is how far the row is behind the most preferred one, None if the class has no preference. `rank` is the
+    row's place among rows that are equal by all else, lower first.
+    """
+
+    behind: IntArray | None
+    rank: IntArray
+
+
+class Scores:
+    """Scores by class on one snapshot: of these `plans`, over the rows that `accept` a class.
+
+    `turned` grows with each change of what is accepted or scored, and `names` gives each row's place by name.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        accepts: Callable[[MemberClass], Mask],
+        *,
+        names: Callable[[], IntArray],
+        turned: Sequence[IntArray],
+        budget: Budget,
+    ) -> None:
+        self._plans = [plan for plan in plans if type(plan).score is not Plan.score]
+        self._accepts = accepts
+        self._names = names
+        self._turned = turned
+        self._budget = budget
+        self._minded: dict[Soft, Soft | None] = {}
+        self._known: dict[MemberClass, tuple[Liking, int]] = {}
+
+    def minded(self, soft: Soft) -> Soft | None:
+        """The preferences that can make a difference on these nodes; None if none can."""
+        if soft not in self._minded:
+            left = soft
+            for plan in self._plans:
+                left = plan.minded(left)
+            self._minded[soft] = None if left == _NOTHING else left
+        return self._minded[soft]
+
+    def prefers(self, member: MemberClass) -> bool:
+        """Whether the class may prefer some rows to others."""
+        return any(plan.prefers(member) for plan in self._plans)
+
+    def liking(self, member: MemberClass) -> Liking:
+        """What the class prefers; read-only."""
+        if not self.prefers(member):
+            return Liking(None, self._names())
+        asked = replace(member, avoided=frozenset(), domain=None, prefer=())
+        known = self._known.get(asked)
+        if known is None or known[1] != len(self._turned):
+            if known is None and len(self._known) >= MOST_KEPT:
+                del self._known[next(iter(self._known))]
+            known = self._known[asked] = self._found(asked), len(self._turned)
+        return known[0]
+
+    def _found(self, member: MemberClass) -> Liking:
+        accepted = self._accepts(member)
+        rows = np.flatnonzero(accepted)
+        weighed, tied = np.zeros((2, len(rows)), dtype=np.int64)
+        for plan in self._plans:
+            if plan.prefers(member):
+                self._budget.charge(units.CLASS + len(rows))
+                score = plan.score(member, rows)
+                weighed += plan.weight * score
+                tied += score if not plan.weight else 0
+        behind = _behind(weighed, rows, len(accepted))
+        last = _behind(tied, rows, len(accepted))
+        names = self._names()
+        return Liking(behind, names if last is None else last * (len(names) + 1) + names)
+
+
+def _behind(scores: IntArray, rows: IntArray, size: int) -> IntArray | None:
+    """How far each of the rows is behind the best, 0 for others; None if all are equal."""
+    most = scores.max(initial=0)
+    if (scores == most).all():
+        return None
+    behind: IntArray = np.zeros(size, dtype=np.int64)
+    behind[rows] = most - scores
+    return behind

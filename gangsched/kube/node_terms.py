@@ -1,0 +1,20 @@
+"""Converts node selector terms and their requirements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gangsched.core.objects.shape import NodeTerm, Requirement
+from gangsched.kube import wire
+
+
+def node_term(term: wire.NodeSelectorTerm) -> NodeTerm:
+    """The term; it may be empty or malformed."""
+    return NodeTerm(expressions=requirements(term.match_expressions), fields=requirements(term.match_fields))
+
+
+def requirements(found: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
+    """The requirements, in order."""
+    return tuple(
+        Requirement(key=item.key, operator=item.operator, values=tuple(item.values or ())) for item in found or ()
+    )

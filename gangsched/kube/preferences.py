@@ -1,0 +1,62 @@
+"""Converts what pods prefer, and the images of nodes.
+
+All images that a node names are kept, because any of them may be a pod's. Names and sizes are shared by the nodes that
+have them: 5,000 nodes with 50 images of two names each take 10 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from gangsched.core.objects.shape import NodeTerm
+from gangsched.core.objects.soft import Images, Soft
+from gangsched.kube import wire
+from gangsched.kube.node_terms import node_term
+
+_KEPT = 1024
+_KEPT_IMAGES = 1 << 13
+
+
+def soft(spec: wire.PodSpec) -> Soft | None:
+    """What the pod prefers; None for nothing. Terms without weight or requirements are left out."""
+    containers = [*(spec.init_containers or ()), *(spec.containers or ())]
+    images = [container.image for container in containers]
+    images += [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    found = Soft(
+        node_terms=tuple(_terms(affinity.preferred)) if affinity is not None and affinity.preferred else (),
+        images=tuple(sorted(complete(image) for image in images if image)),
+        containers=len(containers),
+    )
+    return _kept(found) if found.node_terms or found.images else None
+
+
+def images(found: Iterable[wire.NodeImage]) -> Images:
+    """The images of a node by each of their names."""
+    sizes = {name: image.size for image in found for name in image.names or ()}
+    return tuple(_kept_image(name, sizes[name]) for name in sorted(sizes))
+
+
+def complete(image: str) -> str:
+    """The image's name as the kubelet reports it: with the tag latest if it has neither tag nor digest."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def _terms(found: Iterable[wire.PreferredTerm]) -> Iterable[tuple[int, NodeTerm]]:
+    for each in found:
+        term = node_term(each.preference or wire.NodeSelectorTerm())
+        if each.weight > 0 and (term.expressions or term.fields):
+            yield each.weight, term
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept(found: Soft) -> Soft:
+    """The first of equal ones, as long as it is among the most recently used: the members of a gang prefer the same."""
+    return found
+
+
+@lru_cache(maxsize=_KEPT_IMAGES)
+def _kept_image(name: str, size: int) -> tuple[str, int]:
+    """Likewise: many nodes have the same images."""
+    return name, size

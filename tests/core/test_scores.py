@@ -1,0 +1,286 @@
+"""What each plug-in of kube-scheduler scores, and how the scores are weighed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.constraints import registry
+from gangsched.core.constraints.constraint import Constraint, Member, Plan
+from gangsched.core.constraints.image_locality import ImageLocality
+from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.taint_toleration import TaintToleration
+from gangsched.core.objects.arrays import IntArray
+from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.filling import preferring
+from gangsched.core.planning.placement import Ask, Placement, classify, place
+from gangsched.core.planning.snapshot import Snapshot
+from tests.builders import node, pod
+
+
+def wants(*pairs, **labels):
+    """A term that wants these labels' values; a pair (key, operator, values …) is any other requirement."""
+    found = [Requirement(key, "In", (value,)) for key, value in labels.items()]
+    return NodeTerm(tuple(found) + tuple(Requirement(key, operator, tuple(rest)) for key, operator, *rest in pairs))
+
+
+def asked(snapshot, **fields) -> MemberClass:
+    one = pod("a", **fields)
+    return preferring(snapshot, [one], classify(snapshot, [one]), {})[one.uid]
+
+
+def scores(cluster, kind, **fields) -> list[int] | None:
+    """The score of each node in the order of addition; None if the plug-in sees no reason for one."""
+    snapshot = Snapshot(cluster)
+    member = asked(snapshot, **fields)
+    [plan] = [plan for plan in snapshot.plans if isinstance(plan, kind)]
+    return plan.score(member, np.arange(snapshot.size)).tolist() if plan.prefers(member) else None
+
+
+@pytest.mark.parametrize(
+    ("likes", "expected"),
+    [
+        pytest.param({1: wants(disk="ssd")}, [0, 100, 100], id="one term"),
+        pytest.param({80: wants(disk="ssd"), 20: wants(zone="a")}, [20, 80, 100], id="the sum of weights"),
+        pytest.param({7: wants(disk="ssd"), 3: wants(zone="a")}, [30, 70, 100], id="by the largest sum"),
+        pytest.param({1: wants(zone="c")}, [0, 0, 0], id="no node matches"),
+        pytest.param({2: wants(zone="a", disk="ssd"), 1: wants(zone="a")}, [33, 0, 100], id="rounded down"),
+        pytest.param({1: wants(("disk", "DoesNotExist"))}, [100, 0, 0], id="another operator"),
+        pytest.param({1: wants(("disk", "Like", "x"))}, [0, 0, 0], id="malformed terms count for nothing"),
+        pytest.param(
+            {1: NodeTerm(fields=(Requirement("metadata.name", "In", ("n2",)),))}, [0, 100, 0], id="the node's name"
+        ),
+        pytest.param({}, None, id="no term"),
+    ],
+)
+def test_preferred_node_affinity_counts_by_weight(cluster_of, likes, expected):
+    cluster = cluster_of(
+        node("n1", labels={"zone": "a"}),
+        node("n2", labels={"disk": "ssd", "zone": "b"}),
+        node("n3", labels={"disk": "ssd", "zone": "a"}),
+    )
+    assert scores(cluster, NodeAffinity, likes=likes) == expected
+
+
+def test_a_changed_label_changes_the_score(cluster_of):
+    cluster = cluster_of(node("n1"), node("n2", labels={"disk": "ssd"}))
+    assert scores(cluster, NodeAffinity, likes={1: wants(disk="ssd")}) == [0, 100]
+    cluster.set_node(node("n1", labels={"disk": "ssd"}))
+    cluster.set_node(node("n2"))
+    assert scores(cluster, NodeAffinity, likes={1: wants(disk="ssd")}) == [100, 0]
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "expected"),
+    [
+        pytest.param([], [100, 67, 0, 100], id="fewer taints are better"),
+        pytest.param(["a"], [100, 100, 0, 100], id="what is tolerated does not count"),
+        pytest.param(["a:NoSchedule"], [100, 67, 0, 100], id="nor tolerations of other effects"),
+        pytest.param([Toleration("a", "Equal", "x", "PreferNoSchedule")], [100, 67, 0, 100], id="nor other values"),
+        pytest.param([""], [100, 100, 100, 100], id="everything is tolerated"),
+    ],
+)
+def test_prefer_no_schedule_counts_taints_that_are_not_tolerated(cluster_of, tolerations, expected):
+    prefer = [f"{key}:PreferNoSchedule" for key in "abc"]
+    cluster = cluster_of(
+        node("n1"), node("n2", taints=prefer[:1]), node("n3", taints=prefer), node("n4", taints=["a:NoSchedule"])
+    )
+    assert scores(cluster, TaintToleration, tolerations=tolerations) == expected
+
+
+def test_where_no_node_has_such_a_taint_nobody_has_a_preference(cluster_of):
+    cluster = cluster_of(node("n1", taints=["a:NoSchedule"]), node("n2", taints=["a:PreferNoSchedule"]))
+    assert scores(cluster, TaintToleration) == [100, 0]
+    cluster.set_node(node("n2"))
+    assert scores(cluster, TaintToleration) is None
+    cluster.set_node(node("n3", taints=["a:PreferNoSchedule"]))
+    cluster.remove_node("n3")
+    assert scores(cluster, TaintToleration) is None
+
+
+@pytest.mark.parametrize(
+    ("images", "expected"),
+    [
+        # 600 MiB on half of the nodes are 300; 400 on all are 400; (x - 23) * 100 // 977 for one container.
+        pytest.param(["big"], [28, 28, 0, 0], id="an image on half of the nodes"),
+        pytest.param(["all"], [38, 38, 38, 38], id="an image on all"),
+        pytest.param(["big", "all"], [34, 34, 19, 19], id="two containers"),
+        pytest.param(["big", "big"], [29, 29, 0, 0], id="of one image"),
+        pytest.param(["huge"], [0, 0, 100, 0], id="not above 1000 MiB"),
+        pytest.param(["tiny"], [0, 0, 0, 0], id="nor below 23 MiB"),
+        pytest.param(["small"], [0, 0, 0, 0], id="which is subtracted from what is above"),
+        pytest.param(["none"], None, id="an image that no node has"),
+        pytest.param([], None, id="no image"),
+    ],
+)
+def test_images_count_by_size_and_spread(cluster_of, images, expected):
+    cluster = cluster_of(
+        node("n1", images={"big": 600, "all": 400, "small": 32}),
+        node("n2", images={"big": 600, "all": 400, "small": 32, "tiny": 22}),
+        node("n3", images={"huge": 9999, "all": 400, "small": 32}),
+        node("n4", images={"all": 400, "small": 32}),
+    )
+    assert scores(cluster, ImageLocality, images=images) == expected
+
+
+def test_an_image_that_comes_or_goes_is_counted_at_once_and_is_no_reason_to_try_again(cluster_of):
+    cluster = cluster_of(node("n1", images={"x": 500}), node("n2"))
+    assert scores(cluster, ImageLocality, images=["x"]) == [23, 0]
+    cluster.take_relief()
+    cluster.take_worsened()
+    assert not cluster.set_node(node("n2", images={"x": 500, "y": 1}))
+    assert (cluster.take_relief().rows, cluster.take_worsened()) == (set(), set())
+    assert scores(cluster, ImageLocality, images=["x"]) == [48, 48]
+    cluster.set_node(node("n1", cpu=9, images={}))
+    assert scores(cluster, ImageLocality, images=["x"]) == [0, 23]
+    cluster.remove_node("n2")
+    assert scores(cluster, ImageLocality, images=["x"]) is None
+    for number in range(40):
+        cluster.set_node(node(f"new-{number}", images={"x": 500}))
+    assert scores(cluster, ImageLocality, images=["x"]) == [0] + [47] * 40
+    assert cluster.validate() == []
+
+
+def behind(cluster, **fields) -> list[int] | None:
+    snapshot = Snapshot(cluster)
+    found = snapshot.scores.liking(asked(snapshot, **fields)).behind
+    return None if found is None else found.tolist()
+
+
+def test_taints_weigh_3_and_affinity_2(cluster_of):
+    cluster = cluster_of(
+        node("n1", labels={"disk": "ssd"}, taints=["a:PreferNoSchedule"]), node("n2"), node("n3", labels={"x": "y"})
+    )
+    assert behind(cluster) == [300, 0, 0]
+    assert behind(cluster, likes={5: wants(disk="ssd")}) == [100, 0, 0]
+    assert behind(cluster, likes={5: wants(disk="ssd"), 3: wants(x="y")}) == [220, 120, 0]
+
+
+def test_scores_are_normalised_over_nodes_that_accept_the_pod_full_or_not(cluster_of):
+    cluster = cluster_of(
+        node("n1", labels={"x": "y", "disk": "ssd"}, unschedulable=True),
+        node("n2", labels={"disk": "ssd"}, cpu="100m"),
+        node("n3", labels={"zone": "a"}),
+        node("n4"),
+    )
+    likes = {50: wants(x="y"), 40: wants(disk="ssd"), 30: wants(zone="a")}
+    found = behind(cluster, likes=likes)
+    assert found is not None
+    assert found[1:] == [0, 50, 200]
+
+
+def test_preferences_that_tell_no_nodes_apart_are_none(cluster_of):
+    cluster = cluster_of(node("n1", labels={"disk": "ssd"}), node("n2", labels={"disk": "ssd"}, images={"x": 500}))
+    assert behind(cluster, likes={5: wants(disk="ssd")}) is None
+    assert behind(cluster, images=["x"]) is None, "images only break ties"
+
+
+def test_images_order_nodes_before_their_names_do(cluster_of):
+    cluster = cluster_of(node("n1"), node("n2", images={"x": 500}), node("n3", images={"x": 900}))
+    snapshot = Snapshot(cluster)
+    rank = snapshot.scores.liking(asked(snapshot, images=["x"])).rank
+    assert np.argsort(rank).tolist() == [2, 1, 0]
+    assert snapshot.scores.liking(asked(snapshot, images=["y"])).rank.tolist() == [0, 1, 2]
+
+
+def test_pods_whose_images_no_node_has_are_of_one_class(cluster_of):
+    snapshot = Snapshot(cluster_of(node("n1")))
+    members = [pod(f"a-{image}", images=[image]) for image in "xyz"]
+    classes = classify(snapshot, members)
+    assert preferring(snapshot, members, classes, {}) is classes
+
+
+def test_a_small_difference_of_images_counts_more_than_any_of_names(cluster_of):
+    images = {1: {"x": 500}, 5: {"x": 530}}
+    cluster = cluster_of(*(node(f"n{number}", images=images.get(number)) for number in range(1, 6)))
+    assert scores(cluster, ImageLocality, images=["x"]) == [18, 0, 0, 0, 19]
+    snapshot = Snapshot(cluster)
+    assert np.argsort(snapshot.scores.liking(asked(snapshot, images=["x"])).rank).tolist() == [4, 0, 1, 2, 3]
+
+
+def test_neither_the_domain_that_is_tried_nor_avoided_nodes_change_the_order(cluster_of):
+    cluster = cluster_of(
+        node("n1", labels={"disk": "ssd", "zone": "a"}), node("n2", labels={"x": "y", "zone": "b"}), node("n3")
+    )
+    snapshot = Snapshot(cluster)
+    member = asked(snapshot, likes={9: wants(disk="ssd"), 3: wants(x="y")})
+    for other in (replace(member, domain=("zone", "b")), replace(member, avoided=frozenset({"n1"}))):
+        found = snapshot.scores.liking(other).behind
+        assert found is not None
+        assert found.tolist() == [0, 134, 200]
+
+
+class Crowded(Constraint):
+    """Members prefer rows where fewer of them were placed: a score that depends on pods."""
+
+    words = ()
+
+    def plan(self, *, emptied: bool) -> Plan:  # noqa: ARG002 - the interface
+        return CrowdedPlan()
+
+
+class CrowdedPlan(Plan):
+    weight = 1
+
+    def __init__(self) -> None:
+        self.there = np.zeros(2, dtype=np.int64)
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray:  # noqa: ARG002 - the interface
+        self.there[rows] += counts
+        return np.arange(2)
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray:
+        return self.take(member, rows, -counts)
+
+    def prefers(self, member: Member) -> bool:  # noqa: ARG002 - the interface
+        return True
+
+    def score(self, member: Member, rows: IntArray) -> IntArray:  # noqa: ARG002 - the interface
+        return 100 - self.there[rows]
+
+
+def test_a_score_that_depends_on_pods_is_taken_again_when_its_plan_says_so(cluster_of, monkeypatch):
+    monkeypatch.setattr(registry, "CONSTRAINTS", [*registry.CONSTRAINTS, Crowded])
+    snapshot = Snapshot(cluster_of(node("n1"), node("n2")))
+    member = asked(snapshot)
+    assert snapshot.scores.liking(member).behind is None
+    mark = snapshot.mark()
+    snapshot.take(1, member, 3)
+    found = snapshot.scores.liking(member).behind
+    assert found is not None
+    assert found.tolist() == [0, 3]
+    snapshot.undo(mark)
+    assert snapshot.scores.liking(member).behind is None
+
+
+@pytest.mark.parametrize("likes", [{}, {1: wants(disk="ssd")}], ids=["without preferences", "with them"])
+def test_a_gang_that_fits_only_without_its_preferences_is_placed_without_them(cluster_of, likes):
+    """More nodes than are searched. Large members that take what they prefer leave too little for the small ones."""
+    labels = {"a": {"large": "yes"}, "b": {"large": "yes", "disk": "ssd", "small": "yes"}, "c": {"small": "yes"}}
+    sizes = {"a": (100, 2), "b": (100, 2), "c": (25, 4)}
+    nodes = [
+        node(f"{kind}-{at}", cpu=cpu, labels=labels[kind])
+        for kind, (count, cpu) in sizes.items()
+        for at in range(count)
+    ]
+    large = [pod(f"large-{at}", cpu=2, node_selector={"large": "yes"}, likes=likes) for at in range(150)]
+    small = [pod(f"small-{at}", cpu=1, node_selector={"small": "yes"}) for at in range(200)]
+    found = place(Snapshot(cluster_of(*nodes)), Ask(members=[*large, *small], need=350))
+    assert isinstance(found, Placement)
+
+
+@pytest.mark.parametrize("likes", [{}, {1: wants(disk="ssd")}], ids=["without preferences", "with them"])
+def test_the_same_members_are_passed_over_whatever_they_prefer(cluster_of, likes):
+    members = [
+        pod("a-0", cpu=2, likes=likes),
+        pod("a-1", cpu=3, created=1.0),
+        pod("a-2", cpu=1, created=2.0, likes=likes),
+        pod("a-3", cpu=1, created=3.0),
+    ]
+    found = place(
+        Snapshot(cluster_of(node("n1", cpu=4, labels={"disk": "ssd"}), node("n2", cpu=0))), Ask(members=members, need=2)
+    )
+    assert isinstance(found, Placement)
+    assert [member.name for member, _ in found.assignments] == ["a-1", "a-2"]
