@@ -1,4 +1,4 @@
-"""Nodes and pods for the oracle: short ways to write them, and random ones from a seed."""
+"""Nodes and pods to be judged: short ways to write them, and random ones from a seed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from gangsched.core.cluster.cache import Cluster
-from tests.integration.oracle import Json, Standing, World
+from tests.integration.judged import Json, Standing, World
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -149,8 +149,7 @@ def on(node_name: str, manifest: Json | None = None, *, status: Any = None, leav
 def heir(node_name: str, manifest: Json | None = None) -> Standing:
     """The pod, without a node and nominated to that one."""
     manifest = manifest or pod()
-    gates = {"schedulingGates": [{"name": "example.com/kept-waiting"}]}
-    return Standing({"metadata": manifest["metadata"], "spec": manifest["spec"] | gates}, nominated=node_name)
+    return Standing(manifest, nominated=node_name)
 
 
 def shuns(**term: Any) -> Json:
