@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -236,34 +237,40 @@ class Dice:
         found: Json = {}
         for kind in ("podAffinity", "podAntiAffinity"):
             if self._chance(0.4):
-                terms = [self._anti_affinity_term() for _ in range(self._one([1, 1, 2]))]
-                for term in terms:
-                    if "DoesNotExist" in str(term.get("namespaceSelector")) or "NotIn" in str(
-                        term.get("namespaceSelector")
-                    ):
-                        del term["namespaceSelector"]
-                    if self._chance(0.3) and "tier" not in str(term.get("labelSelector", "tier")):
-                        term[self._one(["matchLabelKeys", "mismatchLabelKeys"])] = ["tier"]
-                found.setdefault("affinity", {})[kind] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+                found.setdefault("affinity", {}).update(self._of_kind(kind)["affinity"])
         if self._chance(0.5):
-            found["topologySpreadConstraints"] = []
-            for key in self._some([HOST, ZONE, "pool"], most=2):
-                spread: Json = {
-                    "topologyKey": key,
-                    "maxSkew": self._one([1, 1, 2]),
-                    "whenUnsatisfiable": "DoNotSchedule",
-                }
-                if self._chance(0.9):
-                    spread["labelSelector"] = self._one(_SELECTORS)
-                if self._chance(0.3):
-                    spread["minDomains"] = self._one([1, 2, 5])
-                if self._chance(0.3):
-                    spread["nodeAffinityPolicy"] = self._one(["Honor", "Ignore"])
-                if self._chance(0.3):
-                    spread["nodeTaintsPolicy"] = self._one(["Honor", "Ignore"])
-                if self._chance(0.3) and "tier" not in str(spread.get("labelSelector", "tier")):
-                    spread["matchLabelKeys"] = ["tier"]
-                found["topologySpreadConstraints"].append(spread)
+            found["topologySpreadConstraints"] = self._spread()
+        return found
+
+    def _of_kind(self, kind: str) -> Json:
+        """`affinity` of one kind towards other pods."""
+        terms = [self._term_of_probe() for _ in range(self._one([1, 1, 2]))]
+        return _required(kind, terms)
+
+    def _term_of_probe(self) -> Json:
+        """A term without a negative namespace selector, of which kube-scheduler makes every namespace (ADR 26)."""
+        term = self._anti_affinity_term()
+        if any(negative in str(term.get("namespaceSelector")) for negative in ("DoesNotExist", "NotIn")):
+            del term["namespaceSelector"]
+        if self._chance(0.3) and "tier" not in str(term.get("labelSelector", "tier")):
+            term[self._one(["matchLabelKeys", "mismatchLabelKeys"])] = ["tier"]
+        return term
+
+    def _spread(self) -> list[Json]:
+        found = []
+        for key in self._some([HOST, ZONE, "pool"], most=2):
+            spread: Json = {"topologyKey": key, "maxSkew": self._one([1, 1, 2]), "whenUnsatisfiable": "DoNotSchedule"}
+            if self._chance(0.9):
+                spread["labelSelector"] = self._one(_SELECTORS)
+            if self._chance(0.3):
+                spread["minDomains"] = self._one([1, 2, 5])
+            if self._chance(0.3):
+                spread["nodeAffinityPolicy"] = self._one(["Honor", "Ignore"])
+            if self._chance(0.3):
+                spread["nodeTaintsPolicy"] = self._one(["Honor", "Ignore"])
+            if self._chance(0.3) and "tier" not in str(spread.get("labelSelector", "tier")):
+                spread["matchLabelKeys"] = ["tier"]
+            found.append(spread)
         return found
 
     def _node(self, name: str) -> Json:
@@ -360,3 +367,63 @@ class Dice:
         if self._chance(none):
             return []
         return self._random.sample(choices, self._random.randint(1, min(most, len(choices))))
+
+
+class Aims(Dice):
+    """Pods on which one filter decides, and at times others; each method is named after its aim in `AIMS`."""
+
+    def unschedulable(self) -> Json:
+        cordon = [_TOLERATIONS[7]] if self._chance(0.4) else []
+        return self._small(tolerations=[{"operator": "Exists", "effect": "NoExecute"}, *cordon])
+
+    def taints(self) -> Json:
+        return self._small(tolerations=self._some(_TOLERATIONS, most=4, none=0.2))
+
+    def node_affinity(self) -> Json:
+        affinity = wants(*self._some(_TERMS, most=3)) if self._chance(0.8) else {}
+        selector = {"nodeSelector": dict([self._one(_LABELS)])} if not affinity or self._chance(0.2) else {}
+        return self._small(**affinity, **selector)
+
+    def ports(self) -> Json:
+        return self._small(container(ports=self._some(_PORTS, most=2)))
+
+    def resources(self) -> Json:
+        made = self._pod()
+        made["spec"] |= TOLERATES_ALL
+        return made
+
+    def spread(self) -> Json:
+        """Some also choose nodes or lack a toleration, because two policies of spread look at that."""
+        affinity = wants(*self._some(_TERMS, most=3)) if self._chance(0.3) else {}
+        tolerations = {"tolerations": self._some(_TOLERATIONS, most=4)} if self._chance(0.3) else {}
+        return self._small(topologySpreadConstraints=self._spread(), **affinity, **tolerations)
+
+    def affinity(self) -> Json:
+        return self._small(**self._of_kind("podAffinity"))
+
+    def anti_affinity(self) -> Json:
+        return self._small(**self._of_kind("podAntiAffinity"))
+
+    def shunned(self) -> Json:
+        return self._small()
+
+    def mixed(self) -> Json:
+        return self.probe()
+
+    def _small(self, *containers: Json, **spec: Any) -> Json:
+        return pod(*containers, namespace=self._one([*NAMESPACES]), labels=self._labels(), **(TOLERATES_ALL | spec))
+
+
+AIMS: dict[str, tuple[str, Callable[[Aims], Json]]] = {
+    "cordoned nodes": ("NodeUnschedulable", Aims.unschedulable),
+    "taints and tolerations": ("TaintToleration", Aims.taints),
+    "node selector and node affinity": ("NodeAffinity", Aims.node_affinity),
+    "host ports": ("NodePorts", Aims.ports),
+    "resources": ("NodeResourcesFit", Aims.resources),
+    "topology spread": ("PodTopologySpread", Aims.spread),
+    "pod affinity": ("InterPodAffinity", Aims.affinity),
+    "pod anti-affinity": ("InterPodAffinity", Aims.anti_affinity),
+    "anti-affinity of pods there": ("InterPodAffinity", Aims.shunned),
+    "everything together": ("", Aims.mixed),
+}
+"""What pods are aimed at: the filter that is to decide (empty for any), and how to draw such a pod."""
