@@ -42,9 +42,11 @@ class Bar:
 
 
 _BACKLOG, _WIDE, _SMALL = "backlog 500 × 100 × 20", "backlog 5,000 × 50 × 100", "backlog 5,000 × 1,667 × 3"
+_APART = "backlog anti-affinity 500 × 100 × 20"
 _STREAMS = tuple(scenario.title for scenario in ALL if scenario.kind is Kind.STREAM)
 _STREAM, _PARKED = "stream 500 × 100 × 20", "parked 500 × 500 × 20"
 _EVENTS, _MIXED = "core: pod events, gangs of 20", "core: plan 5,000 nodes × 100 of 10 signatures"
+_DEPENDENT = "core: plan 5,000 nodes × 100 spread by zone, apart by hostname"
 _NO_GPU = "core: 1,000 parked groups without GPUs, a CPU pod ends"
 _NO_CPU = "core: 1,000 parked groups without CPUs, a small pod ends"
 _CALLS = {
@@ -58,6 +60,7 @@ BARS = (
     Bar(what=f"{_BACKLOG}: {_RATE}", scenario=_BACKLOG, figure="ratio", least=0.75),
     Bar(what=f"{_WIDE}: {_RATE}", scenario=_WIDE, figure="ratio", least=0.7),
     Bar(what=f"{_SMALL}: {_RATE}", scenario=_SMALL, figure="ratio", least=0.55),
+    Bar(what=f"{_APART}: {_RATE}", scenario=_APART, figure="ratio", least=0.6),
     *(
         Bar(
             what=f"{title}: process start → last binding, less 2 s, ÷ the bare time",
@@ -169,6 +172,13 @@ BARS = (
         scenario=_MIXED,
         figure="first_ms",
         most=20,
+        unit="ms",
+    ),
+    Bar(
+        what="plan of 100 members on 5,000 nodes with zone spread and hostname anti-affinity",
+        scenario=_DEPENDENT,
+        figure="first_ms",
+        most=100,
         unit="ms",
     ),
     Bar(

@@ -32,7 +32,7 @@ from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
-from gangsched.core.objects.shape import Amounts, HostPort, Shape, Toleration
+from gangsched.core.objects.shape import Amounts, HostPort, PodTerm, Requirement, Shape, Spread, Toleration
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.kube.resources import PODS
@@ -52,6 +52,7 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
     """Title and measurement of each."""
     yield "core: plan 5,000 nodes × 1,000 identical", partial(plan_identical, 5000, 1000)
     yield "core: plan 5,000 nodes × 100 of 10 signatures", partial(plan_mixed, 5000, 100)
+    yield "core: plan 5,000 nodes × 100 spread by zone, apart by hostname", partial(plan_dependent, 5000, 100)
     yield "core: 1,000 parked groups without GPUs, a CPU pod ends", wake_without_gpu
     yield "core: 1,000 parked groups without CPUs, a small pod ends", wake_without_cpu
     yield "core: pod events, gangs of 20", partial(pod_events, 50, 20)
@@ -95,6 +96,19 @@ def plan_mixed(nodes: int, members: int) -> Figures:
     ]
     key = GroupKey("default", "a")
     return _plan(cluster, [_pod(key, number, shape=shapes[number % _SIGNATURES]) for number in range(members)])
+
+
+def plan_dependent(nodes: int, members: int) -> Figures:
+    """One class of members, each of which changes what all nodes say to the next."""
+    app = (Requirement("app", "In", ("a",)),)
+    zone, host = (PodTerm(key, app, ("default",)) for key in ("zone", "kubernetes.io/hostname"))
+    shape = replace(_SHAPE, spread=(Spread(zone, max_skew=1),), anti_affinity=(host,))
+    key = GroupKey("default", "a")
+    several = [replace(_pod(key, number, shape=shape), labels=(("app", "a"),)) for number in range(members)]
+    cluster = _cluster(0)
+    for number in range(nodes):
+        cluster.set_node(replace(_mixed_node(number), taints=()))
+    return _plan(cluster, several)
 
 
 def _plan(cluster: Cluster, members: list[Pod]) -> Figures:

@@ -32,6 +32,8 @@ _POOLS = 5
 _TIMEOUT = 504
 _TRIES = 10
 _ZONES = 10
+_HOST = "kubernetes.io/hostname"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 Made = tuple[str, str]
 """A pod's name and UID."""
@@ -130,7 +132,7 @@ class Load:
             cpu=str(self._scenario.node_cpus),
             memory="256Gi",
             ready=True,
-            labels={"zone": f"z{number % _ZONES}"} if mixed else {},
+            labels={_HOST: f"n{number}"} | ({"zone": f"z{number % _ZONES}"} if mixed else {}),
             taints=[pool] if mixed and number % 2 else [],
         )
 
@@ -143,7 +145,10 @@ class Load:
         scenario = self._scenario
         if not scenario.mixed:
             group = "" if scenario.plain else name
-            return member(f"{name}-{number}", group, requests={"cpu": str(scenario.pod_cpus)})
+            apart: Json = {"affinity": {"podAntiAffinity": {_REQUIRED: [_of_app(name)]}}} if scenario.apart else {}
+            return member(
+                f"{name}-{number}", group, requests={"cpu": str(scenario.pod_cpus)}, labels={"app": name}, **apart
+            )
         pool = {"key": "pool", "operator": "Equal", "value": f"p{gang % _POOLS}", "effect": "NoSchedule"}
         return member(
             f"{name}-{number}",
@@ -152,6 +157,10 @@ class Load:
             nodeSelector={"zone": f"z{gang % _ZONES}"},
             tolerations=[pool],
         )
+
+
+def _of_app(name: str) -> Json:
+    return {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": _HOST}
 
 
 async def in_flight(work: Iterable[Coroutine[Any, Any, T]], *, most: int = IN_FLIGHT) -> list[T]:

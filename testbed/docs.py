@@ -20,8 +20,9 @@ from gangsched.cli import make_parser
 from gangsched.config.part import Part, part_of
 from gangsched.config.settings import Settings
 from gangsched.core.gang import states
+from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
-from gangsched.core.objects.record import Phase
+from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
 from testbed import chart, dialects, manifests, rooms, walk
 
@@ -72,13 +73,35 @@ def _states() -> str:
     for name, phases in _GROUPED.items():
         lines += [f"    state {name} {{", *(f"        {phase}" for phase in phases), "    }"]
     steps: dict[tuple[str, str], list[str]] = {}
-    for step in states.TABLE:
-        fact = f"not {step.fact}" if step.unless else step.fact
-        for start in _together(step.starts):
-            steps.setdefault((start, step.then.value), []).append(fact)
+    for row in states.TABLE:
+        fact = f"not {row.fact}" if row.unless else row.fact
+        for start in _together(row.starts):
+            steps.setdefault((start, row.then.value), []).append(fact)
     steps["Failed", "Pending"] = ["neither failed_for_good nor ended_badly"]
     lines += [f"    {start} --> {then}: {' or '.join(facts)}" for (start, then), facts in steps.items()]
-    return "\n".join([*lines, "```", ""])
+    lines += [
+        "```",
+        "",
+        "The facts follow from the members, the bindings and the record of the group: `status.record` and the fields",
+        "beside it. The record changes by these steps alone. Each sets some of its fields and forgets others; the last",
+        "column says what follows for the result of the last attempt to place the group.",
+        "",
+        "| step | when | sets | forgets | last attempt |",
+        "|---|---|---|---|---|",
+    ]
+    for name, when in _documented(Step):
+        sets, forgets, attempt = Step[name].value
+        then = attempt.__name__.replace("_", " ") if attempt is not None else ""
+        lines.append(f"| {name} | {when} | {_of_record(sets)} | {_of_record(forgets)} | {then} |")
+    return "\n".join([*lines, ""])
+
+
+def _of_record(names: Sequence[str]) -> str:
+    """These fields of the record; where they are most of them, those that are not among them."""
+    left = [name for name in Record.__struct_fields__ if name not in names]
+    if len(left) >= len(names):
+        return ", ".join(f"`{name}`" for name in names)
+    return "all" + (f" but {', '.join(f'`{name}`' for name in left)}" if left else "")
 
 
 def _together(starts: Sequence[Phase]) -> Iterator[str]:

@@ -184,7 +184,7 @@ class _Examination:
     def _completing(self) -> Iterator[str]:
         """What would make an incomplete group complete."""
         gang, assessment = self._gang, self._assessment
-        if assessment.facts.complete or gang.record.scheduled_at or assessment.hindrance is not None:
+        if assessment.facts.complete or gang.record.scheduled_at or assessment.terms.hindrance is not None:
             return
         if assessment.missing:
             yield f"{number_of(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gangsched.core.gang import ownership
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.machine import Machine
@@ -82,8 +81,8 @@ def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
     waiting = [refused[pod.uid] for pod in assessment.census.waiting if pod.uid in refused]
     if waiting:
         yield f"{_members(len(waiting))} still for room: {explanation.refused(waiting[0])}"
-    if gang.claims:
-        yield ownership.described(gang)
+    if gang.ownership.owners:
+        yield gang.ownership.described(gang.key.name)
     if assessment.surplus:
         yield f"{_members(len(assessment.surplus))} because the group has maxMember members already."
 

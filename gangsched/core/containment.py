@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, rollback
+from gangsched.core.declarations.minima import missing_of
+from gangsched.core.gang import bindings, rollback, steps
 from gangsched.core.gang.gang import Gang, forget_what_was_told, take_census
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
-from gangsched.core.gang.wants import missing_of
 from gangsched.core.gang.writes import Binding, BindState, Undo
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
@@ -255,7 +255,7 @@ class Containment:
         message = self._message(parked)
         interval_s = self._policy.message_interval_s
         status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minima.total), now=now)
-        gang.note(phase=Phase(status.phase))
+        steps.take(gang, steps.Step.PHASE, phase=Phase(status.phase))
         first, parked.told = not parked.told, True
         return faulted.tell(gang, status, message, first=first, interval_s=interval_s, now=now)
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from msgspec.structs import replace as renewed
 
-from gangsched.core.gang import bindings, placeholders, rollback
+from gangsched.core.declarations.minima import minima
+from gangsched.core.gang import bindings, placeholders, rollback, steps
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.wants import Want, as_it_is, further, minima, wishes
+from gangsched.core.gang.wants import Want, as_it_is, further, wishes
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.faults import Step
@@ -166,12 +167,10 @@ class Cycle:
         if self._stopped(gang, ask.members):
             self._snapshot.undo(mark)
             return False
-        gang.attempt.forget_refusal()
-        gang.note(undone="")
-        if gang.undo is not None:
-            rollback.retry(gang)
+        steps.take(gang, steps.Step.QUORUM_PLACED)
+        rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
-            gang.begin_quorum(minima(self._assessments[gang.key].terms.spec))
+            steps.begin_quorum(gang, minima(self._assessments[gang.key].terms.spec))
         if not ask.own:
             # Where members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))

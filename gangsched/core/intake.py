@@ -58,7 +58,7 @@ class Intake:
             case seen.PodsReplaced(pods):
                 self.take(chain(map(PodGone, self._members.unlisted(pods)), map(PodSeen, pods)), now)
                 # Status and conditions that were written for them may have been lost.
-                self._members.dirty.note_all(self._members.gangs)
+                self._members.dirty.note(*self._members.gangs)
             case seen.GroupSeen(group):
                 self._members.group_seen(group, now=now, synced=self.synced)
             case seen.GroupGone(key):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -55,19 +56,17 @@ class Upkeep:
         Returns them, and, with an eighth of the budget, those of which only the status is due.
         """
         touched: dict[GroupKey, None] = {}
-        dirty = self._state.members.dirty
-        for key in dirty.beyond(waiting):
-            if budget.spent >= units.TURN // 4:
-                break
-            dirty.done(key)
-            budget.charge(self.if_due(key, touched, effects, now))
-        while budget.spent < units.TURN // 2 and (longest := dirty.first()) is not None:
-            dirty.done(longest)
-            budget.charge(self.if_due(longest, touched, effects, now))
-        while budget.spent < units.TURN * 3 // 4 and (due := self._state.deadlines.take_due(now)) is not None:
-            budget.charge(self.if_due(due, touched, effects, now))
+        state = self._state
+        sources = (
+            state.members.dirty.take_beyond(waiting),
+            state.members.dirty.take(),
+            iter(partial(state.deadlines.take_due, now), None),
+        )
+        for quarters, keys in enumerate(sources, start=1):
+            while budget.spent < units.TURN * quarters // 4 and (key := next(keys, None)) is not None:
+                budget.charge(self.if_due(key, touched, effects, now))
         unwritten: list[GroupKey] = []
-        while budget.spent < units.TURN * 7 // 8 and (due := self._state.status_deadlines.take_due(now)) is not None:
+        while budget.spent < units.TURN * 7 // 8 and (due := state.status_deadlines.take_due(now)) is not None:
             unwritten.append(due)
             budget.charge(units.GANG // 2)
         return touched, unwritten

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang.declaration import resolve
-from gangsched.core.gang.foreign import Foreign
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.resolution import resolve
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment, advance
 from gangsched.core.gang.wants import Want
@@ -35,8 +35,8 @@ def members(number, **fields):
 
 def assess(spec, pods) -> Assessment:
     gang = Gang(spec.key, group=spec, pods={each.uid: each for each in pods})
-    terms, hindrance = resolve(gang, pods, policy=Policy(), priority_classes={}, foreign=Foreign())
-    return advance(gang, Cluster(), terms, hindrance, now=1.0, policy=Policy())
+    terms = resolve(gang.key, gang.group, pods, policy=Policy(), priority_classes={}, foreign=Foreign())
+    return advance(gang, Cluster(), terms, now=1.0, policy=Policy())
 
 
 # Members that do not exist yet

@@ -292,15 +292,7 @@ def test_bad_input_waits_with_a_condition_and_one_event_that_say_what_to_do(
 
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-ZONE_TERM = {"labelSelector": {"matchLabels": {"x": "y"}}, "topologyKey": "zone"}
 UNSUPPORTED = {
-    "podAffinity": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ZONE_TERM]}}},
-    "podAntiAffinity": {
-        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ZONE_TERM]}}
-    },
-    "topologySpreadConstraints": {
-        "topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone"}]
-    },
     "persistentVolumeClaim": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
     "ephemeral": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]},
     "iscsi": {

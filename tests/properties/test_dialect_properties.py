@@ -52,7 +52,7 @@ def test_no_group_is_bound_in_part_whatever_its_pods_say(said, number, declared)
         harness.wait(2)
         for key, assessment in harness.machine.assessments.items():
             gang = harness.machine.gangs[key]
-            if assessment.hindrance is None and not gang.plain:
+            if assessment.terms.hindrance is None and not gang.plain:
                 bound = len(assessment.census.bound)
                 assert bound == 0 or bound >= gang.record.minimum > 0
     harness.wait(100)

@@ -9,7 +9,7 @@ from hypothesis.stateful import initialize, rule
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang.wants import role_minima
+from gangsched.core.declarations.minima import role_minima
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import BindPod, EvictPod
 from gangsched.core.objects.pod import Owner, role_of
@@ -253,7 +253,7 @@ class Faults(Story):
             cluster.set_pod(found)
         for key, gang in machine.gangs.items():
             assessment = machine.assessments[key]
-            if gang.record.outcome is Outcome.OUT_OF_TIME or assessment.hindrance is not None:
+            if gang.record.outcome is Outcome.OUT_OF_TIME or assessment.terms.hindrance is not None:
                 continue
             live = [found for found in self.harness.pods.values() if is_live(found) and key_of(found) == key]
             waiting = [found for found in live if not found.node]

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 from msgspec.structs import replace
 
+from gangsched.core.declarations.minima import minima, role_minima
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.wants import minima, role_minima
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import BindPod, Effect, PatchStatus

@@ -194,11 +194,13 @@ def test_it_is_undone_with_the_rest_of_a_plan():
     assert isinstance(place(snapshot, Ask(members=members[:2], need=2)), Placement)
 
 
-def test_nobody_says_that_what_a_search_cannot_judge_could_never_fit():
-    """Rows depend on each other, so that not to have found a place proves nothing."""
+@pytest.mark.parametrize(("number", "never"), [(2, True), (300, False)])
+@pytest.mark.without("all", why="it has no harness")
+def test_members_that_depend_on_each_other_are_said_never_to_fit_only_if_every_order_was_tried(number, never):
     cluster = Cluster()
-    for each in racks("r1-a", "r2-a"):
+    for each in racks(*(f"{at:03}-a" for at in range(number))):
         cluster.set_node(each)
-    refused = place(Snapshot(cluster), Ask(members=[*of_team(2), *of_team(1, first=2, cpu=2)], need=3))
+    members = [*of_team(number), *of_team(1, first=number, cpu=2)]
+    refused = place(Snapshot(cluster), Ask(members=members, need=number + 1))
     assert isinstance(refused, Refusal)
-    assert not refused.never
+    assert refused.never is never

@@ -90,7 +90,7 @@ class TestOneDialect:
             harness.add(group("g", min_member=2, **spec))
         harness.settle()
         assessment = harness.machine.assessments[GroupKey("default", "g")]
-        assert assessment.hindrance is None
+        assert assessment.terms.hindrance is None
         assert assessment.terms.max_schedule_time_s == seconds
 
     def test_pfnets_time_outs_last_longer_by_chance_each_time(self):

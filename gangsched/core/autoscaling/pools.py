@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gangsched.core.cluster.labels import names_of
-from gangsched.core.gang.terms import asked_for
+from gangsched.core.declarations.terms import asked_for
 from gangsched.core.objects.demands import DemandUnit, PoolDemand
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Amounts, Shape

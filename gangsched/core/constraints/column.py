@@ -51,6 +51,10 @@ class Column(Generic[Value]):
         numbers: IntArray = self._of_row[rows]
         return numbers
 
+    def value(self, number: int) -> Value:
+        """The value that has this number."""
+        return self._values[number]
+
     @property
     def count(self) -> int:
         """More than any of the `numbers`."""

@@ -7,7 +7,7 @@ Every question concerns many rows (nodes) at once, and arrays answer it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
@@ -138,8 +138,8 @@ class Plan:
         """Whether it sees more of any pod than its shape."""
         return False
 
-    def expect(self, shape: Shape) -> None:
-        """Members of this shape are to be placed: what they ask of other pods matters from now on."""
+    def expect(self, shapes: Collection[Shape]) -> None:
+        """Members of these shapes are to be placed: what they ask of other pods matters from now on."""
 
     def sees(self, pod: Pod) -> Sight | None:  # noqa: ARG002 - for subclasses
         """What matters beside the pod's shape: to its placement, or to other pods once it is placed."""

@@ -6,7 +6,7 @@ may be the first of its kind if it matches them itself; the next members must th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -102,7 +102,7 @@ class AffinityPlan(Plan):
         self._index = index
         self._emptied = emptied
         self._size = len(world.stock.names)
-        self._tallies = PlannedTallies(world.tallies, self._size, emptied=emptied)
+        self._tallies = PlannedTallies(world.tallies, emptied=emptied)
         self._copied = False
         self._closed: dict[Matchable, Mask] = {}
         self._keys: dict[Question, set[str] | None] = {}
@@ -112,16 +112,16 @@ class AffinityPlan(Plan):
         """Whether there are any terms."""
         return bool(self._index) or bool(self._tallies)
 
-    def expect(self, shape: Shape) -> None:
-        """Count the pods that its terms match."""
-        for term in shape.anti_affinity:
-            self._tallies.of(_of_term(term))
-            keys = self._keys.setdefault(_of_term(term), set())
-            if keys is not None:
-                keys.add(term.topology_key)
-        if shape.affinity:
-            self._tallies.of(_of_all(shape.affinity))
-            self._keys[_of_all(shape.affinity)] = None
+    def expect(self, shapes: Collection[Shape]) -> None:
+        """Count the pods that their terms match."""
+        for shape in shapes:
+            for term in shape.anti_affinity:
+                keys = self._keys.setdefault(_of_term(term), set())
+                if keys is not None:
+                    keys.add(term.topology_key)
+            if shape.affinity:
+                self._keys[_of_all(shape.affinity)] = None
+        self._tallies.ask(self._keys)
 
     def sees(self, pod: Pod) -> Seen | None:
         """What terms look at in it, if one matches it."""
@@ -208,7 +208,7 @@ class AffinityPlan(Plan):
 
     def _is_met(self, shape: Shape) -> bool:
         """Whether a pod matches all affinity terms on a node that has the label of one."""
-        there = np.flatnonzero(self._tallies.of(_of_all(shape.affinity)))
+        there = self._tallies.of(_of_all(shape.affinity)).rows
         return any(self._nodes.by_label(term.topology_key).any(there).any() for term in shape.affinity)
 
     def _refusing(self, member: Member, rows: IntArray) -> Iterator[tuple[str, Mask]]:
@@ -218,7 +218,7 @@ class AffinityPlan(Plan):
             yield NodeReason.POD_AFFINITY, ~self._near(member, rows)
         excluded: Mask = np.zeros(len(rows), dtype=np.bool_)
         for term in shape.anti_affinity:
-            there = np.flatnonzero(self._tallies.of(_of_term(term)))
+            there = self._tallies.of(_of_term(term)).rows
             excluded |= self._nodes.beside(rows, term.topology_key, there)
             heirs = np.isin(rows, list(self._tallies.nominated(_of_term(term))))
             excluded |= heirs & self._nodes.by_label(term.topology_key).any(rows)
@@ -235,7 +235,7 @@ class AffinityPlan(Plan):
             near &= self._nodes.by_label(term.topology_key).any(rows)
         if self._emptied or (self._joins(member, member) and not self._is_met(member.shape)):
             return near
-        there = np.flatnonzero(self._tallies.of(_of_all(terms)))
+        there = self._tallies.of(_of_all(terms)).rows
         for term in terms:
             near &= self._nodes.beside(rows, term.topology_key, there)
         return near

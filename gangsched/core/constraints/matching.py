@@ -58,6 +58,9 @@ class TermIndex(Generic[Item]):
         self.keys: Counter[str] = Counter()
         self._by_anchor: dict[_Anchor, dict[Item, None]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._by_anchor)
+
     def enter(self, item: Item, *terms: PodTerm) -> None:
         """Find the item wherever all the terms may match."""
         self.keys.update(_keys(terms))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -35,14 +36,22 @@ class Question(Struct, frozen=True, gc=False, cache_hash=True):
         return all(term_matches(term, pod, namespaces) for term in self.terms)
 
 
+class There(NamedTuple):
+    """The rows on which pods match a question, and how many on each."""
+
+    rows: IntArray
+    counts: IntArray
+
+
 class Tallies:
-    """The number of pods by question and row.
+    """The number of pods by question and row. `looks` counts the pods that were looked at for new questions.
 
     `forgetful`: questions were dropped, so that not every change that may matter to someone is noticed any more.
     """
 
     def __init__(self, namespaces: Mapping[str, Mapping[str, str]], placed: Placed) -> None:
         self.forgetful = False
+        self.looks = 0
         self.namespaces = namespaces
         self._placed = placed
         self._index: TermIndex[Question] = TermIndex()
@@ -51,15 +60,19 @@ class Tallies:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def of(self, question: Question) -> Mapping[int, int]:
-        """The number of pods by row, without zeros; read-only."""
-        known = self._counts.pop(question, None)
-        if known is None:
-            if len(self._counts) >= MOST_KEPT:
-                self._drop(next(iter(self._counts)))
+    def of(self, questions: Iterable[Question]) -> Mapping[Question, Mapping[int, int]]:
+        """For each of the questions, the number of pods by row, without zeros; read-only.
+
+        All pods are looked at once, however many of the questions are new.
+        """
+        found = {question: self._counts.pop(question, None) for question in questions}
+        new = self._counted([question for question, rows in found.items() if rows is None])
+        known = {question: new[question] if rows is None else rows for question, rows in found.items()}
+        for question in new:
             self._index.enter(question, *question.terms)
-            known = self._counted(question)
-        self._counts[question] = known
+        self._counts |= known
+        while len(self._counts) > MOST_KEPT:
+            self._drop(next(iter(self._counts)))
         return known
 
     def add(self, pod: Pod, row: int) -> bool:
@@ -81,30 +94,32 @@ class Tallies:
 
     def namespaces_changed(self) -> None:
         """A namespace has other labels: count again."""
-        for question in self._counts:
-            self._counts[question] = self._counted(question)
+        self._counts = self._counted(self._counts)
 
     def contradictions(self) -> list[str]:
         """A sentence for each question whose counts are not those of the pods."""
-        return [
-            f"pods are miscounted for {question}"
-            for question, rows in self._counts.items()
-            if rows != self._counted(question)
-        ]
+        counted = self._counted(self._counts)
+        wrong = [question for question, rows in self._counts.items() if rows != counted[question]]
+        return [f"pods are miscounted for {question}" for question in wrong]
 
-    def _asking(self, pod: Pod) -> Iterator[Question]:
-        if not self._counts:
+    def _asking(self, pod: Pod, index: TermIndex[Question] | None = None) -> Iterator[Question]:
+        """The questions of the index (its own, if none is given) for which the pod counts."""
+        if not (index := self._index if index is None else index):
             return
-        for question in self._index.candidates(pod.labels):
+        for question in index.candidates(pod.labels):
             if not (question.staying and pod.terminating) and question.matches(pod, self.namespaces):
                 yield question
 
-    def _counted(self, question: Question) -> dict[int, int]:
-        rows: dict[int, int] = {}
-        for pod, row in self._placed():
-            if not (question.staying and pod.terminating) and question.matches(pod, self.namespaces):
-                rows[row] = rows.get(row, 0) + 1
-        return rows
+    def _counted(self, questions: Collection[Question]) -> dict[Question, dict[int, int]]:
+        index: TermIndex[Question] = TermIndex()
+        counts: dict[Question, dict[int, int]] = {question: {} for question in questions}
+        for question in questions:
+            index.enter(question, *question.terms)
+        for pod, row in self._placed() if counts else ():
+            self.looks += 1
+            for question in self._asking(pod, index):
+                counts[question][row] = counts[question].get(row, 0) + 1
+        return counts
 
     def _drop(self, question: Question) -> None:
         del self._counts[question]
@@ -120,12 +135,12 @@ class PlannedTallies:
     `digest` is equal while the answers to the questions asked are.
     """
 
-    def __init__(self, tallies: Tallies, size: int, *, emptied: bool) -> None:
+    def __init__(self, tallies: Tallies, *, emptied: bool) -> None:
         self._tallies = tallies
-        self._size = size
         self._emptied = emptied
         self._index: TermIndex[Question] = TermIndex()
-        self._counts: dict[Question, IntArray] = {}
+        self._counts: dict[Question, dict[int, int]] = {}
+        self._there: dict[Question, There] = {}
         self._matching: dict[Matchable, tuple[Question, ...]] = {}
         self._nominated: dict[Matchable, dict[int, int]] = {}
         self.digest = 0
@@ -133,16 +148,26 @@ class PlannedTallies:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def of(self, question: Question) -> IntArray:
-        """The number of pods on each row; read-only."""
-        known = self._counts.get(question)
-        if known is None:
-            known = self._counts[question] = np.zeros(self._size, dtype=np.int64)
+    def ask(self, questions: Iterable[Question]) -> None:
+        """Answer these from now on."""
+        new = [question for question in dict.fromkeys(questions) if question not in self._counts]
+        if not new:
+            return
+        self._matching.clear()
+        there = {} if self._emptied else self._tallies.of(new)
+        for question in new:
             self._index.enter(question, *question.terms)
-            self._matching.clear()
-            rows = {} if self._emptied else self._tallies.of(question)
-            known[list(rows)] = list(rows.values())
-            self.digest += _digest(question, np.flatnonzero(known), known[known != 0])
+            self._counts[question] = dict(there.get(question, ()))
+            self.digest += _digest(question, self._counts[question].items())
+
+    def of(self, question: Question) -> There:
+        """Where the pods are; of a question that was asked."""
+        known = self._there.get(question)
+        if known is None:
+            counts = self._counts[question]
+            rows = np.fromiter(counts, dtype=np.int64, count=len(counts))
+            known = There(rows, np.fromiter(counts.values(), dtype=np.int64, count=len(counts)))
+            self._there[question] = known
         return known
 
     @property
@@ -163,14 +188,18 @@ class PlannedTallies:
     def place(self, pod: Matchable, rows: IntArray, counts: IntArray) -> Sequence[Question]:
         """Count so many such pods on these rows, or uncount them where negative. Returns the questions they match."""
         matched = self.matched(pod)
+        more = list(zip(rows.tolist(), counts.tolist(), strict=True))
+        counted = [self._counts[question] for question in matched]
         if pod.nominated:
-            there = self._nominated.setdefault(pod, {})
-            for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            counted = [self._nominated.setdefault(pod, {})]
+        for there in counted:
+            for row, count in more:
                 there[row] = there.get(row, 0) + count
+                if not there[row]:
+                    del there[row]
         for question in matched:
-            if not pod.nominated:
-                self._counts[question][rows] += counts
-            self.digest += _digest(question, rows, counts)
+            self._there.pop(question, None)
+            self.digest += _digest(question, more)
         return matched
 
     def nominated(self, question: Question) -> Mapping[int, int]:
@@ -179,8 +208,8 @@ class PlannedTallies:
         for pod, rows in self._nominated.items():
             if question.matches(pod, self._tallies.namespaces):
                 found.update(rows)
-        return +found
+        return found
 
 
-def _digest(question: Question, rows: IntArray, counts: IntArray) -> int:
-    return sum(hash((question, row)) * count for row, count in zip(rows.tolist(), counts.tolist(), strict=True))
+def _digest(question: Question, counts: Iterable[tuple[int, int]]) -> int:
+    return sum(hash((question, row)) * count for row, count in counts)

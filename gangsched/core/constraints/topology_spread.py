@@ -7,7 +7,7 @@ nodeTaintsPolicy leave. Terminating pods do not count, and those of other namesp
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -82,7 +82,7 @@ class SpreadPlan(Plan):
         self._affinity = affinity
         self._taints = taints
         self._every: IntArray = np.arange(len(world.stock.names))
-        self._tallies = PlannedTallies(world.tallies, len(self._every), emptied=emptied)
+        self._tallies = PlannedTallies(world.tallies, emptied=emptied)
         self._eligible: dict[Shape, list[tuple[Mask, IntArray]]] = {}
 
     @property
@@ -90,10 +90,9 @@ class SpreadPlan(Plan):
         """Whether there are constraints."""
         return bool(self._tallies)
 
-    def expect(self, shape: Shape) -> None:
-        """Count the pods of its constraints."""
-        for spread in shape.spread:
-            self._tallies.of(_question(spread.term))
+    def expect(self, shapes: Collection[Shape]) -> None:
+        """Count the pods of their constraints."""
+        self._tallies.ask(_question(spread.term) for shape in shapes for spread in shape.spread)
 
     def sees(self, pod: Pod) -> Seen | None:
         """What constraints count it by, if one does."""
@@ -135,7 +134,7 @@ class SpreadPlan(Plan):
                     there[numbers[at]] += count
                     closed[at] |= there[numbers[at]] > self._most(spread, member, there[domains])
                     there[numbers[at]] -= count
-            yield NodeReason.SPREAD, key, closed
+            yield NodeReason.SPREAD, self._described(spread, domains, there), closed
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """Where pods are that constraints count."""
@@ -167,9 +166,18 @@ class SpreadPlan(Plan):
         size = self._world.nodes.by_label(spread.term.topology_key).count + 1
         if spread.term.selector == ():
             return np.zeros(size, dtype=np.int64)
-        there = self._tallies.of(_question(spread.term)) * eligible
-        rows = np.flatnonzero(there)
-        return np.bincount(self._numbers(spread)[rows], weights=there[rows], minlength=size).astype(np.int64)
+        there = self._tallies.of(_question(spread.term))
+        counted = eligible[there.rows]
+        numbers = self._numbers(spread)[there.rows[counted]]
+        return np.bincount(numbers, weights=there.counts[counted], minlength=size).astype(np.int64)
+
+    def _described(self, spread: Spread, domains: IntArray, there: IntArray) -> str:
+        """The constraint's key, and what keeps other domains from taking more."""
+        key = spread.term.topology_key
+        if len(domains) < spread.min_domains:
+            return f"{key} (minDomains {spread.min_domains}, there are {len(domains)})"
+        fewest = int(domains[there[domains].argmin()])
+        return f"{key} (fewest in {self._world.nodes.by_label(key).value(fewest)}: {there[fewest]})"
 
     def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
         """How many pods a domain may have that takes one more member; `there` are those in the counted domains."""

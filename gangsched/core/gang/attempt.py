@@ -44,6 +44,16 @@ class Attempt:
         """The refusals of single members no longer hold."""
         self.refused_members.clear()
 
+    def begin_anew(self) -> None:
+        """The group asks for something else."""
+        self.parked = False
+        self.server_said = ""
+
+    def not_tried(self) -> None:
+        """The gang is not tried at present, so nothing of the last attempt holds."""
+        self.forget_refusal()
+        self.server_said = ""
+
     def wait(self) -> None:
         """Nothing can help before time has passed."""
         self.parked = True

@@ -19,9 +19,10 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.capacity import LIMIT
 from gangsched.core.cluster.ledger import asked_by
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import clock, placeholders
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.terms import Terms
+from gangsched.core.gang.steps import Step, take
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
@@ -43,8 +44,7 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
     """Release reservations that were held too long, end a back-off that is over, and pause the clock."""
     capped = gang.record.capped
     if capped is not None and 0 < capped.until <= now:
-        gang.note(capped=replace(capped, until=0.0))
-        gang.attempt.try_again()
+        take(gang, Step.CAP_ENDS, capped=replace(capped, until=0.0))
     ended = placeholders.held_until(gang, terms)
     if ended <= now and ended < placeholders.expires(gang, terms):
         placeholders.vacate(gang, cluster)
@@ -65,7 +65,7 @@ def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
         "allows (maxHoldTime), and are released; they are held again after a back-off if there is room: create the "
         "members sooner, and they are bound as soon as there is room."
     )
-    gang.note(caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
+    take(gang, Step.CAPPED, caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
     clock.pause(gang, since)
     gang.attempt.try_again()
 
@@ -192,5 +192,5 @@ class Caps:
 def stop(gang: Gang, note: str) -> None:
     """Note that the namespace may not hold the gang's reservations; the note says why."""
     capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
-    gang.note(capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
+    take(gang, Step.CAPPED, capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
     gang.attempt.refused(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from itertools import islice
 
 from gangsched.core.objects.declaration import GroupKey
@@ -13,23 +13,20 @@ class Dirty(dict[GroupKey, None]):
 
     def note(self, *keys: GroupKey) -> None:
         """Something has happened to these."""
-        self.note_all(keys)
-
-    def note_all(self, keys: Iterable[GroupKey]) -> None:
-        """Something has happened to these."""
         self.update(dict.fromkeys(keys))
 
-    def done(self, key: GroupKey) -> None:
-        """The gang is up to date."""
-        del self[key]
+    def take(self) -> Iterator[GroupKey]:
+        """The gangs, longest waiting first; each of them is then up to date."""
+        while self:
+            key = next(iter(self))
+            del self[key]
+            yield key
 
-    def first(self) -> GroupKey | None:
-        """The gang that has waited longest; None if none waits."""
-        return next(iter(self), None)
-
-    def beyond(self, number: int) -> list[GroupKey]:
-        """All but the first `number`."""
-        return list(islice(self, number, None))
+    def take_beyond(self, number: int) -> Iterator[GroupKey]:
+        """All but the first `number` at present, in order; each of them is then up to date."""
+        for key in list(islice(self, number, None)):
+            del self[key]
+            yield key
 
     def forget_all(self) -> None:
         """No gang is to be reconciled."""

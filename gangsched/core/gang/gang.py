@@ -7,12 +7,12 @@ Only the machine and the modules it calls change a `Gang`. Everything that can b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from gangsched.core.declarations.ownership import UNDISPUTED, Ownership, ownership_of
 from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.roster import Durability, Roster
 from gangsched.core.gang.told import Told
@@ -20,7 +20,8 @@ from gangsched.core.gang.writes import Barred, Binding, BindState, Undo
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 from gangsched.core.objects.podgroup import Group
-from gangsched.core.objects.record import NO_RECORD, Minima, Record
+from gangsched.core.objects.policy import OwnerGuard
+from gangsched.core.objects.record import NO_RECORD, Record
 
 # Named once, because they are looked at for each member of gangs of thousands.
 _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
@@ -34,13 +35,11 @@ class Gang:
     reservations are written to the status, `attempt` how the last attempt to place the gang ended.
     `partial_since` is when a part of the quorum was first bound and the rest was not (contract rule 1), 0.0 if none is.
     `look_at`: the gang is large and is not reconciled again before this time.
-    `claims` are the owners that claim the gang, if there are several, each with the number of its members; `disowned`
-    are waiting members (by UID) that do not count because their owner is not the first (`core.gang.ownership`).
-    `doubted` are members (by UID) whose binding was refused for good wherever it was tried, while others were bound:
-    theirs is sent first. `vacancies` counts the placeholders that the gang ever had: most gangs have none. `mismatched`
-    are members (by UID) that do not fit the reservations of their role. `made_at` is when the API server was last asked
-    to create a PodGroup, 0.0 if it was not. `outside` says why the gang is not tried, if too many of its namespace wait
-    before it (`core.queueing.admission`).
+    `ownership` says which owners claim the gang. `doubted` are members (by UID) whose binding was refused for good
+    wherever it was tried, while others were bound: theirs is sent first. `vacancies` counts the placeholders that the
+    gang ever had: most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of their
+    role. `made_at` is when the API server was last asked to create a PodGroup, 0.0 if it was not. `outside` says why
+    the gang is not tried, if too many of its namespace wait before it (`core.queueing.admission`).
     """
 
     key: GroupKey
@@ -52,8 +51,7 @@ class Gang:
     bindings: dict[str, Binding] = field(default_factory=dict)
     partial_since: float = 0.0
     undo: Undo | None = None
-    claims: Mapping[str, int] = field(default_factory=dict)
-    disowned: frozenset[str] = frozenset()
+    ownership: Ownership = UNDISPUTED
     doubted: set[str] = field(default_factory=set)
     attempt: Attempt = field(default_factory=Attempt)
     durability: Durability = field(default_factory=Durability)
@@ -73,11 +71,6 @@ class Gang:
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)
 
-    def note(self, **changes: object) -> None:
-        """Set these fields of the record."""
-        if any(getattr(self.record, name) != value for name, value in changes.items()):
-            self.record = replace(self.record, **changes)
-
     def declare(self, group: Group | None) -> None:
         """This PodGroup declares the gang from now on; None: none does."""
         self.group = group
@@ -94,10 +87,6 @@ class Gang:
         self.pods.pop(uid, None)
         self.strangers.pop(uid, None)
 
-    def recall(self, record: Record) -> None:
-        """Continue with a former leader's record."""
-        self.record = record
-
     def note_shortness(self, since: float) -> None:
         """A scheduled gang has been below its minimum since then; 0.0: it is not."""
         self.short_since = since
@@ -110,20 +99,18 @@ class Gang:
         """The gang may be reconciled at once, or from this time on."""
         self.look_at = not_before
 
-    def begin_quorum(self, needed: Minima) -> None:
-        """A quorum with these minima is under way; no member belongs to it yet."""
-        self.note(quorum=needed, quorum_done=())
-        self.roster.choose((), anew=True)
-
-    def drop_quorum(self) -> None:
-        """No quorum is under way any more, and successes in the last one count for no other."""
-        self.note(quorum=None, quorum_done=())
-
-    def begin_run(self, past: Iterable[str]) -> None:
-        """Forget the last run except its members and what was rolled back in it."""
-        self.record = Record(phase=self.record.phase, undone=self.record.undone)
-        self.roster.begin_run(past)
-        self.told.another_run()
+    def heed_owners(self, guard: OwnerGuard) -> list[Pod]:
+        """Note which owners claim the gang, and under Refuse which waiting members do not count. Returns `live`."""
+        if self.ownership.disowned and self.record.run_start and not self.record.ended and self.deserted():
+            # Its owner's last member has gone: members that were refused until now begin another run.
+            self.roster.note_emptied()
+        self.ownership = UNDISPUTED
+        members = self.live()
+        if guard is OwnerGuard.OFF or self.plain:
+            return members
+        refuses = guard is OwnerGuard.REFUSE
+        self.ownership = ownership_of(members, self.pods, self.bindings, refuses=refuses)
+        return self.live() if self.ownership.disowned else members
 
     @property
     def plain(self) -> bool:
@@ -135,8 +122,8 @@ class Gang:
 
         They have not ended, are neither terminating nor gated nor of an earlier run, and their owner may use the name.
         """
-        roster = self.roster
-        gone = roster.past | roster.leaving | self.disowned if roster.leaving or self.disowned else roster.past
+        roster, disowned = self.roster, self.ownership.disowned
+        gone = roster.past | roster.leaving | disowned if roster.leaving or disowned else roster.past
         return [
             pod
             for pod in self.pods.values()
@@ -145,7 +132,7 @@ class Gang:
 
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is among `live`."""
-        gone = pod.uid in self.roster.past or pod.uid in self.roster.leaving or pod.uid in self.disowned
+        gone = pod.uid in self.roster.past or pod.uid in self.roster.leaving or pod.uid in self.ownership.disowned
         return not (pod.terminating or pod.gated or pod.terminal or gone)
 
     def may_try(self, pod: Pod) -> bool:
@@ -177,17 +164,6 @@ class Gang:
 def forget_what_was_told(gang: Gang) -> None:
     """Forget what was written about the PodGroup, which came or went; pod conditions and Events stay known."""
     gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)
-
-
-def forget_run(gang: Gang) -> None:
-    """End the gang's run without an outcome, but not a quorum that is under way.
-
-    This ends the back-off too, and nothing else would wake the gang.
-    """
-    record = gang.record
-    gang.record = Record(phase=record.phase, quorum=record.quorum, quorum_done=record.quorum_done, undone=record.undone)
-    gang.roster.begin_run(gang.roster.past)
-    gang.attempt.try_again()
 
 
 class Census(Struct, frozen=True, kw_only=True):

@@ -8,17 +8,19 @@ are those of the contract; their numbers stand beside them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.minima import Need, role_minima
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, placeholders, rollback, runs, wants
 from gangsched.core.gang.clock import NEVER, back_off, keep_clock, runs_out
 from gangsched.core.gang.gang import Census, Gang, take_census
 from gangsched.core.gang.states import Facts, settle
-from gangsched.core.gang.terms import WITHOUT_OBJECT, Hindrance, Terms
-from gangsched.core.gang.wants import Need, Want
+from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.wants import Want
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
@@ -26,7 +28,7 @@ from gangsched.core.objects.record import Outcome
 
 
 class Assessment(Struct, frozen=True, kw_only=True):
-    """The gang as it stands now. `missing` members (by role in `missing_roles`) do not exist yet.
+    """The gang as it stands now.
 
     `surplus` are beyond a maximum. `due` is when, in epoch seconds, the gang must be reconciled though no event
     concerns it. `timed_out`: its clock ran out just now; `newly_scheduled`: its quorum was bound just now.
@@ -34,16 +36,24 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     census: Census
     terms: Terms
-    hindrance: Hindrance | None
     facts: Facts = Facts()
     want: Want = Want()
     minimum: int = 0
-    missing: int = 0
-    missing_roles: Mapping[str, int] = {}
     surplus: Sequence[Pod] = ()
     due: float
     timed_out: bool = False
     newly_scheduled: bool = False
+
+    @property
+    def missing(self) -> int:
+        """How many members do not exist yet."""
+        return max(0, self.terms.spec.minimum - len(self.census.live))
+
+    @property
+    def missing_roles(self) -> dict[str, int]:
+        """How many members of each role do not exist yet."""
+        live = Counter(map(role_of, self.census.live))
+        return {role: least - live[role] for role, least in role_minima(self.terms.spec).items() if least > live[role]}
 
 
 class Standing(Struct, frozen=True):
@@ -59,9 +69,7 @@ class Standing(Struct, frozen=True):
     complete: bool
 
 
-def advance(
-    gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | None, *, now: float, policy: Policy
-) -> Assessment:
+def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Policy) -> Assessment:
     """Bring the gang up to date, release reservations that are of no use any more, and find what it wants."""
     rollback.end_restart(gang)
     runs.go_on(gang, now)
@@ -69,29 +77,28 @@ def advance(
         runs.end(gang)
         runs.go_on(gang, now)
     census = take_census(gang)
-    newly_scheduled = runs.note_scheduled(gang, census, terms, hindrance, now)
+    newly_scheduled = runs.note_scheduled(gang, census, terms, now)
     if not census.live:
         runs.end(gang)
         census = take_census(gang)
     if placeholders.run_out(gang, census, terms, now=now):
         placeholders.vacate(gang, cluster)
     runs.note_shortness(gang, census, terms, now)
-    known = runs.known(hindrance)
     scheduled = bool(gang.record.scheduled_at)
-    need = wants.later_need(gang, census, terms) if scheduled else wants.quorum_need(gang, census, terms, known=known)
-    rollback.drop_restart(gang, terms, known=known)
-    rollback.note_partial(gang, census, need, known=known, now=now)
+    need = wants.later_need(gang, census, terms) if scheduled else wants.quorum_need(gang, census, terms)
+    rollback.drop_restart(gang, terms)
+    rollback.note_partial(gang, census, need, terms, now)
     rollback.begin_due(gang, census, need, terms, now=now, policy=policy)
     if gang.undo is not None and not gang.undo.retried:
         bindings.release_held(gang, cluster)
         census = take_census(gang)
     if gang.attempt.take_exhausted():
         back_off(gang, now=now, policy=policy)
-    standing = _standing(gang, census, need, terms, hindrance, now)
+    standing = _standing(gang, census, need, terms, now)
     if _is_hopeless(gang, standing.census, need, complete=standing.complete):
         _give_up(gang, cluster)
-        standing = _standing(gang, take_census(gang), need, terms, hindrance, now)
-    _unpark_if_changed(gang, standing.census, terms, hindrance)
+        standing = _standing(gang, take_census(gang), need, terms, now)
+    _unpark_if_changed(gang, standing.census, terms)
     counts = not gang.outside and (not standing.to_come or bool(gang.vacant()))
     timed_out = keep_clock(
         gang, standing.census, terms, complete=standing.complete, counts=counts, now=now, policy=policy
@@ -99,14 +106,14 @@ def advance(
     if timed_out and gang.bindings:
         _give_up(gang, cluster)
         gang.attempt.wait()
-        standing = _standing(gang, take_census(gang), need, terms, hindrance, now)
+        standing = _standing(gang, take_census(gang), need, terms, now)
     census, to_come = standing.census, standing.to_come
-    if hindrance is None and not to_come and (gang.vacant() or scheduled or not census.bound):
-        gang.note(capped=None)
+    if terms.hindrance is None and not to_come and (gang.vacant() or scheduled or not census.bound):
+        take(gang, Step.UNCAPPED)
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
     facts = _facts(gang, census, complete=standing.complete, now=now, policy=policy)
-    gang.note(phase=settle(gang.record.phase, facts))
+    take(gang, Step.PHASE, phase=settle(gang.record.phase, facts))
     want = Want()
     if standing.complete and rollback.may_plan(gang, now):
         moves = placeholders.moving(gang, standing.eligible)
@@ -114,12 +121,9 @@ def advance(
     return Assessment(
         census=census,
         terms=terms,
-        hindrance=hindrance,
         facts=facts,
         want=want,
         minimum=gang.record.minimum if gang.record.scheduled_at else terms.spec.minimum,
-        missing=max(0, terms.spec.minimum - len(census.live)),
-        missing_roles=_missing_roles(terms, census),
         surplus=standing.surplus,
         due=_next_due(gang, census, terms, facts, policy),
         timed_out=timed_out,
@@ -127,23 +131,21 @@ def advance(
     )
 
 
-def _standing(
-    gang: Gang, census: Census, need: Need, terms: Terms, hindrance: Hindrance | None, now: float
-) -> Standing:
+def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> Standing:
     """Which members exist and may be placed."""
     waiting, surplus = wants.within_maximum(gang, census, terms)
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting, now)
-    if _finishes(gang, hindrance):
+    if _finishes(gang, terms):
         eligible = wants.first(eligible, need)
     there = [*(binding.pod for binding in gang.flying()), *eligible]
     to_come: Sequence[Pod] = ()
-    if hindrance is None and (there or census.bound) and (gang.undo is None or rollback.may_plan(gang, now)):
+    if terms.hindrance is None and (there or census.bound) and (gang.undo is None or rollback.may_plan(gang, now)):
         # A member that fits no reservation does not prevent one: it may fit nowhere.
         fitting = [pod for pod in there if pod.uid not in gang.mismatched] if gang.mismatched else there
         to_come = placeholders.to_come(gang, need, fitting, terms)
     there += to_come
     enough = bool(gang.record.scheduled_at) or (need.met_by(there) and bool(need or there))
-    complete = enough and (hindrance is None or _finishes(gang, hindrance))
+    complete = enough and (terms.hindrance is None or _finishes(gang, terms))
     return Standing(census, eligible, surplus, to_come, complete)
 
 
@@ -153,27 +155,18 @@ def _give_up(gang: Gang, cluster: Cluster) -> None:
     gang.attempt.forget_members()
 
 
-def _finishes(gang: Gang, hindrance: Hindrance | None) -> bool:
+def _finishes(gang: Gang, terms: Terms) -> bool:
     """Whether the PodGroup is gone and the quorum is partly bound, which must still be finished (rule 10)."""
-    gone = hindrance is not None and hindrance.reason in WITHOUT_OBJECT
-    return gone and bool(gang.partial_since)
+    return terms.undeclared and bool(gang.partial_since)
 
 
-def _unpark_if_changed(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None) -> None:
+def _unpark_if_changed(gang: Gang, census: Census, terms: Terms) -> None:
     """Try a parked gang again after a change of its spec, priority, members or of which are bound (rule 5)."""
     members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
-    ask = (members, terms.spec, terms.priority, hindrance, dict(census.bound_roles), dict(census.done_roles))
+    ask = (members, terms.spec, terms.priority, terms.hindrance, dict(census.bound_roles), dict(census.done_roles))
     if ask != gang.ask:
         gang.ask = ask
         gang.attempt.try_all_again()
-
-
-def _missing_roles(terms: Terms, census: Census) -> dict[str, int]:
-    """How many members of each role do not exist yet."""
-    if not terms.spec.roles:
-        return {}
-    live = Counter(map(role_of, census.live))
-    return {role: number - live[role] for role, number in wants.role_minima(terms.spec).items() if number > live[role]}
 
 
 def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:

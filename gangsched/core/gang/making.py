@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.runs import known
-from gangsched.core.gang.terms import Hindrance, Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, MakeGroup
 from gangsched.core.objects.pod import member_order
@@ -22,13 +21,13 @@ OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 """The names that a PodGroup can have."""
 
 
-def wanted(gang: Gang, hindrance: Hindrance | None) -> bool:
+def wanted(gang: Gang, terms: Terms) -> bool:
     """Whether the gang needs a PodGroup to write its reservations to.
 
     Where none can be made, a quorum's bindings are retried without it; reservations for members that do not exist are
     not relied on.
     """
-    if gang.group is not None or gang.plain or not known(hindrance):
+    if gang.group is not None or gang.plain or not terms.minimum_known:
         return False
     if gang.vacant():
         return True
@@ -38,9 +37,9 @@ def wanted(gang: Gang, hindrance: Hindrance | None) -> bool:
     return held and any(pod.node for pod in gang.live())
 
 
-def ask(gang: Gang, terms: Terms, hindrance: Hindrance | None, now: float) -> list[Effect]:
+def ask(gang: Gang, terms: Terms, now: float) -> list[Effect]:
     """Have the PodGroup made, and ask again if it has not been seen for a while."""
-    if not wanted(gang, hindrance) or gang.deserted():
+    if not wanted(gang, terms) or gang.deserted():
         gang.made_at = 0.0
         if gang.group is None:
             # Members have taken the reservations that were to be written to it: nothing waits for that any more.

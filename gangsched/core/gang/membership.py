@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
 from gangsched.core.gang.dirty import Dirty
-from gangsched.core.gang.foreign import Foreign
-from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
+from gangsched.core.gang.gang import Gang, forget_what_was_told
+from gangsched.core.gang.steps import Step, forget_run, take
 from gangsched.core.gang.validation import contradictions
 from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
@@ -199,7 +200,7 @@ class Members:
         if gang.vacant():
             # A quorum with placeholders cannot become whole without them: its bound members stay (rule 10).
             placeholders.vacate(gang, self._cluster)
-            gang.drop_quorum()
+            take(gang, Step.QUORUM_DROPPED)
             gang.roster.inherit_only()
         if not goes_on:
             forget_run(gang)

@@ -16,10 +16,12 @@ from itertools import count, islice
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.minima import Need, lowered, minima, missing_of
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock, rollback
 from gangsched.core.gang.gang import Census, Gang, take_census
-from gangsched.core.gang.terms import Hindrance, Terms
-from gangsched.core.gang.wants import Need, lowered, minima, missing_of, quorum_need, roles_of
+from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.wants import quorum_need, roles_of
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import EmitEvent
@@ -75,7 +77,7 @@ def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
     return lacks
 
 
-def settle(gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | None) -> list[EmitEvent]:
+def settle(gang: Gang, cluster: Cluster, terms: Terms) -> list[EmitEvent]:
     """Let members take the reservations of their role, and give up reservations that no member is to take any more."""
     vacant = gang.vacant()
     if not vacant:
@@ -88,7 +90,7 @@ def settle(gang: Gang, cluster: Cluster, terms: Terms, hindrance: Hindrance | No
         vacate(gang, cluster)
         return []
     evicts = rollback.under_way(gang) is not None
-    effects = _take(gang, cluster, vacant) if hindrance is None and not evicts else []
+    effects = _take(gang, cluster, vacant) if terms.hindrance is None and not evicts else []
     if not gang.contradicted:
         _give_up_surplus(gang, cluster, terms)
     return effects
@@ -108,10 +110,11 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
     record = gang.record
     if not gang.vacant():
         if record.held_since or (record.scheduled_at and record.clock_start):
-            gang.note(held_since=0.0, clock_start=0.0 if record.scheduled_at else record.clock_start)
+            start = 0.0 if record.scheduled_at else record.clock_start
+            take(gang, Step.PLACES_HELD, held_since=0.0, clock_start=start)
         return False
     if not record.held_since:
-        gang.note(held_since=now)
+        take(gang, Step.PLACES_HELD, held_since=now)
     if not record.clock_start:
         clock.start(gang, now)
     if not (record.scheduled_at or census.bound) or now < expires(gang, terms):
@@ -123,16 +126,17 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
 def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     """Stop waiting for members that do not exist, beside those that are bound."""
     record = gang.record
-    gang.note(clock_start=0.0, vacated=True, timeouts=record.timeouts + (record.late or not record.scheduled_at))
+    timeouts = record.timeouts + (record.late or not record.scheduled_at)
+    take(gang, Step.PLACES_EXPIRE, vacated=True, timeouts=timeouts)
     if record.scheduled_at:
         return
-    gang.drop_quorum()
+    take(gang, Step.QUORUM_DROPPED)
     gang.roster.inherit_only()
     if spec.timeout_policy is TimeoutPolicy.FAIL:
-        gang.note(outcome=Outcome.OUT_OF_TIME, settled_at=now)
+        take(gang, Step.OUT_OF_TIME, outcome=Outcome.OUT_OF_TIME, settled_at=now)
         return
     decided = record.quorum if gang.contradicted else None
-    gang.note(late=True, scheduled_at=now, satisfied=decided or minima(spec))
+    take(gang, Step.LATE, late=True, scheduled_at=now, satisfied=decided or minima(spec))
 
 
 def expires(gang: Gang, terms: Terms) -> float:

@@ -24,14 +24,11 @@ def recheck_worsened(cluster: Cluster, members: Members, contain: Contain) -> li
     """Give up reservations that are no longer good, or withdraw bindings to be sent there; mark their gangs dirty."""
     effects: list[Effect] = []
     for node in sorted(cluster.take_worsened()):
-        unconfirmed = []
-        for uid in sorted(cluster.on_node.get(node, ())):
-            gang = members.gang_of(uid)
-            if gang is not None and uid in gang.bindings and gang.bindings[uid].state is not BindState.BOUND:
-                unconfirmed.append((gang, gang.bindings[uid]))
-        stale = unconfirmed
-        if node in cluster.nodes and unconfirmed:
-            stale = _without_room(unconfirmed, cluster, node, contain)
+        there = ((uid, members.gang_of(uid)) for uid in sorted(cluster.on_node.get(node, ())))
+        bound = [(gang, gang.bindings[uid]) for uid, gang in there if gang is not None and uid in gang.bindings]
+        stale = [each for each in bound if each[1].state is not BindState.BOUND]
+        if node in cluster.nodes and stale:
+            stale = _without_room(stale, cluster, node, contain)
         for gang, binding in stale:
             members.dirty.note(gang.key)
             effects += bindings.let_go(gang, cluster, binding)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, caps, lifecycle, making, ownership, placeholders, rollback
-from gangsched.core.gang.declaration import resolve
-from gangsched.core.gang.foreign import Foreign
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.resolution import resolve
+from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.terms import WITHOUT_OBJECT
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.policy import Policy
@@ -32,20 +31,21 @@ def reconcile(
 ) -> tuple[Assessment, list[Effect]]:
     """Bring the gang up to date. Returns how it stands, with what it wants of a scheduling cycle, and effects."""
     bindings.reconcile(gang, cluster)
-    terms, hindrance = resolve(
-        gang,
-        ownership.guard(gang, policy.owner_guard),
+    terms = resolve(
+        gang.key,
+        gang.group,
+        gang.heed_owners(policy.owner_guard),
         policy=policy,
         priority_classes=priority_classes,
         foreign=foreign,
     )
-    gang.contradicted = hindrance is not None and hindrance.reason is Reason.CONTRADICTION
-    effects: list[Effect] = [*placeholders.settle(gang, cluster, terms, hindrance)]
+    gang.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
+    effects: list[Effect] = [*placeholders.settle(gang, cluster, terms)]
     caps.keep(gang, cluster, terms, now=now, policy=policy)
-    assessment = lifecycle.advance(gang, cluster, terms, hindrance, now=now, policy=policy)
+    assessment = lifecycle.advance(gang, cluster, terms, now=now, policy=policy)
     if _must_be_durable(gang, assessment):
         gang.durability.ask(now)
-    effects += making.ask(gang, terms, hindrance, now)
+    effects += making.ask(gang, terms, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     effects += bindings.resend_due(gang, now)
     return assessment, effects
@@ -58,8 +58,8 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
     """
     if gang.contradicted:
         return bindings.withdraw_all(gang)
-    gone = assessment.hindrance is not None and assessment.hindrance.reason in WITHOUT_OBJECT
-    lost = (gang.attempt.refusal is not None or gone) and not gang.record.scheduled_at and not assessment.census.bound
+    lost = gang.attempt.refusal is not None or assessment.terms.undeclared
+    lost = lost and not gang.record.scheduled_at and not assessment.census.bound
     return bindings.withdraw_all(gang) if lost else []
 
 
@@ -67,7 +67,7 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
     """Reservations that outlive the scheduling cycle are written before anything relies on them (design rule 4)."""
     if gang.durability.asked_at:
         return False
-    if gang.vacant() or making.wanted(gang, assessment.hindrance):
+    if gang.vacant() or making.wanted(gang, assessment.terms):
         return True
     return (
         gang.group is not None

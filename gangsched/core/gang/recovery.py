@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.hindrances import MOST_PLACES
+from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.hindrances import MOST_PLACES
 from gangsched.core.gang.runs import leads
-from gangsched.core.gang.wants import minima, missing_of
+from gangsched.core.gang.steps import Step, begin_quorum, begin_run, take
 from gangsched.core.gang.writes import Undo
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded
@@ -34,7 +37,7 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
     told = {condition.type: condition for condition in group.status.conditions}
     scheduled, degraded = told.get("Scheduled"), told.get("Degraded")
     degraded = degraded if degraded is not None and degraded.status else None
-    gang.recall(record)
+    take(gang, Step.RECALLED, **asdict(record))
     gang.told.recall(group.status, scheduled.reason if scheduled is not None else "")
     if scheduled is not None and scheduled.generation != group.generation:
         clock.begin_anew(gang)
@@ -45,7 +48,7 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
     ended = [pod for pod in gang.pods.values() if pod.terminal]
     gang.roster.begin_run(pod.uid for pod in ended if max(pod.bound_at, pod.created) < began)
     if _another_has_begun(gang):
-        gang.begin_run(pod.uid for pod in ended)
+        begin_run(gang, (pod.uid for pod in ended))
         return
     _count_ended(gang, [pod for pod in ended if pod.uid not in gang.roster.past])
     if group.status.reservation is not None:
@@ -89,11 +92,17 @@ def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
     recorded = Counter(dict(record.succeeded))
     succeeded = Counter(map(role_of, well)) | recorded
     led = record.led or any(map(leads, well))
-    gang.note(succeeded=tuple(sorted(succeeded.items())), failed=max(len(ended) - len(well), record.failed), led=led)
+    take(
+        gang,
+        Step.MEMBER_ENDS,
+        succeeded=tuple(sorted(succeeded.items())),
+        failed=max(len(ended) - len(well), record.failed),
+        led=led,
+    )
     if record.quorum is not None:
         # Those that are not in the record have succeeded since its quorum was begun.
         done = Counter(dict(record.quorum_done)) + (succeeded - recorded)
-        gang.note(quorum_done=tuple(sorted(done.items())))
+        take(gang, Step.MEMBER_ENDS, quorum_done=tuple(sorted(done.items())))
     gang.roster.count(*(pod.uid for pod in ended))
 
 
@@ -151,6 +160,6 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
 def take_over(gang: Gang, spec: GroupSpec) -> None:
     """Go on with a former leader's quorum; one that is not recorded ends under the present minimum."""
     if gang.record.quorum is None:
-        gang.begin_quorum(minima(spec))
+        begin_quorum(gang, minima(spec))
     there = [uid for uid, binding in gang.bindings.items() if not binding.vacant]
     gang.roster.choose((*gang.roster.inherited, *there), anew=True)

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from gangsched.core.declarations.minima import Need
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.terms import Terms
-from gangsched.core.gang.wants import Need, roles_of
+from gangsched.core.gang.steps import Step, begin_run, take
+from gangsched.core.gang.wants import roles_of
 from gangsched.core.gang.writes import BindState, Eviction, Undo
 from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
 from gangsched.core.objects.pod import Owner, Pod
@@ -47,14 +49,14 @@ def end_restart(gang: Gang) -> None:
     if undo is None or undo.restart is None or targets(gang):
         return
     old = (undo.restart & gang.pods.keys()) | {pod.uid for pod in gang.pods.values() if pod.terminal}
-    gang.begin_run(gang.roster.past | old)
+    begin_run(gang, gang.roster.past | old)
     end(gang)
 
 
-def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: float) -> None:
+def note_partial(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> None:
     """Note since when a part of a quorum is bound and the rest is not (rule 1).
 
-    While the minimum is unknown (`known` is False), inherited members stay noted.
+    While the minimum is unknown, inherited members stay noted.
     """
     record = gang.record
     open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
@@ -64,17 +66,18 @@ def note_partial(gang: Gang, census: Census, need: Need, *, known: bool, now: fl
     lacks = need.beside(roles_of(vacant)) if vacant else need
     # Members that are bound beside reservations that a cap has released stay bound, as when these expire.
     partial = open_ and bool(lacks) and record.capped is None and any(pod.uid in begun for pod in census.bound)
-    if known and not need:
+    if terms.minimum_known and not need:
         gang.roster.inherit_only()
     gang.partial_since = (gang.partial_since or now) if partial else 0.0
     if gang.undo is not None and gang.undo.restart is None and not partial:
         end(gang)
 
 
-def drop_restart(gang: Gang, terms: Terms, *, known: bool) -> None:
+def drop_restart(gang: Gang, terms: Terms) -> None:
     """Call off a restart that the spec no longer asks for, or whose group is whole before any member has left."""
     if gang.undo is None or gang.undo.restart is None:
         return
+    known = terms.minimum_known
     asked = known and gang.record.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
     begun = any(uid in gang.roster.leaving or uid not in gang.pods for uid in gang.undo.restart)
     if (known and not asked) or not (gang.short_since or begun):
@@ -93,10 +96,9 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
             f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound and {need.number} more could not be "
             f"within {now - gang.partial_since:.0f}s{f' ({held})' if held else ''}"
         )
-        gang.note(undone=undone)
         _begin(gang, undone, now)
+        take(gang, Step.ROLLED_BACK, undone=undone)
         clock.back_off(gang, now=now, policy=policy)
-        gang.attempt.wait()
     elif restarts and gang.short_since and now >= gang.short_since + policy.degraded_after_s:
         _begin(gang, RESTART_NOTE, now, frozenset(pod.uid for pod in gang.live()))
 
@@ -128,7 +130,7 @@ def targets(gang: Gang) -> list[Pod]:
 
 
 def retry(gang: Gang) -> None:
-    """Places were found for the rest after all: nothing more is evicted unless they fail too."""
+    """Places were found for the rest after all: nothing more of a rollback is evicted unless they fail too."""
     if gang.undo is not None:
         gang.undo.retried = True
         gang.partial_since = 0.0

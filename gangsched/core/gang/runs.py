@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+from gangsched.core.declarations.minima import lowered, minima, missing_of
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import rollback
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.terms import WITHOUT_OBJECT, Hindrance, Terms
-from gangsched.core.gang.wants import lowered, minima, missing_of, quorum_need
+from gangsched.core.gang.steps import Step, begin_run, take
+from gangsched.core.gang.wants import quorum_need
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
-from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima, Outcome, counted
-
-UNKNOWN_MINIMUM = WITHOUT_OBJECT | {Reason.INVALID_DECLARATION, Reason.CONTRADICTION}
-"""Hindrances under which the minimum is unknown."""
-
-
-def known(hindrance: Hindrance | None) -> bool:
-    """Whether the gang's minimum is known."""
-    return hindrance is None or hindrance.reason not in UNKNOWN_MINIMUM
 
 
 def go_on(gang: Gang, now: float) -> None:
     """Begin a run with the first live member, and note which of its members have ended since (rule 3)."""
     if not gang.deserted():
         if gang.record.ended:
-            gang.begin_run(gang.roster.past & gang.pods.keys())
+            begin_run(gang, gang.roster.past & gang.pods.keys())
         if not gang.record.run_start:
-            gang.note(run_start=min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now)
+            start = min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now
+            take(gang, Step.RUN_BEGINS, run_start=start)
     if not _open(gang):
         return
     well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
@@ -52,12 +46,12 @@ def note_ended(gang: Gang, pod: Pod) -> None:
         return
     roster.count(pod.uid)
     if pod.phase is PodPhase.FAILED:
-        gang.note(failed=record.failed + 1)
+        take(gang, Step.MEMBER_ENDS, failed=record.failed + 1)
         return
     role = role_of(pod)
-    gang.note(succeeded=counted(record.succeeded, role), led=record.led or leads(pod))
+    take(gang, Step.MEMBER_ENDS, succeeded=counted(record.succeeded, role), led=record.led or leads(pod))
     if record.quorum is not None and pod.uid in roster.chosen:
-        gang.note(quorum_done=counted(record.quorum_done, role))
+        take(gang, Step.MEMBER_ENDS, quorum_done=counted(record.quorum_done, role))
 
 
 def end(gang: Gang) -> None:
@@ -69,49 +63,39 @@ def end(gang: Gang) -> None:
     record = gang.record
     if not _open(gang):
         return
-    outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.disowned
+    outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.ownership.disowned
     past = gang.roster.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
     if record.scheduled_at and not record.late:
         well = record.led or record.successes >= record.minimum
-        gang.note(outcome=Outcome.SUCCEEDED if well else Outcome.FAILED)
-        gang.drop_quorum()
+        take(gang, Step.RUN_ENDS, outcome=Outcome.SUCCEEDED if well else Outcome.FAILED)
         gang.roster.end_run(past)
     else:
-        gang.begin_run(past)
+        begin_run(gang, past)
         if record.undone:
-            # gangsched evicted the members: their replacements go on where these were, and wait out the back-off.
-            gang.note(retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
+            take(gang, Step.REPLACED, retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
     rollback.end(gang)
     gang.attempt.forget_refusal()
 
 
-def note_scheduled(gang: Gang, census: Census, terms: Terms, hindrance: Hindrance | None, now: float) -> bool:
+def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool:
     """Note that the quorum is bound, under the minimum in force when it was decided (rules 1 and 9).
 
     Returns whether the gang has just become scheduled, or whole after it was late.
     """
-    record, is_known = gang.record, known(hindrance)
+    record = gang.record
     if not _open(gang):
         return False
-    if is_known and record.scheduled_at:
+    if terms.minimum_known and record.scheduled_at:
         return _note_satisfied(gang, census, terms.spec, now)
-    missing = quorum_need(gang, census, terms, known=is_known)
-    if missing or not is_known:
+    missing = quorum_need(gang, census, terms)
+    if missing or not terms.minimum_known:
         # Of a quorum whose minimum is unknown by now, only the bound members can still be completed.
         if not gang.flies() and not (census.bound and missing):
-            gang.drop_quorum()
+            take(gang, Step.QUORUM_DROPPED)
         return False
-    gang.note(
-        scheduled_at=now,
-        satisfied=lowered(record.quorum, terms.spec) if record.quorum is not None else minima(terms.spec),
-        clock_start=0.0,
-        retry_at=0.0,
-        outcome=Outcome.NONE,
-        undone="",
-    )
-    gang.drop_quorum()
+    satisfied = lowered(record.quorum, terms.spec) if record.quorum is not None else minima(terms.spec)
+    take(gang, Step.SCHEDULED, scheduled_at=now, satisfied=satisfied)
     rollback.end(gang)
-    gang.attempt.succeeded()
     return True
 
 
@@ -123,7 +107,9 @@ def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> 
     roles_bound = not any(missing.roles.values())
     total = asked.total if asked.total <= record.minimum or not missing else record.minimum
     whole = record.late and roles_bound and there.total() >= total
-    gang.note(
+    take(
+        gang,
+        Step.SATISFIED,
         satisfied=Minima(total, asked.roles if roles_bound else record.satisfied.roles),
         late=record.late and not whole,
         scheduled_at=now if whole else record.scheduled_at,
@@ -139,4 +125,5 @@ def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None
         least = Minima(record.minimum, lowered(record.satisfied, terms.spec).roles)
         short = bool(missing_of(least, census.bound_roles + census.done_roles))
     gang.note_shortness((gang.short_since or now) if short else 0.0)
-    gang.note(vacated=record.vacated and short)
+    if record.vacated and not short:
+        take(gang, Step.NOT_SHORT)

@@ -7,7 +7,8 @@ group in a wrong phase, and a restart arrives at the same phase from the same fa
 
 Two rules make the walk end at the right phase: no two rows whose facts hold together may lead in a circle, and each
 fact is computed from the cluster and the record (`core.objects.record`) alone, never from the phase. The record says
-when the group was scheduled, how often it timed out, and whether it failed for good.
+when the group was scheduled, how often it timed out, and whether it failed for good; it changes by the steps of another
+table alone (`core.gang.steps`).
 
 If you change a phase or a row: the contract's list of phases, `api`'s enum, the generated diagram in docs/ (run
 `make docs`) and the scenario tests change with it.
@@ -53,7 +54,7 @@ class Facts(Struct, frozen=True, kw_only=True):
         return self.failed_for_good or self.ended_badly
 
 
-class Step(NamedTuple):
+class Row(NamedTuple):
     """One row: from any of `starts` to `then` when `fact` holds (with `unless`, when it does not)."""
 
     starts: tuple[Phase, ...]
@@ -72,33 +73,33 @@ WAITING = (_P.PENDING, _P.QUEUED, _P.RESERVED, _P.BINDING, _P.TIMED_OUT)
 PLACED = (_P.SCHEDULED, _P.RUNNING, _P.DEGRADED)
 """Phases of a run whose quorum was bound."""
 
-TABLE: tuple[Step, ...] = (
+TABLE: tuple[Row, ...] = (
     # The run ends when no live member is left.
-    Step((*WAITING, *PLACED, _P.FAILED), "ended_well", _P.SUCCEEDED),
-    Step((*WAITING, *PLACED, _P.SUCCEEDED), "ended_badly", _P.FAILED),
+    Row((*WAITING, *PLACED, _P.FAILED), "ended_well", _P.SUCCEEDED),
+    Row((*WAITING, *PLACED, _P.SUCCEEDED), "ended_badly", _P.FAILED),
     # A run under timeoutPolicy Fail ends by its clock, for good.
-    Step(WAITING, "failed_for_good", _P.FAILED),
+    Row(WAITING, "failed_for_good", _P.FAILED),
     # The quorum is bound, by gangsched or by another.
-    Step(WAITING, "was_scheduled", _P.SCHEDULED),
+    Row(WAITING, "was_scheduled", _P.SCHEDULED),
     # A scheduled group runs, falls below its minimum, and recovers. A quorum that cannot be completed is rolled back.
-    Step((*WAITING, _P.SCHEDULED, _P.RUNNING), "degraded", _P.DEGRADED),
-    Step((_P.DEGRADED,), "degraded", _P.SCHEDULED, unless=True),
-    Step((_P.SCHEDULED,), "quorum_running", _P.RUNNING),
-    Step((_P.RUNNING,), "quorum_running", _P.SCHEDULED, unless=True),
+    Row((*WAITING, _P.SCHEDULED, _P.RUNNING), "degraded", _P.DEGRADED),
+    Row((_P.DEGRADED,), "degraded", _P.SCHEDULED, unless=True),
+    Row((_P.SCHEDULED,), "quorum_running", _P.RUNNING),
+    Row((_P.RUNNING,), "quorum_running", _P.SCHEDULED, unless=True),
     # On the way to being scheduled.
-    Step((_P.PENDING, _P.QUEUED, _P.RESERVED, _P.TIMED_OUT), "binding", _P.BINDING),
-    Step((_P.PENDING, _P.QUEUED, _P.TIMED_OUT), "held", _P.RESERVED),
-    Step((_P.PENDING, _P.QUEUED), "backing_off", _P.TIMED_OUT),
-    Step((_P.PENDING,), "complete", _P.QUEUED),
+    Row((_P.PENDING, _P.QUEUED, _P.RESERVED, _P.TIMED_OUT), "binding", _P.BINDING),
+    Row((_P.PENDING, _P.QUEUED, _P.TIMED_OUT), "held", _P.RESERVED),
+    Row((_P.PENDING, _P.QUEUED), "backing_off", _P.TIMED_OUT),
+    Row((_P.PENDING,), "complete", _P.QUEUED),
     # And back: members left, the back-off ended, reservations were released or bindings withdrawn.
-    Step((_P.QUEUED,), "complete", _P.PENDING, unless=True),
-    Step((_P.TIMED_OUT,), "backing_off", _P.QUEUED, unless=True),
-    Step((_P.BINDING,), "binding", _P.QUEUED, unless=True),
-    Step((_P.RESERVED,), "held", _P.QUEUED, unless=True),
+    Row((_P.QUEUED,), "complete", _P.PENDING, unless=True),
+    Row((_P.TIMED_OUT,), "backing_off", _P.QUEUED, unless=True),
+    Row((_P.BINDING,), "binding", _P.QUEUED, unless=True),
+    Row((_P.RESERVED,), "held", _P.QUEUED, unless=True),
     # A new run begins, or a failed one is given another chance by a change of its spec.
-    Step((_P.SCHEDULED, _P.RUNNING), "was_scheduled", _P.QUEUED, unless=True),
-    Step((_P.SUCCEEDED,), "ended_well", _P.PENDING, unless=True),
-    Step((_P.FAILED,), "failed", _P.PENDING, unless=True),
+    Row((_P.SCHEDULED, _P.RUNNING), "was_scheduled", _P.QUEUED, unless=True),
+    Row((_P.SUCCEEDED,), "ended_well", _P.PENDING, unless=True),
+    Row((_P.FAILED,), "failed", _P.PENDING, unless=True),
 )
 """Rows in order of precedence."""
 
@@ -114,7 +115,7 @@ def settle(phase: Phase, facts: Facts) -> Phase:
         NoRest: the table has a circle for these facts.
     """
     for _ in range(2 * len(Phase)):
-        following = next((step.then for step in TABLE if phase in step.starts and step.holds(facts)), None)
+        following = next((row.then for row in TABLE if phase in row.starts and row.holds(facts)), None)
         if following is None:
             return phase
         phase = following

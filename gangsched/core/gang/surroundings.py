@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import clock, unrecorded
-from gangsched.core.gang.gang import Gang, forget_run, forget_what_was_told
+from gangsched.core.gang.gang import Gang, forget_what_was_told
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
+from gangsched.core.gang.steps import forget_run
 from gangsched.core.objects import events
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import ForeignGroup

@@ -6,10 +6,11 @@ written. Nothing else in the core infers anything from times.
 
 from __future__ import annotations
 
-from gangsched.core.gang import ownership, recovery, rollback
-from gangsched.core.gang.declaration import declared_spec, said_minimum
-from gangsched.core.gang.foreign import Foreign
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.resolution import declared_spec, said_minimum
+from gangsched.core.gang import recovery, rollback
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.steps import Step, take
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
@@ -23,7 +24,7 @@ PodGroup of gangsched declares the group."""
 def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> None:
     """Find out whether a former leader has begun a quorum that is not complete; a gang that has failed has none."""
     # Pods that the group does without say nothing of its quorum, however long they have waited.
-    ownership.guard(gang, policy.owner_guard)
+    gang.heed_owners(policy.owner_guard)
     if not gang.record.run_start:
         # A quorum's members all exist when it is bound, so pods bound before are of earlier runs.
         oldest = min((pod.created for pod in gang.live()), default=float("inf"))
@@ -37,7 +38,7 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
             # Time without a leader does not count (rule 1), but its length is unknown: at least half is left.
             first = min(gang.pods[uid].bound_at for uid in gang.roster.inherited)
             rollback.count_on(gang, since=min(now, max(first, now - rollback.lasts_s(policy) / 2)))
-    spec = declared_spec(gang, foreign)
+    spec = declared_spec(gang.key, gang.group, gang.pods.values(), foreign)
     if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
         _recall_scheduled(gang, spec)
     if gang.roster.inherited and spec is not None:
@@ -70,7 +71,7 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
         return {uid for uid, at in bound.items() if at >= since}
     begun_at = min(bound.values(), default=0.0)
     # A member that is leaving waited as well when the others were bound.
-    not_ours = gang.roster.past | gang.disowned
+    not_ours = gang.roster.past | gang.ownership.disowned
     waited = (pod for pod in gang.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     recent = now <= begun_at + OUTAGE_S + policy.repair_deadline_s
     return set(bound) if recent and any(pod.created <= begun_at for pod in waited) else set()
@@ -94,4 +95,4 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
     begun_at = min(pod.bound_at for pod in bound) or 1.0
     by_template = any(role.template for say in says for role in say.roles)
     late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < minimum
-    gang.note(run_start=begun_at, scheduled_at=begun_at, satisfied=Minima(minimum), late=late)
+    take(gang, Step.INFERRED, run_start=begun_at, scheduled_at=begun_at, satisfied=Minima(minimum), late=late)

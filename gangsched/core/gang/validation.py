@@ -62,7 +62,8 @@ def _left_over(members: Members, gang: Gang) -> Iterator[str]:
         yield f"{gang.key}: nothing declares it any more"
     remembered: tuple[tuple[str, Iterable[str]], ...] = (
         *((name, getattr(gang.roster, name)) for name in ("inherited", "past", "recorded", "chosen", "leaving")),
-        *((name, getattr(gang, name)) for name in ("disowned", "doubted", "mismatched", "barred")),
+        ("disowned", gang.ownership.disowned),
+        *((name, getattr(gang, name)) for name in ("doubted", "mismatched", "barred")),
         ("told", gang.told.members),
         *((name, getattr(gang.undo, name, ())) for name in ("evictions", "spared")),
         ("told as strangers", gang.told.strangers),

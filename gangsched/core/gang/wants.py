@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from gangsched.core.declarations.minima import Need, lowered, minima, missing_of
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
-from gangsched.core.objects.record import Minima, Outcome
+from gangsched.core.objects.record import Outcome
 from gangsched.core.planning.placement import Ask
 from gangsched.core.planning.search import Slots
 
@@ -36,58 +37,9 @@ class Want(Struct, frozen=True, kw_only=True):
         return self.quorum is not None or bool(self.repairs) or bool(self.moves) or bool(self.extras)
 
 
-class Need(Struct, frozen=True):
-    """How many more members must be bound, in all and by role."""
-
-    total: int
-    roles: Mapping[str, int] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return self.number > 0
-
-    @property
-    def number(self) -> int:
-        """The least number of members that satisfies both."""
-        return max(self.total, sum(self.roles.values()))
-
-    def met_by(self, members: Sequence[Pod]) -> bool:
-        """Whether these members are enough."""
-        there = Counter(map(role_of, members))
-        return len(members) >= self.number and all(there[role] >= number for role, number in self.roles.items())
-
-    def beside(self, placed: Counter[str]) -> Need:
-        """What is still needed beside so many members of each role that have a node or a reservation."""
-        return missing_of(Minima(self.total, tuple(self.roles.items())), placed)
-
-
-def role_minima(spec: GroupSpec) -> dict[str, int]:
-    """Each role's minimum."""
-    return {role.name: role.min_member for role in spec.roles}
-
-
-def minima(spec: GroupSpec) -> Minima:
-    """The minimum and each role's."""
-    return Minima(spec.minimum, tuple(sorted(role_minima(spec).items())))
-
-
-def lowered(had: Minima, spec: GroupSpec) -> Minima:
-    """The spec's minima, but no more than these."""
-    asked, roles = minima(spec), dict(had.roles)
-    return Minima(
-        min(asked.total, had.total),
-        tuple((role, min(number, roles.get(role, 0))) for role, number in asked.roles),
-    )
-
-
 def wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
     """Each role's own preferences among nodes."""
     return {role.name: role.prefer for role in spec.roles if role.prefer}
-
-
-def missing_of(least: Minima, placed: Counter[str]) -> Need:
-    """What of these minima is missing beside so many members of each role that are placed."""
-    roles = {role: max(0, number - placed[role]) for role, number in least.roles}
-    return Need(max(0, least.total - placed.total()), roles)
 
 
 def roles_of(several: Iterable[Binding]) -> Counter[str]:
@@ -95,17 +47,17 @@ def roles_of(several: Iterable[Binding]) -> Counter[str]:
     return Counter(role_of(binding.pod) for binding in several)
 
 
-def quorum_need(gang: Gang, census: Census, terms: Terms, *, known: bool = True) -> Need:
+def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What an unscheduled gang still needs bound.
 
     A quorum under way ends under the minimum that it was decided with. A lowered minimum applies at once (rule 9), one
-    that cannot be read any more (`known` is False) does not apply. Members of that quorum that have succeeded meanwhile
+    that cannot be read any more does not apply. Members of that quorum that have succeeded meanwhile
     count, as they were bound by it; no other success counts (rule 2).
     """
     least = gang.record.quorum
     if least is None:
         least = minima(terms.spec)
-    elif known:
+    elif terms.minimum_known:
         least = lowered(least, terms.spec)
     return missing_of(least, census.bound_roles + Counter(dict(gang.record.quorum_done)))
 

@@ -24,6 +24,8 @@ GANG = 6_000
 """Bringing one gang and its status up to date, beside its pods."""
 POD = 60
 """The same for each of its pods."""
+LOOK = 20
+"""A look at one pod of the cluster for what members ask of other pods."""
 STEP = 30
 """A step of the exhaustive search."""
 

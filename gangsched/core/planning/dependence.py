@@ -9,11 +9,21 @@ from collections.abc import Collection
 
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.objects.arrays import IntArray
+from gangsched.core.objects.shape import Shape
+from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
 
 MOST_PAIRS = 4096
 """So many pairs of classes are looked at for one question."""
+
+
+def expect(snapshot: Snapshot, shapes: Collection[Shape]) -> None:
+    """Members of these shapes are to be placed: what they ask of other pods matters from now on."""
+    before = snapshot.cluster.tallies.looks
+    for plan in snapshot.plans:
+        plan.expect(shapes)
+    snapshot.budget.charge(units.LOOK * (snapshot.cluster.tallies.looks - before))
 
 
 def couples(snapshot: Snapshot, member: MemberClass, other: MemberClass) -> bool:

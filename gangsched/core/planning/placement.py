@@ -21,7 +21,7 @@ from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import bond
+from gangsched.core.planning.dependence import bond, expect
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.planning.search import Slots
@@ -278,8 +278,8 @@ def classify(
 ) -> dict[str, MemberClass]:
     """Each member's class, by UID; equal classes are one object. On an emptied snapshot `avoided` does not matter."""
     members = list(members)
-    for shape in dict.fromkeys(pod.shape for pod in members if pod.shape.heeds_pods):
-        snapshot.expect(shape)
+    if asking := dict.fromkeys(pod.shape for pod in members if pod.shape.heeds_pods):
+        expect(snapshot, asking)
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
     selective = snapshot.selective

@@ -16,8 +16,9 @@ from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import search
+from gangsched.core.planning.backtracking import Backtracking
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import helped, hoped
+from gangsched.core.planning.dependence import any_couples, helped, hoped
 from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.filling import Counts, Places, asks_too_much_in_all, choose, fill_class, hand_out
 from gangsched.core.planning.search import Kind, Search, Selection, Share, Slots, Steps, selections
@@ -219,7 +220,9 @@ class Quorum:
         if len(kinds) > search.MOST_KINDS:
             steps.break_off()
             return None
-        attempt = Search(self._snapshot, classes, steps)
+        # What one row takes may depend on other rows: then members are tried one by one.
+        dependent = any_couples(self._snapshot, classes)
+        attempt = Backtracking(self._snapshot, classes, steps) if dependent else Search(self._snapshot, classes, steps)
         # Even the first selection costs work, and a stack frame for each kind.
         for selection in () if steps.ended else selections(list(kinds.items()), self.slots, number):
             if steps.ended:

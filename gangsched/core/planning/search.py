@@ -18,7 +18,6 @@ import numpy as np
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import any_couples
 from gangsched.core.planning.snapshot import Snapshot
 
 STEPS = 20_000
@@ -155,9 +154,6 @@ class Search:
         rows = np.flatnonzero(open_.any(axis=0)).tolist()
         if len(rows) * len(classes) > WIDEST:
             rows = []
-            steps.break_off()
-        if any_couples(snapshot, classes):
-            # What a row takes depends on other rows: not to find a packing proves nothing.
             steps.break_off()
         amounts = [
             {

@@ -151,11 +151,6 @@ class Snapshot:
         """Whether a constraint sees more of any pod than its shape."""
         return any(plan.selective for plan in self.plans)
 
-    def expect(self, shape: Shape) -> None:
-        """Members of this shape are to be placed: what they ask of other pods matters from now on."""
-        for plan in self.plans:
-            plan.expect(shape)
-
     def seen(self, pod: Pod) -> Seen:
         """What constraints see of the pod now, beside its shape."""
         return tuple(sight for plan in self.plans if plan.selective and (sight := plan.sees(pod)) is not None)

@@ -36,10 +36,10 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return Reason.MEMBERS_MISSING if gang.record.late else Reason.SCHEDULED
     if gang.undo is not None:
         return Reason.BINDING_UNDONE
-    if assessment.hindrance is not None and (
-        gang.pods or assessment.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
+    if assessment.terms.hindrance is not None and (
+        gang.pods or assessment.terms.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
     ):
-        return assessment.hindrance.reason
+        return assessment.terms.hindrance.reason
     if bindings.complaint(gang):
         return Reason.BINDING_REFUSED
     if gang.flies():
@@ -78,8 +78,8 @@ def _incomplete(gang: Gang, assessment: Assessment) -> str:
     message = explanation.incomplete(assessment)
     if gated := sum(pod.gated for pod in gang.pods.values()):
         message += f" {_counted(gated, 'pod', 'has', 'have')} scheduling gates and will count without them."
-    if gang.disowned:
-        do = _counted(len(gang.disowned), "pod", "does", "do")
+    if gang.ownership.disowned:
+        do = _counted(len(gang.ownership.disowned), "pod", "does", "do")
         message += f" {do} not count, because another owner has the group."
     return message
 
@@ -96,7 +96,7 @@ def _no_members(gang: Gang) -> str:
 
 def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: str) -> str:
     """The sentence for the reason; `refusal` explains why the quorum does not fit, empty if it was not refused."""
-    hindrance = assessment.hindrance
+    hindrance = assessment.terms.hindrance
     if hindrance is not None and reason is hindrance.reason:
         return hindrance.message
     if gang.record.capped is not None and reason is gang.record.capped.reason:

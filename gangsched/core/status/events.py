@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gangsched.core.gang import ownership
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.effects import Effect, EmitEvent
@@ -42,8 +41,8 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     if not assessment.census.live:
         gang.told.named_owners = frozenset()
     if _has_new_owners(gang):
-        gang.told.named_owners |= gang.claims.keys()
-        effects += emit(gang, assessment, Reason.SEVERAL_OWNERS, ownership.described(gang))
+        gang.told.named_owners |= gang.ownership.owners.keys()
+        effects += emit(gang, assessment, Reason.SEVERAL_OWNERS, gang.ownership.described(gang.key.name))
     return effects
 
 
@@ -59,12 +58,12 @@ def _new_strangers(gang: Gang) -> list[Pod]:
 
 def _has_new_owners(gang: Gang) -> bool:
     """Whether an owner claims the gang beside another, and no Event names it yet."""
-    return not gang.claims.keys() <= gang.told.named_owners
+    return not gang.ownership.owners.keys() <= gang.told.named_owners
 
 
 def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: str) -> list[Effect]:
     told = gang.told
-    hindrance = assessment.hindrance
+    hindrance = assessment.terms.hindrance
     if gang.record.scheduled_at and hindrance is not None and assessment.census.waiting:
         if hindrance.reason == told.hindered or _is_heard(assessment, hindrance.reason):
             return []

@@ -6,11 +6,11 @@ from collections.abc import Hashable
 
 from msgspec.structs import replace
 
+from gangsched.core.declarations.minima import minima
+from gangsched.core.declarations.terms import NO_TERMS, Hindrance
 from gangsched.core.gang.gang import Gang, take_census
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.states import WAITING
-from gangsched.core.gang.terms import NO_TERMS, Hindrance
-from gangsched.core.gang.wants import minima
 from gangsched.core.objects.effects import Effect, PatchPodCondition, PatchStatus
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.reasons import Reason
@@ -145,5 +145,7 @@ def _is_owed(gang: Gang, status: GroupStatus, *, due: float, now: float) -> bool
 def assessment_of(gang: Gang, message: str, *, due: float) -> Assessment:
     """The assessment of a parked gang: it wants nothing, and why."""
     return Assessment(
-        census=take_census(gang), terms=NO_TERMS, hindrance=Hindrance(Reason.INTERNAL_ERROR, message), due=due
+        census=take_census(gang),
+        terms=replace(NO_TERMS, hindrance=Hindrance(Reason.INTERNAL_ERROR, message)),
+        due=due,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gangsched.core.gang import ownership
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import raised
@@ -44,7 +43,7 @@ def _verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]
     """
     surplus = {pod.uid for pod in assessment.surplus}
     general = _general_reason(gang, assessment)
-    for uid in sorted(gang.disowned & gang.pods.keys()):
+    for uid in sorted(gang.ownership.disowned & gang.pods.keys()):
         yield gang.pods[uid], Reason.SEVERAL_OWNERS
     for pod in assessment.census.waiting:
         if pod.uid in surplus:
@@ -63,13 +62,13 @@ def _message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, *, gr
     if reason is Reason.SURPLUS:
         message = _above_maximum(gang, pod)
     elif reason is Reason.SEVERAL_OWNERS:
-        return ownership.described(gang)
+        return gang.ownership.described(gang.key.name)
     elif pod.uid in gang.attempt.refused_members:
         message = explanation.refused(gang.attempt.refused_members[pod.uid])
     elif pod.uid in gang.barred:
         message = f"The API server refused its binding, which is tried again later: {gang.barred[pod.uid].message}"
-    elif gang.record.scheduled_at and assessment.hindrance is not None:
-        message = assessment.hindrance.message
+    elif gang.record.scheduled_at and assessment.terms.hindrance is not None:
+        message = assessment.terms.hindrance.message
     elif gang.record.scheduled_at and gang.attempt.refusal is not None:
         message = explanation.refused(gang.attempt.refusal)
     elif gang.record.scheduled_at:
@@ -89,8 +88,8 @@ def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     """The reason of members that have none of their own; None where no condition is needed."""
     reason = reason_of(gang, assessment)
     if reason in (Reason.SCHEDULED, Reason.MEMBERS_MISSING):
-        if assessment.hindrance is not None:
-            return assessment.hindrance.reason
+        if assessment.terms.hindrance is not None:
+            return assessment.terms.hindrance.reason
         if gang.attempt.refusal is not None:
             return refused_reason(gang.attempt.refusal)
         return Reason.GANG_INCOMPLETE if raised(gang, assessment.terms.spec) else None

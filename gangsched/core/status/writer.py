@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, placeholders, rollback
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.terms import Terms
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, PatchStatus
 from gangsched.core.objects.pod import role_of
@@ -149,7 +149,7 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     spared = len(gang.undo.spared) if gang.undo is not None else 0
     return (
         gang.attempt.refusal,
-        assessment.hindrance,
+        assessment.terms.hindrance,
         bindings.complaint(gang),
         gang.record.undone,
         spared,

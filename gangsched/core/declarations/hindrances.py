@@ -1,4 +1,4 @@
-"""What keeps a gang from being tried: each function yields the hindrances of one kind, the most important first.
+"""What keeps a group from being tried: each function yields the hindrances of one kind, the most important first.
 
 Nothing is guessed. Where those that declare the group contradict each other (PodGroups of gangsched and of other
 systems, and the pods), the message says what differs and what to do; only their owner knows which of them is right.
@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from gangsched.core.gang.foreign import Foreign
-from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.terms import Hindrance
-from gangsched.core.objects.declaration import Declaration, Keys, Role
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.terms import Hindrance
+from gangsched.core.objects.declaration import Declaration, GroupKey, Keys, Role
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
+from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning.strategies import STRATEGIES
@@ -30,7 +29,7 @@ _LATTER = "make them equal or remove the latter."
 
 
 class Said(NamedTuple):
-    """What a gang's members declare: all different declarations, and the different values in them."""
+    """What a group's members declare: all different declarations, and the different values in them."""
 
     says: Sequence[Declaration]
     keys: Keys
@@ -40,10 +39,10 @@ class Said(NamedTuple):
 
 
 def unreadable(
-    gang: Gang, says: Sequence[Declaration], found: Sequence[ForeignGroup], members: Sequence[Pod]
+    group: Group | None, says: Sequence[Declaration], found: Sequence[ForeignGroup], members: Sequence[Pod]
 ) -> Iterator[Hindrance]:
     """What cannot be read in an object or on a pod, or contradicts itself on one pod."""
-    for error in (gang.group.error if gang.group is not None else "", *(group.error for group in found)):
+    for error in (group.error if group is not None else "", *(each.error for each in found)):
         if error:
             yield Hindrance(Reason.INVALID_DECLARATION, error)
     for say in says:
@@ -110,13 +109,13 @@ def _values(spec: GroupSpec) -> dict[str, list[str]]:
     }
 
 
-def undeclared(gang: Gang, said: Said, foreign: Foreign) -> Iterator[Hindrance]:
+def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindrance]:
     """Neither an object nor a pod says the terms."""
     says, keys = said.says, said.keys
     hidden = next((why for say in says for dialect in say.objects if (why := foreign.why_hidden(dialect))), "")
     if hidden:
         yield Hindrance(Reason.POD_GROUP_UNREADABLE, hidden)
-    name, namespace = gang.key.name, gang.key.namespace
+    namespace, name = key.namespace, key.name
     instead = f", or give the pods {keys.minimum}" if keys.minimum else ""
     message = f"There is no {keys.kind} {name} in namespace {namespace}: create it{instead}."
     if says and says[0].leading:
@@ -157,7 +156,7 @@ def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: Mapping[st
 
 
 def unknown_roles(
-    gang: Gang, spec: GroupSpec, *, members: Sequence[Pod], says: Sequence[Declaration]
+    key: GroupKey, group: Group | None, spec: GroupSpec, *, members: Sequence[Pod], says: Sequence[Declaration]
 ) -> Iterator[Hindrance]:
     """Members that name a role that the group does not have."""
     known = {role.name for role in spec.roles}
@@ -166,9 +165,9 @@ def unknown_roles(
             has = f"has only {_some(sorted(known))}" if known else "has no roles"
             yield Hindrance(
                 Reason.ROLE_UNKNOWN,
-                f"Pod {_first_with(say, members)} names the role {say.role}, but the group {gang.key.name} {has}: "
+                f"Pod {_first_with(say, members)} names the role {say.role}, but the group {key.name} {has}: "
                 f"correct {say.keys.role} or add the role to "
-                f"{'the PodGroup' if gang.group or say.objects or not known else say.keys.minimum}.",
+                f"{'the PodGroup' if group or say.objects or not known else say.keys.minimum}.",
             )
 
 

@@ -1,4 +1,4 @@
-"""What a gang asks for, from everything that declares it: the PodGroup, the pods' annotations, the PriorityClass.
+"""What a group asks for, from everything that declares it: the PodGroup, the pods' annotations, the PriorityClass.
 
 Nothing is guessed: what cannot be read, contradicts itself or is not supported becomes a `Hindrance`, a reason with a
 sentence for a person, and no further member is bound until it is gone.
@@ -11,14 +11,13 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from gangsched.core.gang import hindrances
-from gangsched.core.gang.foreign import Foreign
-from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.hindrances import Said
-from gangsched.core.gang.terms import NO_TERMS, Hindrance, Terms, instance_group, priority_of
-from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, Role
+from gangsched.core.declarations import hindrances
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.hindrances import Said
+from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
+from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupKey, Role
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
+from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
@@ -27,18 +26,29 @@ OBJECT = "{} PodGroup"
 
 
 def resolve(
-    gang: Gang, members: Sequence[Pod], *, policy: Policy, priority_classes: Mapping[str, int], foreign: Foreign
-) -> tuple[Terms, Hindrance | None]:
-    """The terms under which the gang is tried, and what keeps it from being tried, if anything does."""
+    key: GroupKey,
+    group: Group | None,
+    members: Sequence[Pod],
+    *,
+    policy: Policy,
+    priority_classes: Mapping[str, int],
+    foreign: Foreign,
+) -> Terms:
+    """The terms of the group with this key and PodGroup, whose `members` are those that count."""
     oldest = min((pod.created for pod in members), default=0.0)
     own_priority = max((pod.priority for pod in members), default=0)
-    if gang.plain:
+    if key.pod_uid:
         strategy = named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK
-        terms = replace(NO_TERMS, priority=min(own_priority, policy.max_priority), created=oldest, strategy=strategy)
-        return terms, next(hindrances.unsupported(members), None)
+        return replace(
+            NO_TERMS,
+            priority=min(own_priority, policy.max_priority),
+            created=oldest,
+            strategy=strategy,
+            hindrance=next(hindrances.unsupported(members), None),
+        )
     # Most members say the same in one value, so that what follows is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
-    found = _objects(gang, says, foreign)
+    found = _objects(key, says, foreign)
     said = Said(
         says,
         keys=says[0].keys if says else OWN_KEYS,
@@ -46,22 +56,30 @@ def resolve(
         times=sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None}),
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
-    specs = _specs(gang, said, found)
+    specs = _specs(group, said, found)
     spec = _completed(*specs.values()) if specs else _said_spec(said, members)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
-    group = gang.group if gang.group is not None and not gang.group.made else None
-    ours = group is not None and group.spec is not None and group.spec.max_schedule_time_s is not None
+    users = group if group is not None and not group.made else None
+    ours = users is not None and users.spec is not None and users.spec.max_schedule_time_s is not None
     defaults = [say.default_time_s for say in says if say.default_time_s is not None]
     default_s = max(defaults, default=policy.default_max_schedule_time_s)
     line = instance_group(members, says, policy.turns)
-    terms = Terms(
+    found_hindrances = chain(
+        hindrances.unreadable(group, says, found, members),
+        hindrances.contradictions(said, specs),
+        () if specs or said.minima else hindrances.undeclared(key, said, foreign),
+        hindrances.refused_fields(spec, policy, priority_classes),
+        hindrances.unknown_roles(key, group, spec, members=members, says=says),
+        hindrances.unsupported(members),
+    )
+    return Terms(
         spec=spec,
         priority=priority,
-        created=group.created if group is not None else min((each.created for each in found), default=oldest),
+        created=users.created if users is not None else min((each.created for each in found), default=oldest),
         max_schedule_time_s=default_s if spec.max_schedule_time_s is None else spec.max_schedule_time_s,
-        source=_source(gang, says, found),
+        source=_source(group, says, found),
         strategy=named(spec.strategy, policy.strategies),
         jitter_s=0.0 if ours else max([say.jitter_s for say in says], default=0.0),
         keys=said.keys,
@@ -69,32 +87,24 @@ def resolve(
         in_turn_after_s=policy.turns.after_s_by_group.get(line, policy.turns.after_s),
         max_hold_s=policy.max_hold_s,
         lowered=lowered,
+        hindrance=next(found_hindrances, None),
     )
-    found_hindrances = chain(
-        hindrances.unreadable(gang, says, found, members),
-        hindrances.contradictions(said, specs),
-        () if specs or said.minima else hindrances.undeclared(gang, said, foreign),
-        hindrances.refused_fields(spec, policy, priority_classes),
-        hindrances.unknown_roles(gang, spec, members=members, says=says),
-        hindrances.unsupported(members),
-    )
-    return terms, next(found_hindrances, None)
 
 
-def declared_spec(gang: Gang, foreign: Foreign) -> GroupSpec | None:
-    """The spec of the gang's PodGroup, else of another system's object that its pods name; None without one."""
-    if gang.group is not None:
-        return gang.group.spec
-    says = [pod.declaration for pod in gang.pods.values() if pod.declaration is not None]
-    return next((group.spec for group in _objects(gang, says, foreign)), None)
+def declared_spec(key: GroupKey, group: Group | None, members: Iterable[Pod], foreign: Foreign) -> GroupSpec | None:
+    """The spec of the group's PodGroup, else of another system's object that its members name; None without one."""
+    if group is not None:
+        return group.spec
+    says = [pod.declaration for pod in members if pod.declaration is not None]
+    return next((found.spec for found in _objects(key, says, foreign)), None)
 
 
-def _objects(gang: Gang, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
-    """The other systems' objects of the gang's name that its pods declare to use."""
+def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
+    """The other systems' objects of the group's name that its pods declare to use."""
     if not any(say.objects for say in says):
         return []
     dialects = dict.fromkeys(dialect for say in says for dialect in say.objects)
-    found = (foreign.find(dialect, gang.key) for dialect in dialects)
+    found = (foreign.find(dialect, key) for dialect in dialects)
     return [group for group in found if group is not None]
 
 
@@ -114,24 +124,24 @@ def _minima(says: Sequence[Declaration]) -> list[int]:
     return sorted(minima)
 
 
-def _source(gang: Gang, says: Sequence[Declaration], found: Sequence[ForeignGroup]) -> str:
-    objects = [OWN_DIALECT] if gang.group is not None and not (gang.group.made and says) else []
-    objects += [group.dialect for group in found]
+def _source(group: Group | None, says: Sequence[Declaration], found: Sequence[ForeignGroup]) -> str:
+    objects = [OWN_DIALECT] if group is not None and not (group.made and says) else []
+    objects += [each.dialect for each in found]
     parts = [OBJECT.format(dialect) for dialect in objects]
     return ", ".join(parts + [f"{say.source} pods" for say in says[:1] if say.source not in objects])
 
 
-def _specs(gang: Gang, said: Said, found: Sequence[ForeignGroup]) -> dict[str, GroupSpec]:
-    """The specs of all objects that declare the gang, by what people call these, the most important first."""
-    own = gang.group.spec if gang.group else None
-    if own is not None and gang.group is not None and gang.group.made:
+def _specs(group: Group | None, said: Said, found: Sequence[ForeignGroup]) -> dict[str, GroupSpec]:
+    """The specs of all objects that declare the group, by what people call these, the most important first."""
+    own = group.spec if group is not None else None
+    if own is not None and group is not None and group.made:
         # We created it from what pods say or have said: it counts only where nothing else says the terms.
         said_elsewhere = bool(said.minima or found) or any(say.objects for say in said.says)
         plain_roles = tuple(replace(role, template=None) for role in own.roles)
         own = None if said_elsewhere else replace(own, roles=plain_roles)
     specs = {} if own is None else {"PodGroup": own}
     if found:
-        specs |= {OBJECT.format(group.dialect): group.spec for group in found if group.spec is not None}
+        specs |= {OBJECT.format(each.dialect): each.spec for each in found if each.spec is not None}
     return specs
 
 

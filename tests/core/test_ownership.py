@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gangsched.core.declarations.ownership import CONTROLLERS, UNDISPUTED
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.ownership import CONTROLLERS, described, guard
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.policy import OwnerGuard
@@ -24,8 +24,12 @@ CUSTOM = owner("MPIJob", "one", api_group="kubeflow.org")
 def guarded(*members: Pod, what: OwnerGuard = OwnerGuard.REFUSE, bindings: tuple[str, ...] = ()) -> Gang:
     gang = Gang(key("a"), pods={member.uid: member for member in members})
     gang.bindings = {member.uid: Binding(member, "n1") for member in members if member.name in bindings}
-    guard(gang, what)
+    gang.heed_owners(what)
     return gang
+
+
+def said_of(gang: Gang) -> str:
+    return gang.ownership.described(gang.key.name)
 
 
 def made(digest: str, replica_set: Owner) -> Pod:
@@ -72,7 +76,8 @@ def made(digest: str, replica_set: Owner) -> Pod:
 )
 def test_these_are_one_group(members):
     gang = guarded(*members)
-    assert (gang.claims, gang.disowned, described(gang)) == ({}, frozenset(), "")
+    assert gang.ownership == UNDISPUTED
+    assert said_of(gang) == ""
 
 
 @pytest.mark.parametrize(
@@ -121,8 +126,8 @@ def test_these_are_one_group(members):
 )
 def test_these_are_several_claims(members, claims):
     gang = guarded(*members, what=OwnerGuard.FLAG)
-    assert gang.claims == claims
-    assert gang.disowned == frozenset()
+    assert gang.ownership.owners == claims
+    assert gang.ownership.disowned == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -175,28 +180,28 @@ def test_these_are_several_claims(members, claims):
 )
 def test_under_refuse_waiting_members_of_latecomers_are_not_the_groups(members, bindings, disowned):
     gang = guarded(*members, bindings=bindings)
-    assert {gang.pods[uid].name for uid in gang.disowned} == disowned
+    assert {gang.pods[uid].name for uid in gang.ownership.disowned} == disowned
     assert {member.name for member in gang.live()} == {member.name for member in members} - disowned
-    assert not any(gang.lives(gang.pods[uid]) for uid in gang.disowned)
+    assert not any(gang.lives(gang.pods[uid]) for uid in gang.ownership.disowned)
 
 
 def test_off_means_off():
     gang = guarded(pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB), what=OwnerGuard.OFF)
-    assert (gang.claims, gang.disowned) == ({}, frozenset())
+    assert gang.ownership == UNDISPUTED
 
 
 def test_what_was_noted_is_forgotten_once_the_other_owner_has_left():
     gang = guarded(pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB, created=1))
-    assert gang.disowned
+    assert gang.ownership.disowned
     del gang.pods["uid-default/a-1"]
-    guard(gang, OwnerGuard.REFUSE)
-    assert (gang.claims, gang.disowned) == ({}, frozenset())
+    gang.heed_owners(OwnerGuard.REFUSE)
+    assert gang.ownership == UNDISPUTED
 
 
 def test_the_sentence_says_who_where_and_what_to_do_and_names_at_most_five():
-    assert described(guarded(pod("a-0", owner=JOB), pod("a-1"), what=OwnerGuard.FLAG)) == (
+    assert said_of(guarded(pod("a-0", owner=JOB), pod("a-1"), what=OwnerGuard.FLAG)) == (
         "Pods of several owners name the group a: Job.batch one (1), no owner (1). If they are one group, give each "
         "owner's pods a role of their own; if not, give the groups different names."
     )
     many = [pod(f"a-{number}", owner=owner("Job", f"j{number}")) for number in range(7)]
-    assert "Job.batch j4 (1) and 2 more; only members of who came first are bound." in described(guarded(*many))
+    assert "Job.batch j4 (1) and 2 more; only members of who came first are bound." in said_of(guarded(*many))

@@ -1,4 +1,4 @@
-"""The terms under which a gang is tried, and the priority and instance group in them."""
+"""The terms under which a group is tried, and the priority and instance group in them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning.strategies import PACK
 
-WITHOUT_OBJECT = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.POD_GROUP_UNREADABLE})
-"""Hindrances by which neither an object nor the pods say the terms at present."""
+_UNDECLARED = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.POD_GROUP_UNREADABLE})
+_UNKNOWN_MINIMUM = _UNDECLARED | {Reason.INVALID_DECLARATION, Reason.CONTRADICTION}
 
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
-    """Why a gang is not tried at all; the message is a sentence for a person."""
+    """Why a group is not tried at all; the message is a sentence for a person."""
 
     reason: Reason
     message: str
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """The gang's declaration as it applies: `created` orders by age, `source` says how it was declared.
+    """A group's declaration as it applies: `created` orders by age, `source` says how it was declared.
 
     `strategy` is the one that the spec names, Pack where it is not known. Each time-out lasts up to `jitter_s` longer;
     `keys` say where its pods declare it. In the FIFO lane of `instance_group`, if not empty, no group may overtake it
     once it is `in_turn_after_s` old. Placeholders are kept for `max_hold_s` at a time. `lowered` is a sentence saying
-    why the priority is less than the group asks for; empty if it is not.
+    why the priority is less than the group asks for; empty if it is not. `hindrance` is what keeps the group from being
+    tried, None if nothing does.
     """
 
     spec: GroupSpec
@@ -49,6 +50,17 @@ class Terms(Struct, frozen=True, kw_only=True):
     in_turn_after_s: float = 0.0
     max_hold_s: float = float("inf")
     lowered: str = ""
+    hindrance: Hindrance | None = None
+
+    @property
+    def undeclared(self) -> bool:
+        """Whether neither an object nor the pods say the terms at present."""
+        return self.hindrance is not None and self.hindrance.reason in _UNDECLARED
+
+    @property
+    def minimum_known(self) -> bool:
+        """Whether it is known how many members the group asks for."""
+        return self.hindrance is None or self.hindrance.reason not in _UNKNOWN_MINIMUM
 
 
 NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_schedule_time_s=float("inf"), source="")

@@ -1,0 +1,105 @@
+"""Which owners claim a group: whether unrelated owners have given their pods the same group name by chance.
+
+Owners are compared among the present members of one role. A group may well have several owners: each role may have its
+own, a member may own others (a driver its executors), some controllers mark all their pods with one label, and the
+ReplicaSets of a rolling update belong to one Deployment. An owner is identified by kind and name, not by UID: one that
+is deleted and created again keeps its claim.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from gangsched.core.objects.pod import Pod, member_order, role_of
+
+CONTROLLERS = (
+    "training.kubeflow.org/job-name",
+    "jobset.sigs.k8s.io/jobset-name",
+    "leaderworkerset.sigs.k8s.io/name",
+)
+"""Labels by which a controller marks all its pods, though these are owned by several objects of it."""
+TEMPLATE_HASH = "pod-template-hash"
+"""The label that a Deployment puts on its ReplicaSets' pods; their names end with its value."""
+NAMED = 5
+"""A message names at most this many owners."""
+
+_REPLICA_SET = ("apps", "ReplicaSet")
+
+
+class Ownership(Struct, frozen=True):
+    """The owners that claim a group, if there are several, each with the number of its members.
+
+    `disowned` are waiting members (by UID) that do not count because their owner is not the first.
+    """
+
+    owners: Mapping[str, int] = field(default_factory=dict)
+    disowned: frozenset[str] = frozenset()
+
+    def described(self, group: str) -> str:
+        """A sentence about the owners that claim the group of this name, and what to do; empty unless several do."""
+        if not self.owners:
+            return ""
+        named = [f"{claim} ({number})" for claim, number in sorted(self.owners.items())[:NAMED]]
+        more = f" and {len(self.owners) - NAMED} more" if len(self.owners) > NAMED else ""
+        kept = "; only members of who came first are bound" if self.disowned else ""
+        return (
+            f"Pods of several owners name the group {group}: {', '.join(named)}{more}{kept}. If they are one group, "
+            "give each owner's pods a role of their own; if not, give the groups different names."
+        )
+
+
+UNDISPUTED = Ownership()
+
+
+def ownership_of(
+    members: Sequence[Pod], pods: Mapping[str, Pod], reserved: Container[str], *, refuses: bool
+) -> Ownership:
+    """Which owners claim the group with these live `members`, of all its `pods`.
+
+    With `refuses`, waiting members of others than the first owner do not count: in each role the owners of members with
+    a node or a reservation (`reserved`, by UID) keep the name; where there are none, the owner of the first member.
+    """
+    if len({pod.owner for pod in members}) <= 1:
+        return UNDISPUTED
+    rivals = _rivals(members, pods)
+    owners = Counter(claim for claims in rivals for claim, theirs in claims.items() for _ in theirs)
+    late = [pod.uid for claims in rivals for pod in _latecomers(claims, reserved)] if refuses else []
+    return Ownership(owners, frozenset(late))
+
+
+def _rivals(members: Sequence[Pod], pods: Mapping[str, Pod]) -> list[Mapping[str, Sequence[Pod]]]:
+    """The members by claim, for each role that has more than one."""
+    roles: dict[str, dict[str, list[Pod]]] = {}
+    for pod in members:
+        roles.setdefault(role_of(pod), {}).setdefault(_claim(pod, pods), []).append(pod)
+    return [claims for claims in roles.values() if len(claims) > 1]
+
+
+def _claim(pod: Pod, pods: Mapping[str, Pod]) -> str:
+    """The owner for which the pod names the group, in words for a person."""
+    seen = set()
+    while pod.owner is not None and pod.owner.uid in pods and pod.owner.uid not in seen:
+        seen.add(pod.owner.uid)
+        pod = pods[pod.owner.uid]
+    labels = dict(pod.labels)
+    for label in CONTROLLERS:
+        if label in labels:
+            return f"{label}={labels[label]}"
+    if pod.owner is None:
+        return "no owner"
+    owner = pod.owner
+    suffix = f"-{labels.get(TEMPLATE_HASH, '')}"
+    if (owner.api_group, owner.kind) == _REPLICA_SET and len(suffix) > 1 and owner.name.endswith(suffix):
+        return f"Deployment {owner.name.removesuffix(suffix)}"
+    return f"{owner.kind}{'.' if owner.api_group else ''}{owner.api_group} {owner.name}"
+
+
+def _latecomers(claims: Mapping[str, Sequence[Pod]], reserved: Container[str]) -> list[Pod]:
+    """The waiting members of owners that may not use the name."""
+    keepers = {claim for claim, theirs in claims.items() if any(pod.node or pod.uid in reserved for pod in theirs)}
+    if not keepers:
+        keepers = {min(claims, key=lambda claim: min(map(member_order, claims[claim])))}
+    return [pod for claim in claims if claim not in keepers for pod in claims[claim]]

@@ -1,0 +1,146 @@
+"""The steps of a gang's life: every change of its record, as one table.
+
+`take` alone changes the record, so a step that is not a row of the table cannot happen, and a row can neither set nor
+forget more than it says. When a step is due is decided where it is taken; the phase follows from the record and the
+members (`core.gang.states`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from gangsched.core.gang.attempt import Attempt
+from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.record import NO_RECORD, Minima, Record
+
+
+class Does(NamedTuple):
+    """One row: which fields of the record the step may set, which it forgets, and what follows for the last attempt."""
+
+    sets: tuple[str, ...] = ()
+    forgets: tuple[str, ...] = ()
+    attempt: Callable[[Attempt], None] | None = None
+
+
+def _all_but(*kept: str) -> tuple[str, ...]:
+    return tuple(name for name in Record.__struct_fields__ if name not in kept)
+
+
+_QUORUM = ("quorum", "quorum_done")
+
+
+class Step(Enum):
+    """The rows of the table; each says when it is taken."""
+
+    def __init__(
+        self, sets: tuple[str, ...], forgets: tuple[str, ...], attempt: Callable[[Attempt], None] | None
+    ) -> None:
+        self.sets = frozenset(sets)
+        self.forgotten = {name: getattr(NO_RECORD, name) for name in forgets}
+        self.attempt = attempt
+
+    RUN_BEGINS = Does(("run_start",))
+    """The first live member is there."""
+    MEMBER_ENDS = Does(("succeeded", "failed", "led", "quorum_done"))
+    """A member of the run has succeeded or failed."""
+    RUN_ENDS = Does(("outcome",), _QUORUM)
+    """No live member is left of a run that was scheduled."""
+    NEXT_RUN = Does((), _all_but("phase", "undone"))
+    """Another run begins, or the last one has ended unscheduled."""
+    REPLACED = Does(("retry_at", "timeouts", "level"))
+    """It begins with replacements of members that a rollback has evicted, which wait out its back-off."""
+    UNDECLARED = Does((), _all_but("phase", "undone", *_QUORUM), Attempt.try_again)
+    """The object that declared the group is gone or was replaced: its run ends without an outcome."""
+    SPEC_CHANGES = Does(("outcome", "capped"), ("retry_at", "level", "vacated", "caps", "undone"), Attempt.begin_anew)
+    """The spec has changed: the back-off ends, and a failure by time-out."""
+    QUORUM_BEGINS = Does(("quorum",), ("quorum_done",))
+    """A quorum is under way, with these minima."""
+    QUORUM_PLACED = Does((), ("undone",), Attempt.forget_refusal)
+    """There are nodes for the quorum."""
+    QUORUM_DROPPED = Does((), _QUORUM)
+    """No quorum is under way any more."""
+    SCHEDULED = Does(
+        ("scheduled_at", "satisfied"), ("clock_start", "retry_at", "outcome", "undone", *_QUORUM), Attempt.succeeded
+    )
+    """The quorum is bound."""
+    SATISFIED = Does(("satisfied", "late", "scheduled_at"))
+    """A scheduled group is looked at: other minima are satisfied, or a late group is whole."""
+    NOT_SHORT = Does((), ("vacated",))
+    """Members are not missing any more whose placeholders have expired."""
+    INFERRED = Does(("run_start", "scheduled_at", "satisfied", "late"))
+    """After a restart, bound members show that a group without a record was scheduled."""
+    CLOCK_STARTS = Does(("clock_start", "capped"), ("undone",))
+    """The group is complete and begins to wait, or waits again after a cap."""
+    CLOCK_STOPS = Does((), ("clock_start",))
+    """The group is complete and may not be tried yet."""
+    CLOCK_PAUSES = Does(("capped",), ("clock_start",))
+    """A cap forbids placeholders."""
+    INCOMPLETE = Does(("clock_start", "retry_at"), (), Attempt.not_tried)
+    """Members are missing. The clock goes on if it has placeholders, the back-off after a rollback does in any case."""
+    ROLLED_BACK = Does(("undone",), (), Attempt.wait)
+    """A part of a quorum was bound, and the rest could not be in time."""
+    BACKS_OFF = Does(("timeouts", "level", "retry_at"), ("clock_start",))
+    """The time is up, or a quorum is rolled back."""
+    BACK_OFF_ENDS = Does((), ("retry_at",), Attempt.try_again)
+    """The back-off is over."""
+    OUT_OF_TIME = Does(("timeouts", "outcome", "settled_at"), ("clock_start",))
+    """The time is up under timeoutPolicy Fail."""
+    PLACES_HELD = Does(("held_since", "clock_start"))
+    """The first placeholder has a reservation, or none has one any more."""
+    PLACES_EXPIRE = Does(("vacated", "timeouts"), ("clock_start",))
+    """The reservations of placeholders beside bound members have expired."""
+    LATE = Does(("late", "scheduled_at", "satisfied"))
+    """The group was not scheduled when they expired: it counts as scheduled with the members it has."""
+    CAPPED = Does(("capped", "caps"))
+    """A cap has released reservations of placeholders, or forbids them."""
+    CAP_ENDS = Does(("capped",), (), Attempt.try_again)
+    """The back-off of a cap is over."""
+    UNCAPPED = Does((), ("capped",))
+    """Placeholders are not wanted any more, or have reservations again."""
+    RECALLED = Does(_all_but())
+    """A new leader goes on with the record in the status."""
+    PHASE = Does(("phase",))
+    """The facts lead to another phase."""
+
+
+def take(gang: Gang, step: Step, **values: object) -> None:
+    """Change the gang's record by this step.
+
+    Raises:
+        TypeError: the step does not set these values (a defect of gangsched).
+    """
+    if not values.keys() <= step.sets:
+        raise TypeError(f"{step.name} does not set {', '.join(values)}")
+    changes = {**step.forgotten, **values}
+    for name, value in changes.items():
+        if getattr(gang.record, name) != value:
+            gang.record = replace(gang.record, **changes)
+            break
+    if step.attempt is not None:
+        step.attempt(gang.attempt)
+
+
+def begin_run(gang: Gang, past: Iterable[str]) -> None:
+    """Begin another run, to which `past` members (by UID) do not belong."""
+    take(gang, Step.NEXT_RUN)
+    gang.roster.begin_run(past)
+    gang.told.another_run()
+
+
+def forget_run(gang: Gang) -> None:
+    """End the gang's run without an outcome, but not a quorum that is under way.
+
+    This ends the back-off too, and nothing else would wake the gang.
+    """
+    take(gang, Step.UNDECLARED)
+    gang.roster.begin_run(gang.roster.past)
+
+
+def begin_quorum(gang: Gang, needed: Minima) -> None:
+    """A quorum with these minima is under way; no member belongs to it yet."""
+    take(gang, Step.QUORUM_BEGINS, quorum=needed)
+    gang.roster.choose((), anew=True)
