@@ -1,7 +1,7 @@
 """The judge and gangsched on the same worlds: for any pod the exact nodes that each of them accepts.
 
-The judge is kube-scheduler's own code (`tests/judge.py`). Both sides see the objects as the API server stores them; what
-its admission plugins would add to a pod is added here.
+The judge is kube-scheduler's own code (`tests/judge.py`). Both sides see the objects as the API server stores them;
+what its admission plugins would add to a pod is added here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.kube.resources import NAMESPACES, NODES, PODS
-from tests.judge import Judge, Refusal
+from tests.judge import Judge, Refusal, Said
 from tests.verdicts import verdicts
 
 Json = dict[str, Any]
@@ -157,13 +157,17 @@ class Bench:
             for number, probe in enumerate(probes)
         ]
 
+    def said(self, probes: Sequence[Json]) -> Said:
+        """What the judge says of each probe."""
+        return self._judge.ask(self._objects, self.named(probes))
+
     def ask(self, probes: Sequence[Json]) -> list[Verdicts]:
         """Both verdicts on each probe, in their order."""
-        said = self._judge.ask(self._objects, self.named(probes))
+        said = self.said(probes)
         snapshot = Snapshot(cluster_of(said.objects))
         judged = []
         for verdict in said.verdicts:
-            pod = PODS.read(_raw(verdict.pod))[1]
+            pod = read_pod(verdict.pod)
             snapshot.heed_nominated(pod.priority)
             why = refusals(snapshot, pod)
             accepted = frozenset(snapshot.cluster.nodes.keys() - why.keys())
@@ -181,11 +185,16 @@ def cluster_of(objects: Sequence[Json]) -> Cluster:
     for found in (each for each in objects if each["kind"] == "Node"):
         cluster.set_node(NODES.read(_raw(found))[1])
     for found in (each for each in objects if each["kind"] == "Pod"):
-        pod = PODS.read(_raw(found))[1]
+        pod = read_pod(found)
         cluster.set_pod(pod)
         cluster.nominate(pod)
     assert not cluster.validate()
     return cluster
+
+
+def read_pod(manifest: Json) -> Pod:
+    """The pod as gangsched's own decoding gives it."""
+    return PODS.read(_raw(manifest))[1]
 
 
 def refusals(snapshot: Snapshot, pod: Pod) -> dict[str, str]:

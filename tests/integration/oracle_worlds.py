@@ -248,7 +248,7 @@ class Dice:
         return _required(kind, terms)
 
     def _term_of_probe(self) -> Json:
-        """A term without a negative namespace selector, of which kube-scheduler makes every namespace (ADR 26)."""
+        """A term without a negative namespace selector, of which kube-scheduler makes every namespace (docs/fidelity.md)."""
         term = self._anti_affinity_term()
         if any(negative in str(term.get("namespaceSelector")) for negative in ("DoesNotExist", "NotIn")):
             del term["namespaceSelector"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from testbed.fidelity import FIGURES, Figures
-from tests.integration.judged import Bench, Surroundings, Verdicts
+from tests.integration.judged import Bench, Json, Surroundings, Verdicts, World
 from tests.integration.oracle_worlds import AIMS, NAMESPACES, PRIORITIES, RUNTIME_CLASSES, Aims
 from tests.judge import Judge
 
@@ -40,11 +40,16 @@ def bench(judge: Judge) -> Bench:
     return Bench(judge, Surroundings(NAMESPACES, RUNTIME_CLASSES, PRIORITIES))
 
 
-def judged(judge: Judge, seed: int) -> Iterator[tuple[str, Verdicts]]:
-    """The pairs of one world by their aims: a few of each."""
+def drawn(seed: int) -> tuple[World, list[tuple[str, Json]]]:
+    """A world, and pods with their aims: a few of each."""
     aims = Aims(seed)
     world = aims.world(nodes=_NODES, pods=_PODS)
-    wanted = [(name, draw(aims)) for name, (_, draw) in AIMS.items() for _ in range(_OF_EACH_AIM)]
+    return world, [(name, draw(aims)) for name, (_, draw) in AIMS.items() for _ in range(_OF_EACH_AIM)]
+
+
+def judged(judge: Judge, seed: int) -> Iterator[tuple[str, Verdicts]]:
+    """The pairs of one world by their aims."""
+    world, wanted = drawn(seed)
     asking = bench(judge)
     with asking.world(world):
         verdicts = asking.ask([probe for _, probe in wanted])
@@ -57,7 +62,8 @@ def pairs(judge: Judge, seeds: Iterable[int]) -> Iterator[Pair]:
         for aim, verdicts in judged(judge, seed):
             assert not verdicts.unsupported, verdicts.manifest
             plugin, _ = AIMS[aim]
-            refusing = any(plugin in ("", each.plugin) for each in verdicts.refused.values())
+            # The worlds have one node that refuses every pod.
+            refusing = any(plugin in ("", each.plugin) and node != "alone" for node, each in verdicts.refused.items())
             told = f"seed {seed}, {verdicts.difference}" if verdicts.difference else ""
             yield Pair(aim, refusing, bool(verdicts.kube_scheduler), told)
 
