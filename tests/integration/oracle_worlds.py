@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -31,8 +30,8 @@ TOLERATES_ALL: Json = {"tolerations": [{"operator": "Exists"}]}
 
 _CPU = [None, None, "250m", "500m", "0.5", "1", "0.1m"]
 _MEMORY = [None, None, "512Mi", "1Gi", "0.5G", "5e8"]
-_PORTS = ["8080", "8080/UDP", "10.0.0.1@8080", "127.0.0.1@8080", "::@8080", "9090"]
-_LABELS = [(ZONE, "a"), (ZONE, "b"), ("pool", "batch"), ("pool", "7"), ("gen", "9"), ("gen", "007"), ("gen", "x")]
+PORTS = ["8080", "8080/UDP", "10.0.0.1@8080", "127.0.0.1@8080", "::@8080", "9090"]
+LABELS = [(ZONE, "a"), (ZONE, "b"), ("pool", "batch"), ("pool", "7"), ("gen", "9"), ("gen", "007"), ("gen", "x")]
 _TAINTS = [
     "dedicated=batch:NoSchedule",
     "dedicated:NoExecute",
@@ -41,7 +40,7 @@ _TAINTS = [
     "node.kubernetes.io/unschedulable:NoSchedule",
     "node.kubernetes.io/not-ready:NoExecute",
 ]
-_TOLERATIONS: list[Json] = [
+TOLERATIONS: list[Json] = [
     {"operator": "Exists"},
     {"operator": "Exists", "effect": "NoSchedule"},
     {"key": "dedicated", "operator": "Exists"},
@@ -52,7 +51,7 @@ _TOLERATIONS: list[Json] = [
     {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"},
     {"key": "node.kubernetes.io/unschedulable", "value": ""},
 ]
-_TERMS = [
+TERMS = [
     (),
     ("pool In batch 7",),
     ("pool NotIn batch",),
@@ -223,13 +222,13 @@ class Dice:
         wishes = self._pod()
         affinity: Json = {}
         if self._chance(0.3):
-            affinity = wants(*self._some(_TERMS, most=3))
+            affinity = wants(*self._some(TERMS, most=3))
         if self._chance(0.2) and "runtimeClassName" not in wishes["spec"]:
-            wishes["spec"]["nodeSelector"] = dict([self._one(_LABELS)])
+            wishes["spec"]["nodeSelector"] = dict([self._one(LABELS)])
         others = self._of_pods() if self._chance(0.6) else {}
         if "affinity" in affinity and "affinity" in others:
             others["affinity"] |= affinity["affinity"]
-        wishes["spec"] |= affinity | others | {"tolerations": self._some(_TOLERATIONS, most=4)}
+        wishes["spec"] |= affinity | others | {"tolerations": self._some(TOLERATIONS, most=4)}
         return wishes
 
     def _of_pods(self) -> Json:
@@ -248,7 +247,7 @@ class Dice:
         return _required(kind, terms)
 
     def _term_of_probe(self) -> Json:
-        """A term without a negative namespace selector, of which kube-scheduler makes every namespace (docs/fidelity.md)."""
+        """A term; without a negative namespace selector, which kube-scheduler takes for every namespace."""
         term = self._anti_affinity_term()
         if any(negative in str(term.get("namespaceSelector")) for negative in ("DoesNotExist", "NotIn")):
             del term["namespaceSelector"]
@@ -274,7 +273,7 @@ class Dice:
         return found
 
     def _node(self, name: str) -> Json:
-        labels = dict(self._some(_LABELS, most=4)) | {HOST: self._one([name, name, name, None, "twin"]), NAME: name}
+        labels = dict(self._some(LABELS, most=4)) | {HOST: self._one([name, name, name, None, "twin"]), NAME: name}
         return node(
             name,
             labels=labels,
@@ -325,7 +324,7 @@ class Dice:
             spec["runtimeClassName"] = self._one(["heavy", "batch"])
         containers = [self._container() for _ in range(self._one([1, 1, 2]))]
         # A pod may not name one port twice.
-        ports = self._some(_PORTS, most=2, none=0.75)
+        ports = self._some(PORTS, most=2, none=0.75)
         for text in ports:
             self._one([*containers, *spec.get("initContainers", ())])["ports"].append(port(text))
         made = pod(*containers, namespace=self._one([*NAMESPACES]), labels=self._labels(), **spec)
@@ -367,63 +366,3 @@ class Dice:
         if self._chance(none):
             return []
         return self._random.sample(choices, self._random.randint(1, min(most, len(choices))))
-
-
-class Aims(Dice):
-    """Pods on which one filter decides, and at times others; each method is named after its aim in `AIMS`."""
-
-    def unschedulable(self) -> Json:
-        cordon = [_TOLERATIONS[7]] if self._chance(0.4) else []
-        return self._small(tolerations=[{"operator": "Exists", "effect": "NoExecute"}, *cordon])
-
-    def taints(self) -> Json:
-        return self._small(tolerations=self._some(_TOLERATIONS, most=4, none=0.2))
-
-    def node_affinity(self) -> Json:
-        affinity = wants(*self._some(_TERMS, most=3)) if self._chance(0.8) else {}
-        selector = {"nodeSelector": dict([self._one(_LABELS)])} if not affinity or self._chance(0.2) else {}
-        return self._small(**affinity, **selector)
-
-    def ports(self) -> Json:
-        return self._small(container(ports=self._some(_PORTS, most=2)))
-
-    def resources(self) -> Json:
-        made = self._pod()
-        made["spec"] |= TOLERATES_ALL
-        return made
-
-    def spread(self) -> Json:
-        """Some also choose nodes or lack a toleration, because two policies of spread look at that."""
-        affinity = wants(*self._some(_TERMS, most=3)) if self._chance(0.3) else {}
-        tolerations = {"tolerations": self._some(_TOLERATIONS, most=4)} if self._chance(0.3) else {}
-        return self._small(topologySpreadConstraints=self._spread(), **affinity, **tolerations)
-
-    def affinity(self) -> Json:
-        return self._small(**self._of_kind("podAffinity"))
-
-    def anti_affinity(self) -> Json:
-        return self._small(**self._of_kind("podAntiAffinity"))
-
-    def shunned(self) -> Json:
-        return self._small()
-
-    def mixed(self) -> Json:
-        return self.probe()
-
-    def _small(self, *containers: Json, **spec: Any) -> Json:
-        return pod(*containers, namespace=self._one([*NAMESPACES]), labels=self._labels(), **(TOLERATES_ALL | spec))
-
-
-AIMS: dict[str, tuple[str, Callable[[Aims], Json]]] = {
-    "cordoned nodes": ("NodeUnschedulable", Aims.unschedulable),
-    "taints and tolerations": ("TaintToleration", Aims.taints),
-    "node selector and node affinity": ("NodeAffinity", Aims.node_affinity),
-    "host ports": ("NodePorts", Aims.ports),
-    "resources": ("NodeResourcesFit", Aims.resources),
-    "topology spread": ("PodTopologySpread", Aims.spread),
-    "pod affinity": ("InterPodAffinity", Aims.affinity),
-    "pod anti-affinity": ("InterPodAffinity", Aims.anti_affinity),
-    "anti-affinity of pods there": ("InterPodAffinity", Aims.shunned),
-    "everything together": ("", Aims.mixed),
-}
-"""What pods are aimed at: the filter that is to decide (empty for any), and how to draw such a pod."""

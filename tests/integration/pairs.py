@@ -1,7 +1,7 @@
 """Pairs of a random cluster and a pod, judged by kube-scheduler's filters and by gangsched.
 
-`python -m tests.integration.pairs` writes docs/fidelity.jsonl, from which `make docs` makes docs/fidelity.md. The pairs
-follow from fixed seeds, so that the figures are the same each time.
+`python -m tests.integration.pairs` (make docs) writes docs/fidelity.jsonl, from which docs/fidelity.md is made. The
+pairs follow from fixed seeds, so that the figures are the same each time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from testbed.fidelity import FIGURES, Figures
+from tests.integration.aims import AIMS, Aims
 from tests.integration.judged import Bench, Json, Surroundings, Verdicts, World
-from tests.integration.oracle_worlds import AIMS, NAMESPACES, PRIORITIES, RUNTIME_CLASSES, Aims
+from tests.integration.oracle_worlds import NAMESPACES, PRIORITIES, RUNTIME_CLASSES
 from tests.judge import Judge
 
 ROOT = Path(__file__).resolve().parent.parent.parent
