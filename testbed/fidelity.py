@@ -41,8 +41,8 @@ _HEAD = """# Fidelity to kube-scheduler
 
 A node takes a member of a gang exactly if the filters of kube-scheduler's default profile would accept it there. These
 filters themselves, in a program built from kube-scheduler's source (hack/control-plane/judge), judge the same pods in
-the same clusters as gangsched. A pair is one pod in one random cluster of ten nodes with pods there, some of which are
-leaving, have ended, are being resized or are nominated. Both must accept the same nodes.
+the same clusters as gangsched. A pair is one pod in one random cluster of at least ten nodes with pods there, some of
+which are leaving, have ended, are being resized or are nominated. Both must accept the same nodes.
 
 - `tests/integration/test_judged.py` judges the pairs below in `make test`, and 20 times as many others in
   `make nightly`. It shows that a constraint which accepts everything is caught, and has the known differences as cases.

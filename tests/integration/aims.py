@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.integration.judged import Json
+from tests.integration.judged import Json, World
 from tests.integration.oracle_worlds import (
     LABELS,
     NAMESPACES,
@@ -13,8 +13,10 @@ from tests.integration.oracle_worlds import (
     TERMS,
     TOLERATES_ALL,
     TOLERATIONS,
+    ZONE,
     Dice,
     container,
+    node,
     pod,
     wants,
 )
@@ -22,6 +24,12 @@ from tests.integration.oracle_worlds import (
 
 class Aims(Dice):
     """Pods on which one filter decides, and at times others; each method is named after its aim in `AIMS`."""
+
+    def world(self, *, nodes: int, pods: int) -> World:
+        """At times a zone has no pods and one node, which most pods may not use: whether spread counts it is told."""
+        made = super().world(nodes=nodes, pods=pods)
+        apart = node("apart", labels={ZONE: "c"}, taints=["dedicated=batch:NoSchedule"])
+        return World([*made.nodes, apart], made.pods) if self._chance(0.5) else made
 
     def unschedulable(self) -> Json:
         cordon = [TOLERATIONS[7]] if self._chance(0.4) else []
@@ -46,7 +54,7 @@ class Aims(Dice):
     def spread(self) -> Json:
         """Some also choose nodes or lack a toleration, because two policies of spread look at that."""
         affinity = wants(*self._some(TERMS, most=3)) if self._chance(0.3) else {}
-        tolerations = {"tolerations": self._some(TOLERATIONS, most=4)} if self._chance(0.3) else {}
+        tolerations = {"tolerations": self._some(TOLERATIONS, most=2)} if self._chance(0.6) else {}
         return self._small(topologySpreadConstraints=self._spread(), **affinity, **tolerations)
 
     def affinity(self) -> Json:

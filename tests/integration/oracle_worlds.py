@@ -265,7 +265,7 @@ class Dice:
                 spread["minDomains"] = self._one([1, 2, 5])
             if self._chance(0.3):
                 spread["nodeAffinityPolicy"] = self._one(["Honor", "Ignore"])
-            if self._chance(0.3):
+            if self._chance(0.5):
                 spread["nodeTaintsPolicy"] = self._one(["Honor", "Ignore"])
             if self._chance(0.3) and "tier" not in str(spread.get("labelSelector", "tier")):
                 spread["matchLabelKeys"] = ["tier"]
