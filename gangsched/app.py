@@ -24,7 +24,7 @@ from gangsched.kube.errors import NoCredentials
 from gangsched.kube.foreign import ForeignWatch, groups
 from gangsched.kube.lease import LeaseClient, own_namespace
 from gangsched.kube.reflector import Reflector
-from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, pods
+from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
 from gangsched.kube.session import ApiSession, connect
 from gangsched.operator.frame import Frame
 from gangsched.runtime.alone import Alone
@@ -211,7 +211,7 @@ class _Shell:
         pod_groups = reflector(GROUPS)
         others = (reflector(resource) for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(dialects)))
         return Watches(
-            (*others, pod_groups),
+            (*map(reflector, STORAGE.values()), *others, pod_groups),
             groups=pod_groups,
             foreign=[watch(groups(dialect, kind)) for dialect, kind in dialects.kinds.items()],
             unhurried=[watch(DEMANDS)] if DEMANDS.dialect in self._settings.dialects else [],

@@ -10,8 +10,20 @@ from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.quantity import Quantity, amount
-from gangsched.core.objects.shape import Amounts, HostPort, Labels, NodeTerm, PodTerm, Shape, Spread, Toleration
+from gangsched.core.objects.shape import (
+    Amounts,
+    Disk,
+    HostPort,
+    Labels,
+    NodeTerm,
+    PodTerm,
+    Requirement,
+    Shape,
+    Spread,
+    Toleration,
+)
 from gangsched.core.objects.status import GroupStatus
+from gangsched.core.objects.volumes import Volume, VolumeClaim
 
 GPU = "nvidia.com/gpu"
 Requests = Mapping[str, Quantity]
@@ -57,6 +69,7 @@ def shape(
     node_affinity: Iterable[NodeTerm] | None = None,
     tolerations: Iterable[Toleration | str] = (),
     host_ports: Iterable[HostPort | int] = (),
+    disks: Iterable[Disk] = (),
     affinity: Iterable[PodTerm] = (),
     anti_affinity: Iterable[PodTerm] = (),
     spread: Iterable[Spread] = (),
@@ -71,6 +84,7 @@ def shape(
         node_affinity=None if node_affinity is None else tuple(node_affinity),
         tolerations=tuple(toleration(item) if isinstance(item, str) else item for item in tolerations),
         host_ports=tuple(HostPort(port=item) if isinstance(item, int) else item for item in host_ports),
+        disks=tuple(disks),
         affinity=tuple(affinity),
         anti_affinity=tuple(anti_affinity),
         spread=tuple(spread),
@@ -89,6 +103,7 @@ def pod(
     node_affinity: Iterable[NodeTerm] | None = None,
     tolerations: Iterable[Toleration | str] = (),
     host_ports: Iterable[HostPort | int] = (),
+    disks: Iterable[Disk] = (),
     affinity: Iterable[PodTerm] = (),
     anti_affinity: Iterable[PodTerm] = (),
     spread: Iterable[Spread] = (),
@@ -106,6 +121,8 @@ def pod(
     uid: str = "",
     scheduler: str = "gangsched",
     labels: Mapping[str, str] | None = None,
+    volume_claims: Iterable[str] = (),
+    own_volume_claims: Iterable[str] = (),
     owner: Owner | None = None,
     told_reason: str = "",
     told_message: str = "",
@@ -131,6 +148,7 @@ def pod(
             node_affinity=node_affinity,
             tolerations=tolerations,
             host_ports=host_ports,
+            disks=disks,
             affinity=affinity,
             anti_affinity=anti_affinity,
             spread=spread,
@@ -146,6 +164,8 @@ def pod(
         priority=priority,
         declaration=declaration,
         labels=label_pairs(labels or {}),
+        volume_claims=tuple(volume_claims),
+        own_volume_claims=tuple(own_volume_claims),
         owner=owner,
         told_reason=told_reason,
         told_message=told_message,
@@ -198,6 +218,20 @@ def group(
         status=status or GroupStatus(),
         error=error,
     )
+
+
+def claim(name: str = "default/c", volume: str = "", **fields: Any) -> VolumeClaim:
+    """A volume claim, bound to the volume if one is named; the keywords are fields of `VolumeClaim`."""
+    namespace, bare = _names(name)
+    fields.setdefault("bound", bool(volume))
+    return VolumeClaim(namespace, bare, volume, **fields)
+
+
+def volume(name: str = "v", *, zone: str = "", driver: str = "csi", **fields: Any) -> Volume:
+    """A volume of the CSI driver; with a zone, its node affinity wants the label `zone` to have this value."""
+    if zone:
+        fields["node_affinity"] = (NodeTerm((Requirement("zone", "In", (zone,)),)),)
+    return Volume(name, **{"attachment": (driver, name)} | fields)
 
 
 def foreign_group(

@@ -54,6 +54,9 @@ from gangsched.core.objects.events import (
     PodGone,
     PodSeen,
     PodsReplaced,
+    StorageGone,
+    StorageReplaced,
+    StorageSeen,
     Synced,
     TimePassed,
 )
@@ -74,7 +77,22 @@ from gangsched.core.objects.results import (
     StatusWritten,
 )
 from gangsched.core.objects.status import Condition, GroupStatus
+from gangsched.core.objects.volumes import (
+    CsiNode,
+    StorageClass,
+    StorageKey,
+    StorageKind,
+    StorageObject,
+    Volume,
+    VolumeClaim,
+)
 
+KINDS: dict[type, StorageKind] = {
+    VolumeClaim: StorageKind.CLAIM,
+    Volume: StorageKind.VOLUME,
+    StorageClass: StorageKind.CLASS,
+    CsiNode: StorageKind.NODE,
+}
 START = 1_000_000.0
 REPEATED = 0.1
 """With a seed, every tenth event reaches the machine twice."""
@@ -121,7 +139,8 @@ class Harness:
     `inbox` is what has happened and has not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
     write; a binding for which `lose_answer` holds is made, but answered as if it had not been. One that `withhold`
     holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `foreign`
-    are other systems' objects; a list of those of `hidden` dialects is refused, for the reason given. `demands` are
+    are other systems' objects; a list of those of `hidden` dialects is refused, for the reason given. `storage` are
+    claims, volumes and what else decides about these, by kind. `demands` are
     the Demand objects of ours, None while they are not served. `history` is all
     that the machine was given and what it decided, since the last restart. What is to happen `after` some seconds
     happens while a test lets time pass with `wait`.
@@ -145,6 +164,7 @@ class Harness:
         self.groups: dict[GroupKey, Group] = {}
         self.foreign: dict[tuple[str, GroupKey], ForeignGroup] = {}
         self.hidden: dict[str, str] = {}
+        self.storage: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         self.demands: dict[DemandKey, SeenDemand] | None = None
         self.refuse_demand: Callable[[PutDemand | DropDemand], bool] = lambda _: False
         self.emitted: list[EmitEvent] = []
@@ -198,6 +218,18 @@ class Harness:
         group = self.group(name)
         assert group.spec is not None
         self.add(replace(group, generation=group.generation + 1, spec=replace(group.spec, **fields)))
+
+    def provide(self, *found: StorageObject) -> None:
+        """Create or replace claims, volumes, storage classes and CSINodes."""
+        for each in found:
+            self.storage[KINDS[type(each)]][each.key] = each
+            self.report(StorageSeen(KINDS[type(each)], each))
+
+    def withdraw(self, *found: StorageObject) -> None:
+        """Delete them."""
+        for each in found:
+            del self.storage[KINDS[type(each)]][each.key]
+            self.report(StorageGone(KINDS[type(each)], each.key))
 
     def delete(self, *names: str) -> None:
         """Delete pods, by namespace/name."""
@@ -388,6 +420,7 @@ class Harness:
     def lists(self) -> list[Event]:
         """All that there is, as it is listed."""
         return [
+            *(StorageReplaced(kind, tuple(found.values())) for kind, found in self.storage.items()),
             NodesReplaced(tuple(self.nodes.values())),
             GroupsReplaced(tuple(self.groups.values())),
             *[
@@ -587,6 +620,8 @@ def _stream_of(event: Event) -> object:
             return ("node", name)
         case GroupSeen(Group(key=key)) | GroupGone(key):
             return ("group", key)
+        case StorageSeen() | StorageGone():
+            return (event.kind, event.found.key if isinstance(event, StorageSeen) else event.key)
         case DemandSeen(SeenDemand(demand=DemandObject(key=name))) | DemandGone(name):
             return ("demand", name)
         case StatusWritten(key) | StatusRefused(key):

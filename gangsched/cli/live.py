@@ -28,6 +28,7 @@ from gangsched.kube.resources import (
     PAGE,
     PODS,
     PRIORITY_CLASSES,
+    STORAGE,
     Resource,
 )
 from gangsched.kube.session import ApiSession
@@ -71,6 +72,7 @@ async def read(session: ApiSession, key: GroupKey) -> Reading:
             await _list(session, NAMESPACES),
             await _list(session, PRIORITY_CLASSES),
             await _list(session, NODES),
+            *[await _list(session, resource) for resource in STORAGE.values()],
             await _list(session, GROUPS),
             *[await _list_foreign(session, dialect, kind) for dialect, kind in DEFAULT.kinds.items()],
             await _list(session, PODS),

@@ -28,6 +28,7 @@ from gangsched.core.objects.events import (
     PodSeen,
     PodsReplaced,
     PriorityClassesReplaced,
+    StorageReplaced,
     Synced,
     TimePassed,
 )
@@ -77,6 +78,7 @@ class _Simulation:
             NamespacesReplaced(tuple(world.namespaces.items())),
             PriorityClassesReplaced(tuple(world.priority_classes.items())),
             NodesReplaced(tuple(world.nodes)),
+            *(StorageReplaced(kind, tuple(found.values())) for kind, found in world.storage.items()),
             GroupsReplaced(tuple(world.groups)),
             *map(ForeignGroupSeen, world.foreign),
             PodsReplaced(tuple(world.pods)),

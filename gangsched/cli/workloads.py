@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
+from types import MappingProxyType
 from typing import Any
 
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
@@ -19,13 +20,17 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadePod:
-    """A pod that a controller creates; with `after_previous` only once the previous one runs."""
+    """A pod that a controller creates; with `after_previous` only once the previous one runs.
+
+    `claims` are the PersistentVolumeClaims that it creates for the pod, by name.
+    """
 
     name: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     owner: Mapping[str, Any]
     spec: Mapping[str, Any]
+    claims: Mapping[str, Mapping[str, Any]]
     after_previous: bool = False
 
 
@@ -70,16 +75,15 @@ def pods_of(workload: Manifest, existing: Existing) -> list[MadePod]:
 def _stateful_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     spec = workload.spec
     first = _number(workload, mapping(spec.get("ordinals")).get("start"), "spec.ordinals.start", default=0)
-    claims = [mapping(mapping(claim).get("metadata")).get("name") for claim in spec.get("volumeClaimTemplates") or ()]
-    volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
+    templates = [mapping(each) for each in spec.get("volumeClaimTemplates") or ()]
     one_by_one = spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady"
     for ordinal in range(first, first + _replicas(workload)):
         name = f"{workload.name}-{ordinal}"
         if existing.has(workload.namespace, name):
             continue
-        yield _pod(
-            workload, name, labels={"statefulset.kubernetes.io/pod-name": name}, volumes=volumes, wait=one_by_one
-        )
+        volumes = {str(mapping(each.get("metadata")).get("name")): each for each in templates}
+        claims = {volume: (f"{volume}-{name}", each) for volume, each in volumes.items()}
+        yield _pod(workload, name, labels={"statefulset.kubernetes.io/pod-name": name}, claims=claims, wait=one_by_one)
 
 
 def _deployment(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
@@ -138,7 +142,7 @@ def _pod(
     name: str,
     *,
     labels: Mapping[str, str],
-    volumes: Sequence[Mapping[str, Any]] = (),
+    claims: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType({}),
     wait: bool = False,
     owner_kind: str = "",
 ) -> MadePod:
@@ -148,8 +152,9 @@ def _pod(
         raise ManifestError([f"{workload}: spec.template.spec is missing: write the pods' template"])
     metadata = mapping(template.get("metadata"))
     kind = owner_kind or workload.kind
-    own = [
-        volume for volume in spec.get("volumes") or () if volume.get("name") not in {each["name"] for each in volumes}
+    volumes = [volume for volume in spec.get("volumes") or () if volume.get("name") not in claims]
+    volumes += [
+        {"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, (claim, _) in claims.items()
     ]
     return MadePod(
         name=name,
@@ -161,7 +166,8 @@ def _pod(
             "uid": str(workload.metadata.get("uid") or f"{kind}/{workload.namespace}/{workload.name}"),
             "controller": True,
         },
-        spec={**spec, "volumes": [*own, *volumes]},
+        spec={**spec, "volumes": volumes},
+        claims=dict(claims.values()),
         after_previous=wait,
     )
 

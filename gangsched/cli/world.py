@@ -25,19 +25,29 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.shape import Labels
+from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.resources import decode_pod
+from gangsched.kube.resources import STORAGE, decode_pod
 
 POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
 PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
 FOREIGN = {(version, KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in}
 """The dialects of other systems' PodGroups."""
-READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *FOREIGN, *MAKERS)
+STORED = {
+    ("v1", "PersistentVolumeClaim"): StorageKind.CLAIM,
+    ("v1", "PersistentVolume"): StorageKind.VOLUME,
+    ("storage.k8s.io/v1", "StorageClass"): StorageKind.CLASS,
+    ("storage.k8s.io/v1", "CSINode"): StorageKind.NODE,
+}
+READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *STORED, *FOREIGN, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
 
-_CLUSTER_WIDE = (NODE, NAMESPACE, PRIORITY_CLASS)
+_CLUSTER_WIDE = (
+    *(NODE, NAMESPACE, PRIORITY_CLASS),
+    *(which for which, kind in STORED.items() if kind is not StorageKind.CLAIM),
+)
 _EPOCH = parse_time("2000-01-01T00:00:00Z")
 _STEP_S = 1e-6
 _NAME_LABEL = "kubernetes.io/metadata.name"
@@ -61,6 +71,9 @@ class World:
     foreign: list[ForeignGroup] = field(default_factory=list)
     namespaces: dict[str, Labels] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
+    storage: dict[StorageKind, dict[StorageKey, StorageObject]] = field(
+        default_factory=lambda: {kind: {} for kind in StorageKind}
+    )
     successors: dict[str, Pod] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
 
@@ -100,13 +113,14 @@ class _Builder:
             NAMESPACE: self._add_namespace,
             NODE: self._add_node,
             POD_GROUP: self._add_group,
+            **dict.fromkeys(STORED, self._add_stored),
             **dict.fromkeys(FOREIGN, self._add_foreign),
             POD: self._add_pod,
         }
 
     def build(self) -> World:
-        # The admission of pods needs all PriorityClasses, so they come first.
-        for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) != PRIORITY_CLASS):
+        # The admission of pods needs all PriorityClasses, and a workload makes only the claims that do not exist.
+        for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) not in (PRIORITY_CLASS, *STORED)):
             try:
                 self._adders[_kind(manifest)](manifest)
             except ManifestError as error:
@@ -180,6 +194,17 @@ class _Builder:
         read = functools.partial(DEFAULT.kinds[dialect].read, dialect)
         self._world.foreign.append(_decoded(read, body, manifest)[1])
 
+    def _add_stored(self, manifest: Manifest) -> None:
+        self._store(STORED[_kind(manifest)], manifest.body, manifest)
+
+    def _store(self, kind: StorageKind, body: Mapping[str, Any], manifest: Manifest) -> None:
+        """Add the object, unless another manifest has it."""
+        metadata = mapping(body.get("metadata"))
+        if kind is StorageKind.CLAIM:
+            metadata = {**metadata, "namespace": manifest.namespace}
+        found = _decoded(lambda raw: STORAGE[kind].read(msgspec.Raw(raw)), {**body, "metadata": metadata}, manifest)[1]
+        self._world.storage[kind].setdefault(found.key, found)
+
     def _add_pod(self, manifest: Manifest) -> None:
         spec = admitted_pod_spec(manifest.spec, self._priorities, str(manifest))
         self._world.pods.append(
@@ -190,10 +215,13 @@ class _Builder:
         made = pods_of(manifest, self._existing)
         if not made:
             return
-        spec = admitted_pod_spec(made[0].spec, self._priorities, str(manifest))
+        admitted = admitted_pod_spec(made[0].spec, self._priorities, str(manifest))
         previous = None
         for each in made:
+            spec = {**admitted, "volumes": each.spec["volumes"]}
             pod = _read_pod({"metadata": self._made_metadata(manifest, each), "spec": spec}, manifest)
+            for name, claim in each.claims.items():
+                self._store(StorageKind.CLAIM, {**claim, "metadata": {"name": name}}, manifest)
             if previous is not None and each.after_previous:
                 self._world.successors[previous.uid] = pod
             else:

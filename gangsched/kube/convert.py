@@ -22,6 +22,7 @@ from gangsched.core.objects.quantity import Exact, InvalidQuantity, unrounded
 from gangsched.core.objects.requests import InitContainer, counted, pod_requests, with_resize
 from gangsched.core.objects.shape import (
     Amounts,
+    Disk,
     HostPort,
     Labels,
     NodeTerm,
@@ -34,6 +35,7 @@ from gangsched.core.objects.shape import (
 from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable
+from gangsched.kube.storage import NO_VOLUMES, pod_volumes
 from gangsched.kube.unsupported import unsupported_fields
 
 _PHASES = {phase.value: phase for phase in PodPhase}
@@ -74,11 +76,12 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
     said = _said(status.conditions) if status.conditions else _SAID_NOTHING
     owner = _kept_owner(_owner(meta.owner_references)) if meta.owner_references else None
     why = found.why if isinstance(found, wire.UnreadablePod) else ""
+    volumes = pod_volumes(meta.name or "", spec.volumes) if spec.volumes else NO_VOLUMES
     return Pod(
         uid=meta.uid or "",
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
-        shape=_interned(_shape(meta, spec, status, why=why, resize_infeasible=said.resize_infeasible)),
+        shape=_interned(_shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=said.resize_infeasible)),
         created=_created(meta),
         scheduler=intern(spec.scheduler_name or "default-scheduler"),
         phase=_PHASES.get(status.phase, PodPhase.UNKNOWN) if status.phase else PodPhase.PENDING,
@@ -89,6 +92,8 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         priority=spec.priority or 0,
         declaration=_declaration(meta, spec, _maker(meta, owner), dialects),
         labels=_kept_labels(labels(meta.labels)),
+        volume_claims=volumes.claims,
+        own_volume_claims=volumes.own_claims,
         owner=owner,
         told_reason=said.reason,
         told_message=said.message,
@@ -150,7 +155,15 @@ def _created(meta: wire.Meta) -> float:
     return meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0
 
 
-def _shape(meta: wire.Meta, spec: wire.PodSpec, status: wire.PodStatus, *, why: str, resize_infeasible: bool) -> Shape:
+def _shape(
+    meta: wire.Meta,
+    spec: wire.PodSpec,
+    status: wire.PodStatus,
+    disks: tuple[Disk, ...],
+    *,
+    why: str,
+    resize_infeasible: bool,
+) -> Shape:
     unreadable: list[str] = []
     requests = _requests(spec, status, unreadable, resize_infeasible=resize_infeasible)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
@@ -168,6 +181,7 @@ def _shape(meta: wire.Meta, spec: wire.PodSpec, status: wire.PodStatus, *, why: 
         else tuple(_node_term(term) for term in required.node_selector_terms or ()),
         tolerations=tuple(map(_toleration, spec.tolerations)) if spec.tolerations else (),
         host_ports=_host_ports(spec),
+        disks=disks,
         affinity=_pod_terms(spec.affinity.pod_affinity, meta) if spec.affinity is not None else (),
         anti_affinity=_pod_terms(spec.affinity.pod_anti_affinity, meta) if spec.affinity is not None else (),
         spread=_spread(spec.topology_spread_constraints, meta) if spec.topology_spread_constraints else (),

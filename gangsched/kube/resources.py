@@ -1,4 +1,4 @@
-"""The watched resources (pods, nodes, namespaces, PriorityClasses, PodGroups) and their conversion to core events."""
+"""The watched resources (pods, nodes, namespaces, PriorityClasses, storage, PodGroups), converted to core events."""
 
 from __future__ import annotations
 
@@ -29,12 +29,16 @@ from gangsched.core.objects.events import (
     PriorityClassesReplaced,
     PriorityClassGone,
     PriorityClassSeen,
+    StorageGone,
+    StorageReplaced,
+    StorageSeen,
 )
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.shape import Labels
-from gangsched.kube import convert, wire
+from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, StorageObject, Volume, VolumeClaim
+from gangsched.kube import convert, storage, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 
 PAGE = 500
@@ -70,6 +74,10 @@ _POD_CORE = msgspec.json.Decoder(wire.PodCore)
 _NODE = msgspec.json.Decoder(wire.Node)
 _NAMESPACE = msgspec.json.Decoder(wire.Namespace)
 _PRIORITY_CLASS = msgspec.json.Decoder(wire.PriorityClass)
+_CLAIM = msgspec.json.Decoder(wire.VolumeClaim)
+_VOLUME = msgspec.json.Decoder(wire.PersistentVolume)
+_STORAGE_CLASS = msgspec.json.Decoder(wire.StorageClass)
+_CSI_NODE = msgspec.json.Decoder(wire.CsiNode)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
@@ -124,6 +132,39 @@ def _read_priority_class(raw: Raw) -> tuple[str | None, tuple[str, int]]:
     return found.metadata.resource_version, (found.metadata.name or "", found.value)
 
 
+def _read_claim(raw: Raw) -> tuple[str | None, VolumeClaim]:
+    found = _CLAIM.decode(raw)
+    return found.metadata.resource_version, storage.volume_claim(found)
+
+
+def _read_volume(raw: Raw) -> tuple[str | None, Volume]:
+    found = _VOLUME.decode(raw)
+    return found.metadata.resource_version, storage.volume(found)
+
+
+def _read_storage_class(raw: Raw) -> tuple[str | None, StorageClass]:
+    found = _STORAGE_CLASS.decode(raw)
+    return found.metadata.resource_version, storage.storage_class(found)
+
+
+def _read_csi_node(raw: Raw) -> tuple[str | None, CsiNode]:
+    found = _CSI_NODE.decode(raw)
+    return found.metadata.resource_version, storage.csi_node(found)
+
+
+def _stored(
+    kind: StorageKind, name: str, path: str, read: Callable[[Raw], tuple[str | None, StorageObject]]
+) -> Resource[StorageObject]:
+    return Resource[StorageObject](
+        name=name,
+        path=path,
+        read=read,
+        seen=lambda found: StorageSeen(kind, found),
+        gone=lambda meta: StorageGone(kind, (meta.namespace or "", meta.name or "")),
+        replaced=lambda found: StorageReplaced(kind, found),
+    )
+
+
 def _read_group(raw: Raw) -> tuple[str | None, Group]:
     group = group_from_object(_OBJECT.decode(raw))
     return group.resource_version, group
@@ -155,6 +196,17 @@ PRIORITY_CLASSES = Resource[tuple[str, int]](
     gone=lambda meta: PriorityClassGone(name=meta.name or ""),
     replaced=lambda classes: PriorityClassesReplaced(classes=classes),
 )
+STORAGE = {
+    StorageKind.CLAIM: _stored(
+        StorageKind.CLAIM, "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", _read_claim
+    ),
+    StorageKind.VOLUME: _stored(StorageKind.VOLUME, "persistentvolumes", "/api/v1/persistentvolumes", _read_volume),
+    StorageKind.CLASS: _stored(
+        StorageKind.CLASS, "storageclasses", "/apis/storage.k8s.io/v1/storageclasses", _read_storage_class
+    ),
+    StorageKind.NODE: _stored(StorageKind.NODE, "csinodes", "/apis/storage.k8s.io/v1/csinodes", _read_csi_node),
+}
+"""What decides where pods with volumes run, by kind."""
 GROUPS = Resource[Group](
     name="podgroups",
     path=GROUPS_PATH,

@@ -123,16 +123,44 @@ class Present(Struct, gc=False):
     """An object whose presence is all that matters."""
 
 
-class Volume(Struct, gc=False, rename="camel"):
-    persistent_volume_claim: Present | None = None
+class ClaimReference(Struct, gc=False, rename="camel"):
+    claim_name: str = ""
+
+
+class Disk(Struct, gc=False):
+    """A source of any kind that names a disk itself; only the fields of its kind are set."""
+
+    pd_name: str | None = field(name="pdName", default=None)
+    volume_id: str | None = field(name="volumeID", default=None)
+    disk_uri: str | None = field(name="diskURI", default=None)
+    iqn: str | None = None
+    monitors: list[str] | None = None
+    pool: str | None = None
+    image: str | None = None
+    read_only: bool | None = field(name="readOnly", default=None)
+
+
+class CsiSource(Struct, gc=False, rename="camel"):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class InTreeSources(Struct, gc=False, rename="camel"):
+    """Sources that name a disk of a cloud, in a pod or a PersistentVolume."""
+
+    gce_persistent_disk: Disk | None = None
+    aws_elastic_block_store: Disk | None = None
+    azure_disk: Disk | None = None
+    cinder: Disk | None = None
+    portworx_volume: Disk | None = None
+
+
+class Volume(InTreeSources, gc=False, rename="camel"):
+    name: str = ""
+    persistent_volume_claim: ClaimReference | None = None
     ephemeral: Present | None = None
-    gce_persistent_disk: Present | None = None
-    aws_elastic_block_store: Present | None = None
-    azure_disk: Present | None = None
-    cinder: Present | None = None
-    portworx_volume: Present | None = None
-    iscsi: Present | None = None
-    rbd: Present | None = None
+    iscsi: Disk | None = None
+    rbd: Disk | None = None
 
 
 class SchedulingGroup(Struct, gc=False, rename="camel"):
@@ -242,6 +270,62 @@ class Namespace(Struct, gc=False):
 class PriorityClass(Struct, gc=False):
     metadata: Meta
     value: int = 0
+
+
+class ClaimSpec(Struct, gc=False, rename="camel"):
+    volume_name: str | None = None
+    storage_class_name: str | None = None
+    access_modes: list[str] | None = None
+
+
+class ClaimStatus(Struct, gc=False):
+    phase: str | None = None
+
+
+class VolumeClaim(Struct, gc=False):
+    """A PersistentVolumeClaim."""
+
+    metadata: Meta
+    spec: ClaimSpec | None = None
+    status: ClaimStatus | None = None
+
+
+class VolumeNodeAffinity(Struct, gc=False):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(InTreeSources, gc=False, rename="camel"):
+    csi: CsiSource | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class PersistentVolume(Struct, gc=False):
+    metadata: Meta
+    spec: PersistentVolumeSpec | None = None
+
+
+class StorageClass(Struct, gc=False, rename="camel"):
+    metadata: Meta
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+
+
+class DriverLimit(Struct, gc=False):
+    count: int | None = None
+
+
+class CsiDriver(Struct, gc=False):
+    name: str = ""
+    allocatable: DriverLimit | None = None
+
+
+class CsiNodeSpec(Struct, gc=False):
+    drivers: list[CsiDriver] | None = None
+
+
+class CsiNode(Struct, gc=False):
+    metadata: Meta
+    spec: CsiNodeSpec | None = None
 
 
 class ListMeta(Struct, gc=False, rename="camel"):

@@ -9,6 +9,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsReplaced, NamespacesReplaced
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.errors import ApiError
+from gangsched.kube.resources import STORAGE
 from tests.kube.fake_api import Answer, FakeApi, body, page, serving, status
 
 KAI = "/apis/scheduling.run.ai/v2alpha2"
@@ -21,6 +22,7 @@ GROUP = {"metadata": {"name": "g", "namespace": "n", "uid": "u"}, "spec": {"minM
 LISTS = (
     *("/api/v1/namespaces", "/apis/scheduling.k8s.io/v1/priorityclasses", "/api/v1/nodes", "/api/v1/pods"),
     "/apis/gangsched.io/v1alpha1/podgroups",
+    *(resource.path for resource in STORAGE.values()),
 )
 EXPIRED = status(410, "The provided continue parameter is too old", reason="Expired")
 

@@ -252,8 +252,8 @@ class TestWorkloads:
     def test_claims_of_a_stateful_set_become_volumes_of_its_pods(self, run):
         claims = [{"metadata": {"name": "data"}}]
         found = run(node(), group(), workload("StatefulSet", volumeClaimTemplates=claims)).group()
-        assert found["reason"] == "NotSupported"
-        assert "spec.volumes[].persistentVolumeClaim" in found["message"]
+        assert found["reason"] == "VolumeNotReady"
+        assert "PersistentVolumeClaim data-w-0, which is not bound" in found["message"]
 
     @pytest.mark.parametrize(
         ("made", "there"),
@@ -275,6 +275,73 @@ class TestWorkloads:
             "w-f8-0",
             "w-f8-1",
         }
+
+
+class TestVolumes:
+    CLAIM = "data-w-0"
+
+    @staticmethod
+    def claim(name, volume="", *, bound=True, **spec):
+        done = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
+        return {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "annotations": done},
+            "spec": {"volumeName": volume, **spec},
+        }
+
+    @staticmethod
+    def volume(name, on_node):
+        inside = {"key": "kubernetes.io/hostname", "operator": "In", "values": [on_node]}
+        return {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name},
+            "spec": {
+                "csi": {"driver": "d", "volumeHandle": name},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [inside]}]}},
+            },
+        }
+
+    @staticmethod
+    def named(name):
+        made = node(name)
+        made["metadata"]["labels"] = {"kubernetes.io/hostname": name}
+        return made
+
+    def test_pods_go_where_their_volumes_are(self, run):
+        made = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+        there = (self.named("n1"), self.named("n2"), self.claim(self.CLAIM, "v"), self.volume("v", "n2"))
+        assert run(group(), made, *there).group()["placements"] == {"w-0": "n2"}
+
+    def test_no_node_attaches_more_than_its_limit(self, run):
+        limit = {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": {"name": "n2"},
+            "spec": {"drivers": [{"name": "d", "nodeID": "x", "allocatable": {"count": 0}}]},
+        }
+        made = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+        there = (self.named("n2"), self.claim(self.CLAIM, "v"), self.volume("v", "n2"), limit)
+        assert "as many volumes of d as allowed" in run(group(), made, *there).group()["message"]
+
+    def test_a_claim_that_waits_for_the_pods_node_is_named(self, run):
+        storage_class = {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "later"},
+            "provisioner": "d",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+        claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "later"}}]
+        found = run(node(), group(), workload("StatefulSet", volumeClaimTemplates=claims), storage_class).group()
+        assert (found["reason"], "data-w-0, which its StorageClass later binds only" in found["message"]) == (
+            "NotSupported",
+            True,
+        )
+
+    def test_claims_and_volumes_are_no_ignored_objects(self, run):
+        assert run(node(), self.claim("c", "v"), self.volume("v", "n1")).errors == []
 
 
 class TestAdmission:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gangsched.core.constraints.volume_binding import BoundTo
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.quantity import MAX_AMOUNT
@@ -142,7 +143,7 @@ class TestNames:
         ],
     )
     def test_a_shape_that_accepts_nodes_by_name_alone_is_known(self, fields, by_name):
-        assert only_by_name(shape(**fields)) is by_name
+        assert only_by_name(MemberClass(shape(**fields))) is by_name
 
     def test_nothing_is_demanded_for_a_quorum_that_needs_a_named_node(self, cluster_of):
         cluster = cluster_of(node(cpu=1))
@@ -163,3 +164,17 @@ class TestNames:
         assert isinstance(found, Refusal)
         assert found.demand == ()
         assert found.hopeless is hopeless
+
+
+@pytest.mark.parametrize(
+    ("bound_to", "by_name"),
+    [
+        (BoundTo(), False),
+        (BoundTo(ready=False), True),
+        (BoundTo(((NodeTerm((Requirement("zone", "In", ("a",)),)),),)), False),
+        (BoundTo(((NodeTerm((Requirement(HOSTNAME, "In", ("a",)),)),),)), True),
+        (BoundTo(((NodeTerm((Requirement("zone", "In", ("a",)),)),), (NodeTerm(),))), True),
+    ],
+)
+def test_no_new_node_helps_members_whose_volumes_are_elsewhere_or_not_ready(bound_to, by_name):
+    assert only_by_name(MemberClass(shape(), (bound_to,))) is by_name

@@ -20,7 +20,7 @@ from gangsched.core.objects.events import Event, GroupSeen, Synced, TimePassed
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.kube.recorder import event_object
-from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Resource
+from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, Resource
 from testbed.nodes import node
 from testbed.workloads import member, pod_group
 from tests.effort import seeded, tries
@@ -173,6 +173,29 @@ WRONG: tuple[Any, ...] = (
 )
 
 
+def stored(_: Hostility) -> Odd:
+    """What claims, volumes, storage classes and CSINodes have, all in one."""
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}], "matchFields": []}]
+    meta = {
+        "name": "x",
+        "namespace": "default",
+        "labels": {"topology.kubernetes.io/zone": "a__b"},
+        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        "ownerReferences": [{"uid": "u", "controller": True}],
+    }
+    spec = {
+        "volumeName": "x",
+        "storageClassName": "x",
+        "accessModes": ["ReadWriteOncePod"],
+        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+        "csi": {"driver": "d", "volumeHandle": "h"},
+        "gcePersistentDisk": {"pdName": "d"},
+        "drivers": [{"name": "d", "allocatable": {"count": 1}}],
+    }
+    rest: Json = {"status": {"phase": "Bound"}, "provisioner": "d", "volumeBindingMode": "Immediate"}
+    return Odd("", (), {"metadata": meta, "spec": spec} | rest)
+
+
 @pytest.mark.parametrize(
     ("make", "resource"),
     [
@@ -180,6 +203,7 @@ WRONG: tuple[Any, ...] = (
         pytest.param(Hostility.node, NODES, id="nodes"),
         pytest.param(Hostility.node, NAMESPACES, id="namespaces"),
         pytest.param(Hostility.node, PRIORITY_CLASSES, id="PriorityClasses"),
+        *(pytest.param(stored, each, id=each.name) for each in STORAGE.values()),
     ],
 )
 def test_what_no_api_server_would_send_becomes_an_event_or_the_error_that_reflectors_catch(

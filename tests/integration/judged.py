@@ -16,10 +16,12 @@ from typing import Any
 import msgspec
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.volume_claims import NOT_SUPPORTED
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.kube.resources import NAMESPACES, NODES, PODS
+from gangsched.kube.resources import NAMESPACES, NODES, PODS, STORAGE
 from tests.judge import Judge, Refusal, Said
 from tests.verdicts import verdicts
 
@@ -44,10 +46,14 @@ class Standing:
 
 @dataclass(frozen=True)
 class World:
-    """The `others` have their apiVersion and kind."""
+    """Nodes, pods, `storage`: claims, volumes, storage classes and CSINodes, each with its kind; `others` with more.
+
+    A claim marked as `leaving` is being deleted. The `others` have an apiVersion and a kind.
+    """
 
     nodes: Sequence[Json]
     pods: Sequence[Standing] = ()
+    storage: Sequence[Json] = ()
     others: Sequence[Json] = ()
 
 
@@ -117,13 +123,27 @@ class Surroundings:
             for name, labels in self.namespaces.items()
         ]
         nodes = [each | {"apiVersion": "v1", "kind": "Node"} for each in world.nodes]
-        return [*names, *nodes, *world.others, *map(self._stored, world.pods, range(len(world.pods)))]
+        return [
+            *names,
+            *nodes,
+            *map(_provided, world.storage),
+            *world.others,
+            *map(self._stored, world.pods, range(len(world.pods))),
+        ]
 
     def _stored(self, pod: Standing, number: int) -> Json:
         left = {"deletionTimestamp": _LEFT_AT, "deletionGracePeriodSeconds": 30} if pod.terminating else {}
         made = self.admitted(pod.manifest, name=f"standing-{number}", **left)
         status = pod.status | ({"nominatedNodeName": pod.nominated} if pod.nominated else {})
         return made | ({"status": status} if status else {})
+
+
+def _provided(found: Json) -> Json:
+    group = STORAGE[StorageKind(found["kind"])].path.rpartition("/")[0]
+    made = {key: value for key, value in found.items() if key != "leaving"}
+    left = {"deletionTimestamp": _LEFT_AT} if "leaving" in found else {}
+    version = {"apiVersion": group.removeprefix("/apis/").removeprefix("/api/")}
+    return made | version | {"metadata": {"uid": found["metadata"]["name"]} | found["metadata"] | left}
 
 
 def _tolerates(toleration: Json, key: str) -> bool:
@@ -164,16 +184,21 @@ class Bench:
     def ask(self, probes: Sequence[Json]) -> list[Verdicts]:
         """Both verdicts on each probe, in their order."""
         said = self.said(probes)
-        snapshot = Snapshot(cluster_of(said.objects))
+        cluster = cluster_of(said.objects)
+        asked = [read_pod(verdict.pod) for verdict in said.verdicts]
+        for pod in asked:
+            cluster.set_pod(pod)
+        snapshot = Snapshot(cluster)
         judged = []
-        for verdict in said.verdicts:
-            pod = read_pod(verdict.pod)
+        for pod, verdict in zip(asked, said.verdicts, strict=True):
             snapshot.heed_nominated(pod.priority)
             why = refusals(snapshot, pod)
             accepted = frozenset(snapshot.cluster.nodes.keys() - why.keys())
-            judged.append(
-                Verdicts(verdict.pod, verdict.feasible, accepted, why, verdict.refused, pod.shape.unsupported)
-            )
+            unsupported = [*pod.shape.unsupported]
+            unready = cluster.volumes.unready(pod)
+            if unready is not None and unready.trouble in NOT_SUPPORTED:
+                unsupported.append(f"{unready.claim}: {unready.trouble}")
+            judged.append(Verdicts(verdict.pod, verdict.feasible, accepted, why, verdict.refused, tuple(unsupported)))
         return judged
 
 
@@ -184,6 +209,10 @@ def cluster_of(objects: Sequence[Json]) -> Cluster:
         cluster.set_namespace(*NAMESPACES.read(_raw(found))[1])
     for found in (each for each in objects if each["kind"] == "Node"):
         cluster.set_node(NODES.read(_raw(found))[1])
+    for kind, resource in STORAGE.items():
+        for found in (each for each in objects if each["kind"] == kind.value):
+            stored = resource.read(_raw(found))[1]
+            cluster.set_storage(kind, stored.key, stored)
     for found in (each for each in objects if each["kind"] == "Pod"):
         pod = read_pod(found)
         cluster.set_pod(pod)

@@ -291,13 +291,7 @@ def test_bad_input_waits_with_a_condition_and_one_event_that_say_what_to_do(
     assert not cluster.bound("odd")
 
 
-CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 UNSUPPORTED = {
-    "persistentVolumeClaim": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
-    "ephemeral": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]},
-    "iscsi": {
-        "volumes": [{"name": "v", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:x", "lun": 0}}]
-    },
     "resourceClaims": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "one"}]},
 }
 

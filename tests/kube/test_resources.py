@@ -18,7 +18,11 @@ from gangsched.core.objects.events import (
     PriorityClassesReplaced,
     PriorityClassGone,
     PriorityClassSeen,
+    StorageGone,
+    StorageReplaced,
+    StorageSeen,
 )
+from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, Volume, VolumeClaim
 from gangsched.kube import wire
 from gangsched.kube.dialects.table import chosen
 from gangsched.kube.resources import (
@@ -27,6 +31,7 @@ from gangsched.kube.resources import (
     NODES,
     PODS,
     PRIORITY_CLASSES,
+    STORAGE,
     Resource,
     decode_pod,
     pods,
@@ -48,6 +53,20 @@ from gangsched.kube.resources import (
             PriorityClassSeen(name="high", value=-5),
             PriorityClassesReplaced(classes=(("high", -5),)),
         ),
+        *(
+            (
+                STORAGE[kind],
+                {"metadata": {"name": "x", "namespace": "team", "resourceVersion": "4"}},
+                StorageSeen(kind, value),
+                StorageReplaced(kind, (value,)),
+            )
+            for kind, value in (
+                (StorageKind.CLAIM, VolumeClaim("team", "x")),
+                (StorageKind.VOLUME, Volume("x")),
+                (StorageKind.CLASS, StorageClass("x")),
+                (StorageKind.NODE, CsiNode("x")),
+            )
+        ),
     ],
 )
 def test_an_object_becomes_events(resource: Resource[Any], found: Any, seen: Event, replaced: Event) -> None:
@@ -64,6 +83,7 @@ def test_an_object_becomes_events(resource: Resource[Any], found: Any, seen: Eve
         (NODES, NodeGone(name="x")),
         (NAMESPACES, NamespaceGone(name="x")),
         (PRIORITY_CLASSES, PriorityClassGone(name="x")),
+        (STORAGE[StorageKind.CLAIM], StorageGone(StorageKind.CLAIM, ("team", "x"))),
         (GROUPS, GroupGone(key=GroupKey("team", "x"))),
     ],
 )

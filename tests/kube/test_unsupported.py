@@ -20,15 +20,6 @@ def affinity(kind: str) -> dict[str, Any]:
 RESTART_ALL = {"restartPolicyRules": [{"action": "Restart"}, {"action": "RestartAllContainers"}]}
 
 REFUSED = [
-    ({"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}]}, "spec.volumes[].persistentVolumeClaim"),
-    ({"volumes": [{"ephemeral": {"volumeClaimTemplate": {}}}]}, "spec.volumes[].ephemeral"),
-    ({"volumes": [{"gcePersistentDisk": {"pdName": "a"}}]}, "spec.volumes[].gcePersistentDisk"),
-    ({"volumes": [{"awsElasticBlockStore": {"volumeID": "a"}}]}, "spec.volumes[].awsElasticBlockStore"),
-    ({"volumes": [{"azureDisk": {"diskName": "a"}}]}, "spec.volumes[].azureDisk"),
-    ({"volumes": [{"cinder": {"volumeID": "a"}}]}, "spec.volumes[].cinder"),
-    ({"volumes": [{"portworxVolume": {"volumeID": "a"}}]}, "spec.volumes[].portworxVolume"),
-    ({"volumes": [{"iscsi": {"iqn": "a"}}]}, "spec.volumes[].iscsi"),
-    ({"volumes": [{"emptyDir": {}}, {"rbd": {"image": "a"}}]}, "spec.volumes[].rbd"),
     ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
     ({"containers": [{}, RESTART_ALL]}, "spec.containers[].restartPolicyRules (RestartAllContainers)"),
     ({"initContainers": [RESTART_ALL]}, "spec.initContainers[].restartPolicyRules (RestartAllContainers)"),
@@ -50,6 +41,7 @@ def test_what_cannot_be_honoured_is_named(spec: dict[str, Any], name: str) -> No
         {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
         {"volumes": [{"emptyDir": {}}, {"configMap": {"name": "a"}}, {"projected": {}}, {"hostPath": {}}, {"nfs": {}}]},
         {"volumes": [{"azureFile": {}}, {"vsphereVolume": {}}, {"csi": {}}]},
+        {"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}, {"rbd": {"image": "a"}}]},
         {"resourceClaims": []},
         {"containers": [{"restartPolicyRules": [{"action": "Restart"}]}]},
         {"hostNetwork": True},
@@ -62,10 +54,5 @@ def test_what_needs_no_honouring_is_not_named(spec: dict[str, Any]) -> None:
 
 
 def test_everything_at_once_is_named_in_one_order_without_repetition() -> None:
-    claims: list[dict[str, Any]] = [{"rbd": {}}, {"persistentVolumeClaim": {}}, {"persistentVolumeClaim": {}}]
-    spec = {"volumes": claims, "resourceClaims": [{}]}
-    assert named(spec) == (
-        "spec.volumes[].persistentVolumeClaim",
-        "spec.volumes[].rbd",
-        "spec.resourceClaims",
-    )
+    spec = {"resourceClaims": [{}, {}], "hostNetwork": True, "hostUsers": False}
+    assert named(spec) == ("spec.resourceClaims", "spec.hostUsers (false, together with hostNetwork)")

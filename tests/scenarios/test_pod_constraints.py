@@ -158,3 +158,21 @@ def test_a_member_that_excludes_its_kind_is_placed_again_beside_the_others_after
     harness.add(replace(lost, uid="another", node=""))
     harness.settle()
     assert len({found.node for found in harness.pods.values()}) == 3
+
+
+@pytest.mark.without("restarts", "standbys", why="counts what one leader does")
+def test_only_gangs_that_asked_for_a_pod_are_tried_again_when_it_comes():
+    harness = Harness()
+    harness.add(*nodes(1, cpu=64))
+    for app in ("x", "y"):
+        harness.add(group(app, min_member=2, max_schedule_time_s=9999.0))
+        harness.add(*pods(app, 2, labels={"app": app}, affinity=[term(ZONE, f"data-{app}")]))
+    harness.wait(5)
+    refused = sum(harness.machine.stats().refusals.values())
+    harness.add(pod("other", group="", labels={"app": "data-z"}))
+    harness.wait(5)
+    assert sum(harness.machine.stats().refusals.values()) == refused
+    harness.add(pod("wanted", group="", labels={"app": "data-x"}))
+    harness.wait(5)
+    assert len(harness.bound("default/x-")) == 2
+    assert sum(harness.machine.stats().refusals.values()) == refused

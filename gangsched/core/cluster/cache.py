@@ -14,6 +14,7 @@ import numpy as np
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Kind, Ledger
+from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Member, NodeConstraint, World
 from gangsched.core.constraints.nodes import Nodes
@@ -22,6 +23,7 @@ from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Labels
+from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
 
 class Cluster:
@@ -41,8 +43,9 @@ class Cluster:
         self.capacity = Capacity()
         self.nodes_by_row = Nodes()
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
+        self.volumes = Volumes()
         self.tallies = Tallies(self.namespaces, self._placed)
-        world = World(self.nodes_by_row, self.capacity, self.namespaces, self.tallies)
+        world = World(self.nodes_by_row, self.capacity, self.namespaces, self.volumes, self.tallies)
         self.constraints = [each(world) for each in registry.CONSTRAINTS]
         self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.relief)
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
@@ -104,6 +107,9 @@ class Cluster:
         """Add or replace a pod. A node that the pod shows replaces an assumed one. Returns the former value."""
         old = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
+        # Written out, because most pods that come by here use none.
+        if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
+            self.volumes.pod_changes(old, pod)
         claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):
             self.ledger.release(pod.uid)
@@ -124,7 +130,10 @@ class Cluster:
     def remove_pod(self, uid: str) -> Pod | None:
         """Remove a pod and free what it took. Returns its last value."""
         self.ledger.release(uid)
-        return self.pods.pop(uid, None)
+        pod = self.pods.pop(uid, None)
+        if pod is not None and pod.uses_claims:
+            self.volumes.pod_changes(pod, None)
+        return pod
 
     def assume(self, uid: str, node: str) -> None:
         """Count an unbound pod, or a placeholder, on the node from now on."""
@@ -149,6 +158,24 @@ class Cluster:
         """Remove a namespace."""
         if self.namespaces.pop(name, None):
             self.ledger.labels_changed()
+
+    def set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[str]:
+        """Set a volume claim, a volume, a storage class or the limits of a node; None removes it.
+
+        Returns the known pods, by UID, whose claims it concerns.
+        """
+        limits = self.volumes.limits.get(key[1])
+        claims = self.volumes.set(kind, key, found)
+        for constraint in self.constraints if claims else ():
+            constraint.claims_changed(claims)
+        users = dict.fromkeys(uid for claim in claims for uid in self.volumes.users(claim))
+        nodes = {self.node_of(uid) for uid in users}
+        if limits != self.volumes.limits.get(key[1]):
+            nodes.add(key[1])
+        for node in nodes & self.nodes.keys():
+            self.relief.note(row=self.capacity.rows[node])
+            self.worsened.add(node)
+        return list(users)
 
     # Questions
 
@@ -199,6 +226,7 @@ class Cluster:
         wrong += self.nodes_by_row.contradictions(by_row)
         wrong += self.capacity.misplaced({name: node.allocatable for name, node in self.nodes.items()})
         wrong += self.labels.mismatches()
+        wrong += self.volumes.contradictions(self.pods.values())
         if not self.relief.rows <= by_row.keys():
             wrong.append("a row without a node is noted as improved")
         return wrong

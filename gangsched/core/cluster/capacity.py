@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from gangsched.core.constraints.tally import Question
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.shape import PODS, Amounts
@@ -178,21 +179,30 @@ class Capacity:
 class Relief:
     """What has improved since it was last taken: rows whose nodes have more room or refuse less.
 
-    `everywhere`: any node may have improved. `domains`: a node has moved to another topology domain, which may help
-    gangs that must stay in one.
+    `everywhere`: any node may have improved. `asked` are questions about pods that have other answers now. `domains`: a
+    node has moved to another topology domain, which may help gangs that must stay in one.
     """
 
     rows: set[int] = field(default_factory=set)
+    asked: set[Question] = field(default_factory=set)
     everywhere: bool = False
     domains: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.rows) or self.everywhere
+        return bool(self.rows) or bool(self.asked) or self.everywhere
 
-    def note(self, *, row: int | None = None, everywhere: bool = False, domains: bool = False) -> None:
+    def note(
+        self,
+        *,
+        row: int | None = None,
+        asked: Iterable[Question] = (),
+        everywhere: bool = False,
+        domains: bool = False,
+    ) -> None:
         """The node of this row has improved, any node may have, or a node may be in another domain."""
         if row is not None:
             self.rows.add(row)
+        self.asked.update(asked)
         self.everywhere |= everywhere
         self.domains |= domains
 
@@ -203,5 +213,5 @@ class Relief:
     def take(self) -> Relief:
         """Return all of it, and start again from nothing."""
         taken = replace(self)
-        self.rows, self.everywhere, self.domains = set(), False, False
+        self.rows, self.asked, self.everywhere, self.domains = set(), set(), False, False
         return taken

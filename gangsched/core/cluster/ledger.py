@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.constraints.constraint import Constraint, Happening
-from gangsched.core.constraints.tally import Tallies
+from gangsched.core.constraints.tally import Question, Tallies
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS
 
@@ -204,7 +204,7 @@ class Ledger:
         self._capacity.take(row, claim.pod.shape.requests)
         for constraint in self._constraints:
             constraint.add(claim.pod, row)
-        self._relief.note(everywhere=self._tallies.add(claim.pod, row))
+        self._note(self._tallies.add(claim.pod, row))
 
     def _give_back(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)
@@ -214,15 +214,19 @@ class Ledger:
             self._capacity.give_back(row, claim.pod.shape.requests)
             for constraint in self._constraints:
                 constraint.remove(claim.pod, row)
-            self._relief.note(everywhere=self._tallies.remove(claim.pod, row))
+            self._note(self._tallies.remove(claim.pod, row))
         self._relief.note(row=row, everywhere=self._opens_elsewhere(claim.pod))
 
     def _count_again(self, before: Claim, claim: Claim) -> None:
         """The pod has other labels, or terminates."""
         old, new, row = before.pod, claim.pod, self._capacity.rows.get(claim.node)
         if row is not None and claim.counts and (old.labels, old.terminating) != (new.labels, new.terminating):
-            self._relief.note(everywhere=self._tallies.remove(old, row))
-            self._relief.note(everywhere=self._tallies.add(new, row))
+            self._note(self._tallies.remove(old, row))
+            self._note(self._tallies.add(new, row))
+
+    def _note(self, asked: Iterable[Question]) -> None:
+        """These questions have other answers now, and if some were dropped, perhaps those too."""
+        self._relief.note(asked=asked, everywhere=self._tallies.forgetful)
 
     def _opens_elsewhere(self, pod: Pod) -> bool:
         """Whether the end of the pod may open nodes other than its own."""
@@ -273,4 +277,6 @@ def _takes_alike(before: Claim, after: Claim) -> bool:
         before.node == after.node
         and (before.kind is after.kind or (before.kind is ASSUMED and after.kind is BOUND))
         and old.shape == new.shape
+        and old.volume_claims == new.volume_claims
+        and old.own_volume_claims == new.own_volume_claims
     )

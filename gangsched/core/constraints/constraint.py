@@ -18,7 +18,8 @@ from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.shape import Attachment, Shape
+from gangsched.core.objects.volumes import StorageKey, Unready, Volume
 
 
 class Stock(Protocol):
@@ -33,6 +34,36 @@ class Stock(Protocol):
         """The resource's column; None where no node has any of it."""
 
 
+class Storage(Protocol):
+    """What is known of volume claims and volumes; see `cluster/volumes.py`."""
+
+    limits: dict[str, Mapping[str, int]]
+    contested: set[StorageKey]
+
+    @property
+    def matter(self) -> bool:
+        """Whether there are any claims."""
+
+    @property
+    def limited(self) -> Collection[str]:
+        """The drivers of which some node can attach only so many volumes."""
+
+    def unready(self, pod: Pod) -> Unready | None:
+        """The first claim with which the pod cannot be placed; None if it can with all of them."""
+
+    def volumes(self, pod: Pod, *, own: bool = True) -> Iterator[Volume]:
+        """The volumes of the pod's claims, as far as they exist; with `own` also of its ephemeral volumes."""
+
+    def attachment(self, key: StorageKey) -> Attachment | None:
+        """What the claim counts as on a node."""
+
+    def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
+        """Whether another known pod may count as the same attachment."""
+
+    def is_single(self, pod: Pod) -> bool:
+        """Whether one of the pod's claims is for a single pod."""
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What constraints may read of the cluster."""
@@ -40,6 +71,7 @@ class World:
     nodes: Nodes
     stock: Stock
     namespaces: Mapping[str, Mapping[str, str]]
+    volumes: Storage
     tallies: Tallies
 
 
@@ -114,6 +146,9 @@ class Constraint:
 
     def labels_changed(self) -> None:
         """A namespace, or a node, has other labels."""
+
+    def claims_changed(self, keys: Sequence[StorageKey]) -> None:
+        """These volume claims, or the volumes that they name, are not what they were when pods were added."""
 
     def opens_elsewhere(self, happening: Happening, pod: Pod | None = None) -> bool:  # noqa: ARG002 - for subclasses
         """Whether the event (for POD_LEFT, of this `pod`) may open nodes other than its own.

@@ -7,16 +7,14 @@ may be the first of its kind if it matches them itself; the next members must th
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gangsched.core.constraints.anti_affinity import AntiAffinityIndex
 from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable, term_matches
-from gangsched.core.constraints.tally import PlannedTallies, Question
+from gangsched.core.constraints.tally import PlannedTallies, Question, of_all, of_term
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
@@ -116,11 +114,11 @@ class AffinityPlan(Plan):
         """Count the pods that their terms match."""
         for shape in shapes:
             for term in shape.anti_affinity:
-                keys = self._keys.setdefault(_of_term(term), set())
+                keys = self._keys.setdefault(of_term(term), set())
                 if keys is not None:
                     keys.add(term.topology_key)
             if shape.affinity:
-                self._keys[_of_all(shape.affinity)] = None
+                self._keys[of_all(shape.affinity)] = None
         self._tallies.ask(self._keys)
 
     def sees(self, pod: Pod) -> Seen | None:
@@ -143,7 +141,7 @@ class AffinityPlan(Plan):
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
         """One where members exclude each other."""
-        keys = [term.topology_key for term in member.shape.anti_affinity if _of_term(term) in self._matched(member)]
+        keys = [term.topology_key for term in member.shape.anti_affinity if of_term(term) in self._matched(member)]
         if not keys:
             return None
         labelled: Mask = np.zeros(len(rows), dtype=np.bool_)
@@ -198,17 +196,17 @@ class AffinityPlan(Plan):
         return self._tallies.matched(seen.pod) if seen is not None else ()
 
     def _joins(self, member: Member, other: Member) -> bool:
-        return bool(other.shape.affinity) and _of_all(other.shape.affinity) in self._matched(member)
+        return bool(other.shape.affinity) and of_all(other.shape.affinity) in self._matched(member)
 
     def _excluding(self, member: Member, other: Member) -> Iterator[str]:
         """The topology keys of the member's anti-affinity terms that match the other."""
         for term in member.shape.anti_affinity:
-            if _of_term(term) in self._matched(other):
+            if of_term(term) in self._matched(other):
                 yield term.topology_key
 
     def _is_met(self, shape: Shape) -> bool:
         """Whether a pod matches all affinity terms on a node that has the label of one."""
-        there = self._tallies.of(_of_all(shape.affinity)).rows
+        there = self._tallies.of(of_all(shape.affinity)).rows
         return any(self._nodes.by_label(term.topology_key).any(there).any() for term in shape.affinity)
 
     def _refusing(self, member: Member, rows: IntArray) -> Iterator[tuple[str, Mask]]:
@@ -218,9 +216,9 @@ class AffinityPlan(Plan):
             yield NodeReason.POD_AFFINITY, ~self._near(member, rows)
         excluded: Mask = np.zeros(len(rows), dtype=np.bool_)
         for term in shape.anti_affinity:
-            there = self._tallies.of(_of_term(term)).rows
+            there = self._tallies.of(of_term(term)).rows
             excluded |= self._nodes.beside(rows, term.topology_key, there)
-            heirs = np.isin(rows, list(self._tallies.nominated(_of_term(term))))
+            heirs = np.isin(rows, list(self._tallies.nominated(of_term(term))))
             excluded |= heirs & self._nodes.by_label(term.topology_key).any(rows)
         if shape.anti_affinity:
             yield NodeReason.POD_ANTI_AFFINITY, excluded
@@ -235,7 +233,7 @@ class AffinityPlan(Plan):
             near &= self._nodes.by_label(term.topology_key).any(rows)
         if self._emptied or (self._joins(member, member) and not self._is_met(member.shape)):
             return near
-        there = self._tallies.of(_of_all(terms)).rows
+        there = self._tallies.of(of_all(terms)).rows
         for term in terms:
             near &= self._nodes.beside(rows, term.topology_key, there)
         return near
@@ -288,13 +286,3 @@ class AffinityPlan(Plan):
                     if closed is None:
                         closed = self._nodes.beside(every, term.topology_key, rows)
                     np.logical_or(known, closed, out=known)
-
-
-@lru_cache(maxsize=4096)
-def _of_term(term: PodTerm) -> Question:
-    return Question((replace(term, topology_key=""),))
-
-
-@lru_cache(maxsize=4096)
-def _of_all(terms: tuple[PodTerm, ...]) -> Question:
-    return Question(tuple(replace(term, topology_key="") for term in terms))

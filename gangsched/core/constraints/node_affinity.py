@@ -41,8 +41,13 @@ class NodeAffinity(NodeConstraint):
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The nodes that match; nodes that have not changed since the last call are not evaluated again."""
         asked = (member.shape.node_selector, member.shape.node_affinity)
-        if asked == _ANY:
-            return None
+        return None if asked == _ANY else self._matching(asked, rows)
+
+    def among(self, terms: tuple[NodeTerm, ...], rows: IntArray) -> Mask:
+        """Which of the rows match one of the terms, whichever pod or volume has them."""
+        return self._matching(((), terms), rows)
+
+    def _matching(self, asked: _Asked, rows: IntArray) -> Mask:
         known, generation = self._known.pop(asked, (None, -1))
         if known is not None:
             self._known[asked] = (known, generation)

@@ -8,8 +8,12 @@ from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.node_ports import NodePorts
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.node_unschedulable import NodeUnschedulable
+from gangsched.core.constraints.node_volume_limits import NodeVolumeLimits
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.constraints.topology_spread import TopologySpread
+from gangsched.core.constraints.volume_binding import VolumeBinding
+from gangsched.core.constraints.volume_restrictions import VolumeRestrictions
+from gangsched.core.constraints.volume_zone import VolumeZone
 
 CONSTRAINTS: list[type[Constraint]] = [
     NodeUnschedulable,
@@ -17,6 +21,10 @@ CONSTRAINTS: list[type[Constraint]] = [
     NodeAffinity,
     NodePorts,
     NodeResources,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
     TopologySpread,
     InterPodAffinity,
 ]

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import PodTerm
+from gangsched.core.objects.shape import PodTerm, Shape, Spread
 
 MOST_KEPT = 4096
 """So many questions are kept up to date; the one asked longest ago is dropped first."""
@@ -34,6 +36,31 @@ class Question(Struct, frozen=True, gc=False, cache_hash=True):
     def matches(self, pod: Matchable | Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
         """Whether the pod counts if it stays."""
         return all(term_matches(term, pod, namespaces) for term in self.terms)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def of_term(term: PodTerm) -> Question:
+    """Which pods match the term."""
+    return Question((replace(term, topology_key=""),))
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def of_all(terms: tuple[PodTerm, ...]) -> Question:
+    """Which pods match all the terms."""
+    return Question(tuple(replace(term, topology_key="") for term in terms))
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def of_spread(spread: Spread) -> Question:
+    """Which pods the constraint counts."""
+    return Question((replace(spread.term, topology_key=""),), staying=True)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def asked_by(shape: Shape) -> frozenset[Question]:
+    """All questions of a shape."""
+    of_affinity = [of_all(shape.affinity)] if shape.affinity else []
+    return frozenset([*map(of_spread, shape.spread), *map(of_term, shape.anti_affinity), *of_affinity])
 
 
 class There(NamedTuple):
@@ -75,22 +102,20 @@ class Tallies:
             self._drop(next(iter(self._counts)))
         return known
 
-    def add(self, pod: Pod, row: int) -> bool:
-        """Count the pod on the row. Returns whether that may matter to a member that asked."""
-        found = False
-        for question in self._asking(pod):
+    def add(self, pod: Pod, row: int) -> Sequence[Question]:
+        """Count the pod on the row. Returns the questions that it matches."""
+        found = list(self._asking(pod))
+        for question in found:
             rows = self._counts[question]
             rows[row] = rows.get(row, 0) + 1
-            found = True
-        return found or self.forgetful
+        return found
 
-    def remove(self, pod: Pod, row: int) -> bool:
-        """Stop counting the pod, which was added before. Returns whether that may matter to a member that asked."""
-        found = False
-        for question in self._asking(pod):
+    def remove(self, pod: Pod, row: int) -> Sequence[Question]:
+        """Stop counting the pod, which was added before. Returns the questions that it matches."""
+        found = list(self._asking(pod))
+        for question in found:
             uncount(self._counts[question], row)
-            found = True
-        return found or self.forgetful
+        return found
 
     def namespaces_changed(self) -> None:
         """A namespace has other labels: count again."""

@@ -8,22 +8,20 @@ nodeTaintsPolicy leave. Terminating pods do not count, and those of other namesp
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator
-from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.taint_toleration import TaintToleration
-from gangsched.core.constraints.tally import PlannedTallies, Question
+from gangsched.core.constraints.tally import PlannedTallies, of_spread
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
-from gangsched.core.objects.shape import PodTerm, Shape, Spread
+from gangsched.core.objects.shape import Shape, Spread
 
 
 class Seen(Struct, frozen=True, gc=False, cache_hash=True):
@@ -92,7 +90,7 @@ class SpreadPlan(Plan):
 
     def expect(self, shapes: Collection[Shape]) -> None:
         """Count the pods of their constraints."""
-        self._tallies.ask(_question(spread.term) for shape in shapes for spread in shape.spread)
+        self._tallies.ask(of_spread(spread) for shape in shapes for spread in shape.spread)
 
     def sees(self, pod: Pod) -> Seen | None:
         """What constraints count it by, if one does."""
@@ -128,7 +126,7 @@ class SpreadPlan(Plan):
             yield NodeReason.SPREAD_LABEL, key, numbers < 0
             there = self._by_domain(spread, eligible)
             closed = (numbers >= 0) & (there[numbers] > self._most(spread, member, there[domains]))
-            for row, count in self._tallies.nominated(_question(spread.term)).items():
+            for row, count in self._tallies.nominated(of_spread(spread)).items():
                 at = np.flatnonzero(rows == row)
                 if len(at) and eligible[row]:
                     there[numbers[at]] += count
@@ -142,7 +140,7 @@ class SpreadPlan(Plan):
 
     def couples(self, member: Member, other: Member) -> bool:
         """Whether a constraint of the other counts the member."""
-        return any(self._is_counted(member, spread.term) for spread in other.shape.spread)
+        return any(self._is_counted(member, spread) for spread in other.shape.spread)
 
     def helps(self, member: Member, other: Member) -> bool:
         """Whether one more member may raise the number in the emptiest domain."""
@@ -150,12 +148,12 @@ class SpreadPlan(Plan):
 
     # Inside
 
-    def _is_counted(self, member: Member, term: PodTerm) -> bool:
+    def _is_counted(self, member: Member, spread: Spread) -> bool:
         """Whether members of the class match the selector; an empty one matches them, though it counts no pod."""
-        if term.selector == ():
+        if spread.term.selector == ():
             return True
         seen = member.sight(Seen)
-        return seen is not None and _question(term) in self._tallies.matched(seen.pod)
+        return seen is not None and of_spread(spread) in self._tallies.matched(seen.pod)
 
     def _numbers(self, spread: Spread) -> IntArray:
         """The number of each row's domain; -1 where the node has no such label."""
@@ -166,7 +164,7 @@ class SpreadPlan(Plan):
         size = self._world.nodes.by_label(spread.term.topology_key).count + 1
         if spread.term.selector == ():
             return np.zeros(size, dtype=np.int64)
-        there = self._tallies.of(_question(spread.term))
+        there = self._tallies.of(of_spread(spread))
         counted = eligible[there.rows]
         numbers = self._numbers(spread)[there.rows[counted]]
         return np.bincount(numbers, weights=there.counts[counted], minlength=size).astype(np.int64)
@@ -182,7 +180,7 @@ class SpreadPlan(Plan):
     def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
         """How many pods a domain may have that takes one more member; `there` are those in the counted domains."""
         fewest = int(there.min()) if len(there) >= spread.min_domains else 0
-        return spread.max_skew + fewest - self._is_counted(member, spread.term)
+        return spread.max_skew + fewest - self._is_counted(member, spread)
 
     def _counted(self, member: Member) -> list[tuple[Mask, IntArray]]:
         """For each constraint the rows that count, and the numbers of their domains."""
@@ -201,8 +199,3 @@ class SpreadPlan(Plan):
                         mask &= each
                 known.append((mask, np.unique(self._numbers(spread)[mask])))
         return known
-
-
-@lru_cache(maxsize=4096)
-def _question(term: PodTerm) -> Question:
-    return Question((replace(term, topology_key=""),), staying=True)

@@ -11,7 +11,8 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from gangsched.core.declarations import hindrances
+from gangsched.core.cluster.volumes import Volumes
+from gangsched.core.declarations import hindrances, volume_claims
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
@@ -33,6 +34,7 @@ def resolve(
     policy: Policy,
     priority_classes: Mapping[str, int],
     foreign: Foreign,
+    volumes: Volumes,
 ) -> Terms:
     """The terms of the group with this key and PodGroup, whose `members` are those that count."""
     oldest = min((pod.created for pod in members), default=0.0)
@@ -44,7 +46,9 @@ def resolve(
             priority=min(own_priority, policy.max_priority),
             created=oldest,
             strategy=strategy,
-            hindrance=next(hindrances.unsupported(members), None),
+            hindrance=next(
+                chain(hindrances.unsupported(members), volume_claims.unready(members, NO_TERMS.spec, volumes)), None
+            ),
         )
     # Most members say the same in one value, so that what follows is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
@@ -73,6 +77,7 @@ def resolve(
         hindrances.refused_fields(spec, policy, priority_classes),
         hindrances.unknown_roles(key, group, spec, members=members, says=says),
         hindrances.unsupported(members),
+        volume_claims.unready(members, spec, volumes),
     )
     return Terms(
         spec=spec,
@@ -175,7 +180,7 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
     return tuple(
         replace(
             role,
-            template=replace(declarer.shape, requests=role.template.requests, host_ports=(), unsupported=()),
+            template=replace(declarer.shape, requests=role.template.requests, host_ports=(), disks=(), unsupported=()),
             like_declarer=False,
         )
         if role.template is not None and role.like_declarer

@@ -38,6 +38,7 @@ def reconcile(
         policy=policy,
         priority_classes=priority_classes,
         foreign=foreign,
+        volumes=cluster.volumes,
     )
     gang.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
     effects: list[Effect] = [*placeholders.settle(gang, cluster, terms)]

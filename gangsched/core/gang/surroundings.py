@@ -1,4 +1,4 @@
-"""Objects beside pods and PodGroups that decide about gangs: nodes, namespaces, PriorityClasses, foreign PodGroups."""
+"""Objects beside pods and PodGroups that decide about gangs: nodes, namespaces, classes, volumes, foreign PodGroups."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
 
 class Surroundings:
@@ -57,6 +58,8 @@ class Surroundings:
                 self._set_priority_classes(left)
             case events.PriorityClassesReplaced(classes):
                 self._set_priority_classes(dict(classes))
+            case events.StorageFact():
+                self._note_storage(event)
 
     def facts(self) -> list[events.Event]:
         """What was observed, as events for a successor."""
@@ -67,6 +70,7 @@ class Surroundings:
             ),
             events.PriorityClassesReplaced(tuple(self.priority_classes.items())),
             events.NodesReplaced(tuple(cluster.nodes.values())),
+            *(events.StorageReplaced(kind, tuple(cluster.volumes.known(kind).values())) for kind in StorageKind),
         ]
 
     def _node_gone(self, name: str) -> None:
@@ -74,6 +78,26 @@ class Surroundings:
         for uid in sorted(self._cluster.on_node.get(name, ())):
             self._members.touch(uid)
         self._cluster.remove_node(name)
+
+    def _note_storage(self, event: events.StorageFact) -> None:
+        match event:
+            case events.StorageSeen(kind, found):
+                self._set_storage(kind, found.key, found)
+            case events.StorageGone(kind, key):
+                self._set_storage(kind, key, None)
+            case events.StorageReplaced(kind, listed):
+                for key in sorted(self._cluster.volumes.known(kind).keys() - {each.key for each in listed}):
+                    self._set_storage(kind, key, None)
+                for each in listed:
+                    self._set_storage(kind, each.key, each)
+
+    def _set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> None:
+        """Gangs whose waiting members use what has changed are tried again."""
+        for uid in self._cluster.set_storage(kind, key, found):
+            gang = self._members.gang_of(uid)
+            if gang is not None and not self._cluster.pods[uid].node:
+                gang.attempt.try_all_again()
+                self._members.dirty.note(gang.key)
 
     def _set_priority_classes(self, classes: dict[str, int]) -> None:
         known = self.priority_classes

@@ -10,6 +10,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.shape import Labels
+from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
 
 class Event(Struct, frozen=True, gc=False, tag=True):
@@ -163,6 +164,31 @@ class PriorityClassesReplaced(Event, frozen=True):
     """These are all the PriorityClasses there are (after a list), with their values."""
 
     classes: tuple[tuple[str, int], ...]
+
+
+class StorageFact(Event, frozen=True):
+    """Something about PersistentVolumeClaims, PersistentVolumes, StorageClasses or CSINodes."""
+
+
+class StorageSeen(StorageFact, frozen=True):
+    """An object of this kind exists in this form."""
+
+    kind: StorageKind
+    found: StorageObject
+
+
+class StorageGone(StorageFact, frozen=True):
+    """An object of this kind exists no longer."""
+
+    kind: StorageKind
+    key: StorageKey
+
+
+class StorageReplaced(StorageFact, frozen=True):
+    """These are all the objects of this kind that there are (after a list)."""
+
+    kind: StorageKind
+    found: tuple[StorageObject, ...]
 
 
 class Synced(Event, frozen=True):

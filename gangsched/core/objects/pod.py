@@ -44,6 +44,9 @@ class Pod(Struct, frozen=True, gc=False):
 
     A pod without a name is a placeholder for a member that does not exist yet.
 
+    `volume_claims` names the PersistentVolumeClaims that it uses, `own_volume_claims` those that are made for its
+    ephemeral volumes, which must be its own.
+
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
     written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
     it was bound, 0.0 if that is not known.
@@ -63,11 +66,18 @@ class Pod(Struct, frozen=True, gc=False):
     priority: int = 0
     declaration: Declaration | None = None
     labels: Labels = ()
+    volume_claims: tuple[str, ...] = ()
+    own_volume_claims: tuple[str, ...] = ()
     owner: Owner | None = None
     told_reason: str = ""
     told_message: str = ""
     rejected: bool = False
     bound_at: float = 0.0
+
+    @property
+    def uses_claims(self) -> bool:
+        """Whether it uses any PersistentVolumeClaim."""
+        return bool(self.volume_claims or self.own_volume_claims)
 
     @property
     def terminal(self) -> bool:

@@ -53,6 +53,23 @@ class HostPort(Struct, frozen=True, gc=False, cache_hash=True):
     ip: str = "0.0.0.0"  # noqa: S104 - the API's wildcard address as data, nothing listens
 
 
+Attachment = tuple[str, str]
+"""A CSI driver and its name for a volume: what is attached to a node, and counts once against its limits."""
+
+
+class Disk(Struct, frozen=True, gc=False, cache_hash=True):
+    """A disk that a pod names itself, without a claim. `kind` is the field of the manifest that names it.
+
+    Two disks of one kind that have one of `names` in common are the same; no node takes it twice unless both are
+    `read_only`. One without names conflicts with none. `attachment` is what it counts as against the limits of nodes.
+    """
+
+    kind: str
+    names: tuple[str, ...] = ()
+    read_only: bool = False
+    attachment: Attachment | None = None
+
+
 class PodTerm(Struct, frozen=True, gc=False, cache_hash=True):
     """Which pods are meant, and the label that makes topology domains: one required term of affinity to other pods.
 
@@ -95,6 +112,7 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     node_affinity: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
+    disks: tuple[Disk, ...] = ()
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[Spread, ...] = ()

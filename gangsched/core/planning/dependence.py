@@ -72,4 +72,4 @@ def _dependent(classes: Collection[MemberClass]) -> list[MemberClass]:
 
 
 def _depends(member: MemberClass) -> bool:
-    return bool(member.seen) or member.shape.heeds_pods
+    return bool(member.seen or member.shape.disks) or member.shape.heeds_pods

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from itertools import chain
 
 from gangsched.core.cluster.labels import Domain
+from gangsched.core.constraints.volume_binding import BoundTo
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.selectors import well_formed
-from gangsched.core.objects.shape import PODS, Amounts, NodeTerm, Shape
+from gangsched.core.objects.shape import PODS, Amounts, NodeTerm
 from gangsched.core.objects.status import MOST_DEMANDS, Demand
 from gangsched.core.planning.classes import MemberClass
 
@@ -27,7 +28,7 @@ def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[D
     If there are more different requests than may be listed, the last entry stands for the rest, with the largest
     amount of each resource among them.
     """
-    if any(only_by_name(member.shape) for member in missing):
+    if any(map(only_by_name, missing)):
         return ()
     counts: Counter[Amounts] = Counter()
     for member, count in missing.items():
@@ -46,7 +47,7 @@ def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[D
 
 def demand_on_one_node(whole: Mapping[MemberClass, int]) -> tuple[Demand, ...]:
     """What the whole quorum needs if it must be on one node: a single node that takes all of it."""
-    if any(only_by_name(member.shape) for member in whole):
+    if any(map(only_by_name, whole)):
         return ()
     total: Counter[str] = Counter({PODS: sum(whole.values())})
     for member, count in whole.items():
@@ -56,8 +57,12 @@ def demand_on_one_node(whole: Mapping[MemberClass, int]) -> tuple[Demand, ...]:
     return (Demand(count=1, requests=requests),)
 
 
-def only_by_name(shape: Shape) -> bool:
-    """Whether the shape accepts only nodes of certain names, or none at all."""
+def only_by_name(member: MemberClass) -> bool:
+    """Whether the members accept only nodes of certain names, or none at all: their volumes may be on single nodes."""
+    shape, bound_to = member.shape, member.sight(BoundTo)
+    affinities = bound_to.affinities if bound_to is not None else ()
+    if (bound_to is not None and not bound_to.ready) or any(all(map(_only_by_name, terms)) for terms in affinities):
+        return True
     if any(key == HOSTNAME for key, _ in shape.node_selector):
         return True
     return shape.node_affinity is not None and all(map(_only_by_name, shape.node_affinity))

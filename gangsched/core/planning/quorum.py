@@ -277,7 +277,7 @@ class Quorum:
         """The classes of members without a place that would fill the open slots."""
         missing: Counter[MemberClass] = Counter()
         left = (self._kinds - placed).items()
-        order = sorted(left, key=lambda item: (only_by_name(item[0][0].shape), self._rank[item[0][0]]))
+        order = sorted(left, key=lambda item: (only_by_name(item[0][0]), self._rank[item[0][0]]))
         for (member, role), count in order:
             number = min(count, slots.open_to(role))
             if number:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gangsched.core.cluster.capacity import LIMIT, Capacity, Relief
+from gangsched.core.constraints.tally import asked_by
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
@@ -136,10 +137,11 @@ class Parked:
         for resource in [resource for resource in self._unknown if capacity.column(resource) is not None]:
             for at in sorted(self._unknown.pop(resource)):
                 self._encode(at, capacity)
-        for bucket in self.buckets.values() if relief.everywhere or relief.domains else ():
+        for bucket in self.buckets.values() if relief.everywhere or relief.domains or relief.asked else ():
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
-                closed = bool(member.seen) or member.shape.heeds_pods or bucket.several
-                if (relief.everywhere and closed) or (relief.domains and (bucket.within_domain or bucket.several)):
+                closed = relief.everywhere and (bool(member.seen) or member.shape.heeds_pods)
+                closed |= not relief.asked.isdisjoint(asked_by(member.shape))
+                if closed or bucket.several or (relief.domains and bucket.within_domain):
                     self._lacked["forced"][at] = True
         if relief:
             self._lacked["shut"] = False

@@ -1,0 +1,229 @@
+"""Volume claims, volumes, storage classes and the limits of nodes, and which known pods use which claim.
+
+Of pods it is told by the cluster, which alone changes it. What a pod's claims mean for its placement is asked here; the
+rules are those of kube-scheduler's plug-in VolumeBinding (`podHasPVCs` and `GetPodVolumeClaims` at v1.36.3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import Attachment
+from gangsched.core.objects.volumes import (
+    CsiNode,
+    StorageClass,
+    StorageKey,
+    StorageKind,
+    StorageObject,
+    Trouble,
+    Unready,
+    Volume,
+    VolumeClaim,
+    keys_of,
+)
+
+Key = TypeVar("Key", bound=Hashable)
+What = TypeVar("What", bound=Hashable)
+
+_NOBODY: Mapping[str, None] = {}
+
+
+class Volumes:
+    """The objects by kind and key, and `limits` by node and driver.
+
+    `contested` are the claims for a single pod that several known pods name, `limited` counts the nodes that limit a
+    driver.
+    """
+
+    def __init__(self) -> None:
+        self.limits: dict[str, Mapping[str, int]] = {}
+        self.limited: Counter[str] = Counter()
+        self.contested: set[StorageKey] = set()
+        self._objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
+        self._users: dict[StorageKey, dict[str, None]] = {}
+        self._claims_of: dict[str, dict[StorageKey, None]] = {}
+        self._attached_as: Counter[Attachment] = Counter()
+
+    # Objects
+
+    def set(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[StorageKey]:
+        """Set the object, or remove it with None. Returns the claims of which something may have changed."""
+        old = self._objects[kind].get(key)
+        if old == found:
+            return []
+        concerned = [*self._enter(old, -1), *self._enter(found, 1)]
+        if found is None:
+            del self._objects[kind][key]
+        else:
+            self._objects[kind][key] = found
+        concerned = list(dict.fromkeys(concerned))
+        for claim in concerned:
+            self._contest(claim)
+        return concerned
+
+    def known(self, kind: StorageKind) -> Mapping[StorageKey, StorageObject]:
+        """The objects of this kind."""
+        return self._objects[kind]
+
+    def _enter(self, found: StorageObject | None, sign: int) -> Iterable[StorageKey]:
+        """Count what follows from the object (1) or no longer does (-1). Returns the claims that it concerns."""
+        match found:
+            case VolumeClaim(volume=volume):
+                if volume and sign > 0:
+                    self._claims_of.setdefault(volume, {})[found.key] = None
+                elif volume:
+                    _forget(self._claims_of, volume, found.key)
+                return (found.key,)
+            case Volume(name, attachment=attachment):
+                if attachment is not None:
+                    _count(self._attached_as, attachment, sign)
+                return tuple(self._claims_of.get(name, ()))
+            case StorageClass(name):
+                claims = self._objects[StorageKind.CLAIM].values()
+                return tuple(
+                    claim.key for claim in claims if isinstance(claim, VolumeClaim) and claim.storage_class == name
+                )
+            case CsiNode(name, limits):
+                for driver, _ in limits:
+                    _count(self.limited, driver, sign)
+                if sign > 0:
+                    self.limits[name] = dict(limits)
+                else:
+                    del self.limits[name]
+        return ()
+
+    # Pods
+
+    def pod_changes(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod comes, changes or leaves. One that has ended uses nothing."""
+        before = keys_of(old) if old is not None and not old.terminal else []
+        after = keys_of(new) if new is not None and not new.terminal else []
+        if before == after:
+            return
+        for key in before:
+            if old is not None:
+                _forget(self._users, key, old.uid)
+        for key in after:
+            if new is not None:
+                self._users.setdefault(key, {})[new.uid] = None
+        for key in (*before, *after):
+            self._contest(key)
+
+    def users(self, key: StorageKey) -> Iterable[str]:
+        """The known pods, by UID, that use the claim."""
+        return self._users.get(key, _NOBODY)
+
+    def _contest(self, key: StorageKey) -> None:
+        if len(self._users.get(key, _NOBODY)) > 1 and self._is_single(key):
+            self.contested.add(key)
+        else:
+            self.contested.discard(key)
+
+    def _is_single(self, key: StorageKey) -> bool:
+        claim = self._claim(key)
+        return claim is not None and claim.single_pod
+
+    # Questions
+
+    @property
+    def matter(self) -> bool:
+        """Whether there are any claims."""
+        return bool(self._objects[StorageKind.CLAIM])
+
+    def unready(self, pod: Pod) -> Unready | None:
+        """The first claim with which the pod cannot be placed; None if it can with all of them."""
+        for name in pod.volume_claims:
+            found = self._claim((pod.namespace, name))
+            if (unready := self._unready(name, found)) is not None:
+                return unready
+        for name in pod.own_volume_claims:
+            found = self._claim((pod.namespace, name))
+            if found is None:
+                return Unready(name, Trouble.NOT_MADE)
+            if found.owner != pod.uid:
+                return Unready(name, Trouble.NOT_OWNED)
+            if (unready := self._unready(name, found)) is not None:
+                return unready
+        return None
+
+    def _unready(self, name: str, claim: VolumeClaim | None) -> Unready | None:
+        if claim is None:
+            return Unready(name, Trouble.MISSING)
+        if claim.lost:
+            return Unready(name, Trouble.LOST, claim.volume)
+        if claim.terminating:
+            return Unready(name, Trouble.TERMINATING)
+        if not (claim.bound and claim.volume):
+            found = self._class(claim.storage_class)
+            waits = found is not None and found.waits and not claim.volume
+            return Unready(name, Trouble.WAITS if waits else Trouble.UNBOUND, claim.storage_class)
+        volume = self._volume(claim.volume)
+        if volume is None:
+            return Unready(name, Trouble.NO_VOLUME, claim.volume)
+        return Unready(name, Trouble.IN_TREE, f"{volume.name} ({volume.in_tree})") if volume.in_tree else None
+
+    def volumes(self, pod: Pod, *, own: bool = True) -> Iterator[Volume]:
+        """The volumes that the pod's claims name, as far as they exist; with `own` also of its ephemeral volumes."""
+        names = (*pod.volume_claims, *pod.own_volume_claims) if own else pod.volume_claims
+        for name in names:
+            claim = self._claim((pod.namespace, name))
+            volume = self._volume(claim.volume) if claim is not None else None
+            if volume is not None:
+                yield volume
+
+    def attachment(self, key: StorageKey) -> Attachment | None:
+        """What the claim counts as on a node; one without a volume counts as its class's driver would attach it."""
+        claim = self._claim(key)
+        if claim is None:
+            return None
+        volume = self._volume(claim.volume)
+        if volume is not None:
+            return volume.attachment
+        found = self._class(claim.storage_class)
+        return None if found is None or not found.driver else (found.driver, f"{key[0]}/{key[1]} (not bound)")
+
+    def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
+        """Whether another known pod may count as the same attachment."""
+        return len(self._users.get(key, _NOBODY)) > 1 or self._attached_as[attachment] > 1
+
+    def is_single(self, pod: Pod) -> bool:
+        """Whether one of the pod's claims is for a single pod."""
+        return any(self._is_single((pod.namespace, name)) for name in pod.volume_claims)
+
+    def _claim(self, key: StorageKey) -> VolumeClaim | None:
+        found = self._objects[StorageKind.CLAIM].get(key)
+        return found if isinstance(found, VolumeClaim) else None
+
+    def _volume(self, name: str) -> Volume | None:
+        found = self._objects[StorageKind.VOLUME].get(("", name))
+        return found if isinstance(found, Volume) else None
+
+    def _class(self, name: str) -> StorageClass | None:
+        found = self._objects[StorageKind.CLASS].get(("", name))
+        return found if isinstance(found, StorageClass) else None
+
+    def contradictions(self, pods: Iterable[Pod]) -> list[str]:
+        """A sentence for each difference between what is kept and what the objects and these pods say."""
+        fresh = Volumes()
+        for kind, objects in self._objects.items():
+            for key, found in objects.items():
+                fresh.set(kind, key, found)
+        for pod in pods:
+            fresh.pod_changes(None, pod)
+        kept, found_again = vars(self), vars(fresh)
+        return [f"volumes: {name[1:]} is not what the objects say" for name in kept if kept[name] != found_again[name]]
+
+
+def _count(counts: Counter[What], what: What, sign: int) -> None:
+    counts[what] += sign
+    if not counts[what]:
+        del counts[what]
+
+
+def _forget(index: dict[Key, dict[What, None]], key: Key, what: What) -> None:
+    index[key].pop(what, None)
+    if not index[key]:
+        del index[key]

@@ -1,0 +1,271 @@
+"""NodeVolumeLimits: a node attaches no more volumes of a CSI driver than its CSINode allows.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A volume that several pods of a node
+use counts once. Volumes that no known pod uses any more but are still attached (VolumeAttachments) are not counted.
+
+Members that bring equally many volumes of their own are alike; a volume that another known pod may use too is told
+apart by its name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangsched.core.constraints.column import uncount
+from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import Attachment, Disk
+from gangsched.core.objects.volumes import StorageKey, keys_of
+
+_NO_LIMIT = 1 << 31
+"""So many volumes a node attaches of a driver that it does not limit."""
+_NOTHING: Mapping[Attachment, int] = {}
+_NONE: Mapping[int, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Attaches:
+    """What a pod attaches by drivers that some node limits: how many volumes of its own of each, and which others."""
+
+    own: tuple[tuple[str, int], ...]
+    shared: tuple[Attachment, ...]
+
+    def in_order(self) -> Sequence[object]:
+        """Drivers and volumes, sorted."""
+        return self.own, self.shared
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What a claim counts as, and how many pods on which rows use it."""
+
+    attachment: Attachment | None
+    rows: dict[int, int]
+
+
+class NodeVolumeLimits(Constraint):
+    """The filter of this name."""
+
+    words = (
+        Words(
+            NodeReason.VOLUME_LIMIT,
+            "with as many volumes of {resource} as allowed",
+            "the end of pods where the number of volumes is at its limit: on {nodes}",
+        ),
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._claims: dict[StorageKey, _Counted] = {}
+        self._by_row: dict[int, dict[Attachment, int]] = {}
+        self._numbers: dict[str, dict[int, int]] = {}
+
+    def add(self, pod: Pod, row: int) -> None:
+        """Its volumes are attached there."""
+        for key in keys_of(pod) if pod.uses_claims else ():
+            counted = self._claims.get(key)
+            if counted is None:
+                counted = self._claims[key] = _Counted(self._world.volumes.attachment(key), {})
+            counted.rows[row] = counted.rows.get(row, 0) + 1
+            self._count(row, counted.attachment, 1)
+        for disk in pod.shape.disks:
+            self._count(row, disk.attachment, 1)
+
+    def remove(self, pod: Pod, row: int) -> None:
+        """They are no longer."""
+        for key in keys_of(pod) if pod.uses_claims else ():
+            counted = self._claims[key]
+            uncount(counted.rows, row)
+            self._count(row, counted.attachment, -1)
+            if not counted.rows:
+                del self._claims[key]
+        for disk in pod.shape.disks:
+            self._count(row, disk.attachment, -1)
+
+    def claims_changed(self, keys: Sequence[StorageKey]) -> None:
+        """What these claims count as may be something else."""
+        for key in keys:
+            counted = self._claims.get(key)
+            if counted is not None:
+                attachment = self._world.volumes.attachment(key)
+                for row, number in counted.rows.items():
+                    self._count(row, counted.attachment, -number)
+                    self._count(row, attachment, number)
+                counted.attachment = attachment
+
+    def told(self) -> object:
+        """Claims, attachments by row, and their number by driver and row."""
+        return self._claims, self._by_row, self._numbers
+
+    def plan(self, *, emptied: bool) -> Plan:
+        """The attachments of a snapshot."""
+        return _LimitsPlan(self._world, {}, {}) if emptied else _LimitsPlan(self._world, self._by_row, self._numbers)
+
+    def _count(self, row: int, attachment: Attachment | None, number: int) -> None:
+        if attachment is None:
+            return
+        there = self._by_row.setdefault(row, {})
+        before = there.get(attachment, 0)
+        there[attachment] = before + number
+        if not before:
+            of_driver = self._numbers.setdefault(attachment[0], {})
+            of_driver[row] = of_driver.get(row, 0) + 1
+        if there[attachment]:
+            return
+        del there[attachment]
+        if not there:
+            del self._by_row[row]
+        uncount(self._numbers[attachment[0]], row)
+        if not self._numbers[attachment[0]]:
+            del self._numbers[attachment[0]]
+
+
+class _LimitsPlan(Plan):
+    """`_left` is what each row may still attach of a driver, `_changed` how many members use a shared volume there.
+
+    `_asked` are the drivers by their numbers in the search.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        by_row: Mapping[int, Mapping[Attachment, int]],
+        numbers: Mapping[str, Mapping[int, int]],
+    ) -> None:
+        self._world = world
+        self._by_row = by_row
+        self._numbers = numbers
+        self._left: dict[str, IntArray] = {}
+        self._asked: list[str] = []
+        self._changed: Counter[tuple[int, Attachment]] = Counter()
+
+    @property
+    def selective(self) -> bool:
+        """Whether there are claims, and nodes with limits."""
+        return self._world.volumes.matter and bool(self._world.volumes.limited)
+
+    def sees(self, pod: Pod) -> Attaches | None:
+        """What its claims attach."""
+        if not pod.uses_claims:
+            return None
+        volumes = self._world.volumes
+        own: Counter[str] = Counter()
+        shared: set[Attachment] = set()
+        for key in keys_of(pod):
+            attachment = volumes.attachment(key)
+            if attachment is not None and attachment[0] in volumes.limited:
+                if volumes.is_shared(key, attachment):
+                    shared.add(attachment)
+                else:
+                    own[attachment[0]] += 1
+        return Attaches(tuple(sorted(own.items())), tuple(sorted(shared))) if own or shared else None
+
+    def room(self, member: Member, rows: IntArray) -> IntArray | None:
+        """How many members can attach what they bring; shared volumes are attached once."""
+        own, shared = self._of(member)
+        if not own and not shared:
+            return None
+        room: IntArray = np.full(len(rows), _NO_LIMIT, dtype=np.int64)
+        for driver in {*own, *(attachment[0] for attachment in shared)}:
+            each = own.get(driver, 0)
+            first = self._not_there([one for one in shared if one[0] == driver], rows)
+            left = self._left_of(driver)[rows] - first
+            most = left // each if each else np.where((left >= 0) | (first == 0), _NO_LIMIT, 0)
+            room = np.minimum(room, np.maximum(most, 0))
+        return room
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
+        """What they bring is attached on these rows."""
+        own, shared = self._of(member)
+        for driver, each in own.items():
+            self._left_of(driver)[rows] -= each * counts
+        for attachment in shared:
+            left = self._left_of(attachment[0])
+            for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+                before = self._uses(row, attachment)
+                self._changed[row, attachment] += count
+                left[row] -= (before + count > 0) - (before > 0)
+                if not self._changed[row, attachment]:
+                    del self._changed[row, attachment]
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
+        """It is attached there no longer."""
+        self.take(member, rows, -counts)
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """For each driver, where the limit is reached."""
+        own, shared = self._of(member)
+        for driver in sorted({*own, *(attachment[0] for attachment in shared)}):
+            wanted = own.get(driver, 0) + self._not_there([one for one in shared if one[0] == driver], rows)
+            yield NodeReason.VOLUME_LIMIT, driver, (wanted > 0) & (wanted > self._left_of(driver)[rows])
+
+    def look(self, rows: IntArray) -> Hashable:
+        """What is attached there, and how much more may be."""
+        drivers = sorted(self._world.volumes.limited)
+        if not drivers:
+            return None
+        inside = set(rows.tolist())
+        there = tuple(frozenset(self._by_row.get(row, _NOTHING)) for row in rows.tolist())
+        changed = frozenset(each for each in self._changed.items() if each[0][0] in inside)
+        return there, changed, tuple(self._left_of(driver)[rows].tobytes() for driver in drivers)
+
+    # For the exhaustive search
+
+    def couples(self, member: Member, other: Member) -> bool:
+        """Whether it brings a shared volume: then the first member on a row takes more of the limit than the next.
+
+        The amounts of the search do not say that.
+        """
+        return bool(self._of(member)[1]) and any(self._of(other))
+
+    def amounts(self, member: Member) -> Mapping[int, int]:
+        """How many volumes of its own it brings, by driver."""
+        found = {}
+        for driver, each in self._of(member)[0].items():
+            if driver not in self._asked:
+                self._asked.append(driver)
+            found[self._asked.index(driver)] = each
+        return found
+
+    def left(self, number: int, rows: IntArray) -> IntArray:
+        """How many volumes of the driver each row may still attach."""
+        left: IntArray = self._left_of(self._asked[number])[rows]
+        return left
+
+    # Inside
+
+    def _of(self, member: Member) -> tuple[dict[str, int], list[Attachment]]:
+        """What the class brings by limited drivers: of its own by driver, and shared volumes."""
+        seen = member.sight(Attaches)
+        shared = [] if seen is None else list(seen.shared)
+        shared += [found for found in _attached(member.shape.disks) if found[0] in self._world.volumes.limited]
+        return {} if seen is None else dict(seen.own), list(dict.fromkeys(shared))
+
+    def _left_of(self, driver: str) -> IntArray:
+        left = self._left.get(driver)
+        if left is None:
+            limits = self._world.volumes.limits
+            names = self._world.stock.names
+            left = np.array([limits.get(name, {}).get(driver, _NO_LIMIT) for name in names], dtype=np.int64)
+            for row, number in self._numbers.get(driver, _NONE).items():
+                left[row] -= number
+            self._left[driver] = left
+        return left
+
+    def _uses(self, row: int, attachment: Attachment) -> int:
+        return self._by_row.get(row, _NOTHING).get(attachment, 0) + self._changed[row, attachment]
+
+    def _not_there(self, shared: Sequence[Attachment], rows: IntArray) -> IntArray:
+        """How many of these volumes each row does not have attached."""
+        found = [sum(not self._uses(row, each) for each in shared) for row in rows.tolist()] if shared else 0
+        return np.array(found, dtype=np.int64)
+
+
+def _attached(disks: Sequence[Disk]) -> Iterator[Attachment]:
+    return (disk.attachment for disk in disks if disk.attachment is not None)

@@ -1,0 +1,204 @@
+"""VolumeRestrictions: no second pod uses a claim for a single pod, nor on one node a disk that allows no second user.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumerestrictions. Which disks are the same is said in
+`Disk.names`. A claim for a single pod (ReadWriteOncePod) matters only while several known pods name it, so that the
+members of a gang that each have one of their own are still alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangsched.core.constraints.column import uncount
+from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import Disk
+from gangsched.core.objects.volumes import StorageKey
+
+_Use = tuple[str, str, bool]
+"""A kind of disk, one of the disk's names, and whether it is only read."""
+
+_ANY_NUMBER = 1 << 31
+_NONE: Mapping[_Use, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Contested:
+    """The claims for a single pod that other known pods name too."""
+
+    claims: tuple[StorageKey, ...]
+
+    def in_order(self) -> Sequence[object]:
+        """The claims."""
+        return self.claims
+
+
+class VolumeRestrictions(Constraint):
+    """The filter of this name."""
+
+    words = (
+        Words(
+            NodeReason.VOLUME_IN_USE,
+            "closed while another pod uses the same volume",
+            "the end of the pod that uses the member's volume: {nodes} closed",
+        ),
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._users: dict[StorageKey, int] = {}
+        self._disks: dict[int, Counter[_Use]] = {}
+
+    def add(self, pod: Pod, row: int) -> None:
+        """Its claims are used, and its disks there."""
+        for name in pod.volume_claims:
+            key = (pod.namespace, name)
+            self._users[key] = self._users.get(key, 0) + 1
+        if pod.shape.disks:
+            self._disks.setdefault(row, Counter()).update(_uses(pod.shape.disks))
+
+    def remove(self, pod: Pod, row: int) -> None:
+        """It uses them no longer."""
+        for name in pod.volume_claims:
+            uncount(self._users, (pod.namespace, name))
+        for use in _uses(pod.shape.disks):
+            uncount(self._disks[row], use)
+        if pod.shape.disks and not self._disks[row]:
+            del self._disks[row]
+
+    def opens_elsewhere(self, happening: Happening, pod: Pod | None = None) -> bool:
+        """The end of its only pod opens a claim on all nodes."""
+        return happening is Happening.POD_LEFT and pod is not None and self._world.volumes.is_single(pod)
+
+    def told(self) -> object:
+        """Users by claim, and disks by row."""
+        return self._users, self._disks
+
+    def plan(self, *, emptied: bool) -> Plan:
+        """The users of a snapshot."""
+        if emptied:
+            return _UsesPlan(self._world, {}, {})
+        users = {key: self._users[key] for key in self._world.volumes.contested if key in self._users}
+        return _UsesPlan(self._world, users, self._disks)
+
+
+class _UsesPlan(Plan):
+    """`users` are those of contested claims. `_changed` are the rows whose disks no longer follow the cluster."""
+
+    def __init__(self, world: World, users: dict[StorageKey, int], disks: dict[int, Counter[_Use]]) -> None:
+        self._world = world
+        self._users = users
+        self._before = disks
+        self._changed: dict[int, Counter[_Use]] = {}
+
+    @property
+    def selective(self) -> bool:
+        """Whether several pods name a claim that is for one."""
+        return bool(self._world.volumes.contested)
+
+    def sees(self, pod: Pod) -> Contested | None:
+        """The claims that it contests."""
+        contested = self._world.volumes.contested
+        found = [(pod.namespace, name) for name in pod.volume_claims if (pod.namespace, name) in contested]
+        return Contested(tuple(sorted(found))) if found else None
+
+    def mask(self, member: Member, rows: IntArray) -> Mask | None:
+        """All rows or none: a claim is used anywhere, or nowhere."""
+        seen = member.sight(Contested)
+        return None if seen is None else np.full(len(rows), self._are_free(seen), dtype=np.bool_)
+
+    def room(self, member: Member, rows: IntArray) -> IntArray | None:
+        """One, if a second member could not use what the first does; none where a disk is in use."""
+        disks, contests = member.shape.disks, member.sight(Contested) is not None
+        if not contests and not _named(disks):
+            return None
+        most = 1 if contests or _excludes(disks, disks) else _ANY_NUMBER
+        return np.where(self._taken(disks, rows), 0, most)
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """They use their claims, and disks on these rows."""
+        return self._count(member, rows, counts)
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """They no longer use them."""
+        return self._count(member, rows, -counts)
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """Where a volume is in use."""
+        seen = member.sight(Contested)
+        if seen is not None or _named(member.shape.disks):
+            closed = self._taken(member.shape.disks, rows)
+            if seen is not None and not self._are_free(seen):
+                closed[:] = True
+            yield NodeReason.VOLUME_IN_USE, "", closed
+
+    def look(self, rows: IntArray) -> Hashable:
+        """The contested claims in use, and the disks there."""
+        return frozenset(self._users), tuple(frozenset(self._on(row)) for row in rows.tolist())
+
+    def couples(self, member: Member, other: Member) -> bool:
+        """Whether one member closes all rows to the other."""
+        seen, also = member.sight(Contested), other.sight(Contested)
+        return seen is not None and also is not None and not set(seen.claims).isdisjoint(also.claims)
+
+    def excludes(self, member: Member, other: Member) -> bool:
+        """Whether they have a disk in common that allows no second user."""
+        return _excludes(member.shape.disks, other.shape.disks)
+
+    def _are_free(self, seen: Contested) -> bool:
+        return not any(key in self._users for key in seen.claims)
+
+    def _taken(self, disks: Iterable[Disk], rows: IntArray) -> Mask:
+        """The rows on which one of the disks is in use by a pod that does not let others use it."""
+        taken: Mask = np.zeros(len(self._world.stock.names), dtype=np.bool_)
+        if _named(disks):
+            taken[[row for row in (*self._before, *self._changed) if _clashes(self._on(row), disks)]] = True
+        return taken[rows]
+
+    def _on(self, row: int) -> Mapping[_Use, int]:
+        return self._changed[row] if row in self._changed else self._before.get(row, _NONE)
+
+    def _count(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        uses = list(_uses(member.shape.disks))
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if uses else ():
+            on = self._changed.setdefault(row, Counter(self._before.get(row, ())))
+            for use in uses:
+                on[use] += count
+                if not on[use]:
+                    del on[use]
+        seen = member.sight(Contested)
+        if seen is None:
+            return None
+        for key in seen.claims:
+            self._users[key] = self._users.get(key, 0) + int(counts.sum())
+            if not self._users[key]:
+                del self._users[key]
+        return np.arange(len(self._world.stock.names))
+
+
+def _named(disks: Iterable[Disk]) -> bool:
+    return any(disk.names for disk in disks)
+
+
+def _uses(disks: Iterable[Disk]) -> Iterator[_Use]:
+    for disk in disks:
+        for name in disk.names:
+            yield disk.kind, name, disk.read_only
+
+
+def _clashes(on: Mapping[_Use, int], disks: Iterable[Disk]) -> bool:
+    return any(
+        (disk.kind, name, False) in on or (not disk.read_only and (disk.kind, name, True) in on)
+        for disk in disks
+        for name in disk.names
+    )
+
+
+def _excludes(disks: Iterable[Disk], others: Iterable[Disk]) -> bool:
+    return _clashes(Counter(_uses(disks)), others)

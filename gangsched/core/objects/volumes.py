@@ -1,0 +1,124 @@
+"""What decides where pods with volumes run: claims, volumes, storage classes, and the limits of CSI drivers on nodes.
+
+In the core a *volume claim* is a PersistentVolumeClaim, because claims are those of the ledger; a volume is a
+PersistentVolume, a disk one that a pod names itself, without a claim.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import Attachment, NodeTerm
+
+StorageKey = tuple[str, str]
+"""Namespace (empty for what has none) and name."""
+
+
+class StorageKind(StrEnum):
+    """The kinds of objects of this module, as the API server calls them."""
+
+    CLAIM = "PersistentVolumeClaim"
+    VOLUME = "PersistentVolume"
+    CLASS = "StorageClass"
+    NODE = "CSINode"
+
+
+class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
+    """A PersistentVolumeClaim.
+
+    `volume` is the PersistentVolume that it names, `bound` that both know of each other. `single_pod`: its access mode
+    is ReadWriteOncePod. `owner` is the UID of its controller: of a pod, if it was made for an ephemeral volume.
+    """
+
+    namespace: str
+    name: str
+    volume: str = ""
+    storage_class: str = ""
+    bound: bool = False
+    lost: bool = False
+    terminating: bool = False
+    single_pod: bool = False
+    owner: str = ""
+
+    @property
+    def key(self) -> StorageKey:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+
+class Volume(Struct, frozen=True, gc=False, tag=True):
+    """A PersistentVolume.
+
+    `node_affinity` None lets every node use it. `zones` are its zone and region labels, each with the values that a
+    node's label may have. `attachment` is what it counts as against the limits of nodes, None where no CSI driver
+    attaches it. `in_tree` is the kind of a source whose node affinity CSI migration translates, empty for all others.
+    """
+
+    name: str
+    node_affinity: tuple[NodeTerm, ...] | None = None
+    zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    attachment: Attachment | None = None
+    in_tree: str = ""
+
+    @property
+    def key(self) -> StorageKey:
+        """The name."""
+        return "", self.name
+
+
+class StorageClass(Struct, frozen=True, gc=False, tag=True):
+    """A StorageClass. `waits`: claims are bound once a pod that uses them has a node. `driver` provisions volumes."""
+
+    name: str
+    driver: str = ""
+    waits: bool = False
+
+    @property
+    def key(self) -> StorageKey:
+        """The name."""
+        return "", self.name
+
+
+class CsiNode(Struct, frozen=True, gc=False, tag=True):
+    """How many volumes of each CSI driver the node of this name can attach, for drivers with a limit."""
+
+    name: str
+    limits: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def key(self) -> StorageKey:
+        """The name."""
+        return "", self.name
+
+
+StorageObject = VolumeClaim | Volume | StorageClass | CsiNode
+
+
+class Trouble(StrEnum):
+    """Why a pod cannot be placed with a volume claim yet."""
+
+    MISSING = "it does not exist"
+    NOT_MADE = "it is still to be made for an ephemeral volume"
+    NOT_OWNED = "it was not made for the pod"
+    LOST = "its volume is lost"
+    TERMINATING = "it is being deleted"
+    UNBOUND = "it is not bound"
+    WAITS = "it waits for the pod's node"
+    NO_VOLUME = "its volume does not exist"
+    IN_TREE = "its volume is translated for CSI drivers"
+
+
+class Unready(Struct, frozen=True):
+    """The first volume claim of a pod with which it cannot be placed. `about`: its volume or StorageClass, if any."""
+
+    claim: str
+    trouble: Trouble
+    about: str = ""
+
+
+def keys_of(pod: Pod) -> list[StorageKey]:
+    """The pod's volume claims, each once, those of its ephemeral volumes last."""
+    return [(pod.namespace, name) for name in dict.fromkeys((*pod.volume_claims, *pod.own_volume_claims))]

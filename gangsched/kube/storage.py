@@ -1,0 +1,214 @@
+"""Converts the volumes of pods, and the objects behind them, to the values of the core.
+
+The disks that a CSI driver attaches though they are named in the older way (CSI migration) are those of
+k8s.io/csi-translation-lib for which `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.36.3 holds; so azureFile and
+vsphereVolume count as nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from sys import intern
+from typing import NamedTuple
+
+from gangsched.core.constraints.volume_zone import ZONE_LABELS
+from gangsched.core.objects.shape import Attachment, Disk, NodeTerm, Requirement
+from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from gangsched.kube import wire
+
+_KEPT = 1024
+_MOST = 1 << 31
+"""More than any limit that the API server accepts."""
+_BOUND = "pv.kubernetes.io/bind-completed"
+_CLASS = "volume.beta.kubernetes.io/storage-class"
+_ANYWHERE = Requirement(key="", operator="DoesNotExist")
+"""What every node matches."""
+
+IN_TREE: dict[str, tuple[str, str, Callable[[wire.Disk], str]]] = {
+    "gcePersistentDisk": (
+        "kubernetes.io/gce-pd",
+        "pd.csi.storage.gke.io",
+        lambda disk: f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{disk.pd_name}",
+    ),
+    "awsElasticBlockStore": (
+        "kubernetes.io/aws-ebs",
+        "ebs.csi.aws.com",
+        lambda disk: (disk.volume_id or "").rpartition("/")[2],
+    ),
+    "azureDisk": ("kubernetes.io/azure-disk", "disk.csi.azure.com", lambda disk: disk.disk_uri or ""),
+    "cinder": ("kubernetes.io/cinder", "cinder.csi.openstack.org", lambda disk: disk.volume_id or ""),
+    "portworxVolume": ("kubernetes.io/portworx-volume", "pxd.portworx.com", lambda disk: disk.volume_id or ""),
+}
+"""Kinds of sources: the former plug-in, the CSI driver that has replaced it, and its name for the disk."""
+_DRIVERS = {plugin: driver for plugin, driver, _ in IN_TREE.values()}
+
+
+class PodVolumes(NamedTuple):
+    """The names of the claims that a pod uses, of those made for its ephemeral volumes, and the disks that it names."""
+
+    claims: tuple[str, ...] = ()
+    own_claims: tuple[str, ...] = ()
+    disks: tuple[Disk, ...] = ()
+
+
+NO_VOLUMES = PodVolumes()
+
+
+def pod_volumes(pod: str, volumes: Iterable[wire.Volume]) -> PodVolumes:
+    """What matters of the volumes of the pod of this name. Most volumes are of kinds that do not."""
+    claims: dict[str, None] = {}
+    own_claims: list[str] = []
+    disks: list[Disk] = []
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None:
+            claims[volume.persistent_volume_claim.claim_name] = None
+        elif volume.ephemeral is not None:
+            own_claims.append(f"{pod}-{volume.name}")
+        elif _names_disk(volume):
+            disks += _disks(volume)
+    return PodVolumes(tuple(claims), tuple(own_claims), tuple(disks)) if claims or own_claims or disks else NO_VOLUMES
+
+
+def _names_disk(volume: wire.Volume) -> bool:
+    """Whether there is anything in `_disks`, told at once: nearly every pod has a volume, and few name a disk."""
+    return (
+        volume.iscsi is not None
+        or volume.rbd is not None
+        or volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.azure_disk is not None
+        or volume.cinder is not None
+        or volume.portworx_volume is not None
+    )
+
+
+def _disks(volume: wire.Volume) -> Iterator[Disk]:
+    for kind, disk in _in_tree(volume):
+        names: tuple[str, ...] = ()
+        if kind == "gcePersistentDisk":
+            names = (disk.pd_name or "",)
+        elif kind == "awsElasticBlockStore":
+            names = (disk.volume_id or "",)
+        read_only = bool(disk.read_only) and kind != "awsElasticBlockStore"
+        yield Disk(kind, names, read_only, _attachment(kind, disk))
+    if volume.iscsi is not None:
+        yield Disk("iscsi", (volume.iscsi.iqn or "",), bool(volume.iscsi.read_only))
+    if volume.rbd is not None:
+        rbd = volume.rbd
+        names = tuple(f"{monitor} {rbd.pool or ''} {rbd.image or ''}" for monitor in rbd.monitors or ())
+        yield Disk("rbd", names, bool(rbd.read_only))
+
+
+def _in_tree(sources: wire.InTreeSources) -> Iterator[tuple[str, wire.Disk]]:
+    by_kind = (
+        sources.gce_persistent_disk,
+        sources.aws_elastic_block_store,
+        sources.azure_disk,
+        sources.cinder,
+        sources.portworx_volume,
+    )
+    for kind, disk in zip(IN_TREE, by_kind, strict=True):
+        if disk is not None:
+            yield kind, disk
+
+
+def _attachment(kind: str, disk: wire.Disk) -> Attachment:
+    _, driver, name_of = IN_TREE[kind]
+    return driver, name_of(disk)
+
+
+def volume_claim(found: wire.VolumeClaim) -> VolumeClaim:
+    """The core's value for a PersistentVolumeClaim."""
+    meta, spec = found.metadata, found.spec or wire.ClaimSpec()
+    annotations = meta.annotations or {}
+    owner = next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
+    return VolumeClaim(
+        namespace=intern(meta.namespace or "default"),
+        name=meta.name or "",
+        volume=intern(spec.volume_name or ""),
+        storage_class=intern(annotations.get(_CLASS, spec.storage_class_name or "")),
+        bound=_BOUND in annotations,
+        lost=found.status is not None and found.status.phase == "Lost",
+        terminating=meta.deletion_timestamp is not None,
+        single_pod="ReadWriteOncePod" in (spec.access_modes or ()),
+        owner=owner,
+    )
+
+
+def volume(found: wire.PersistentVolume) -> Volume:
+    """The core's value for a PersistentVolume."""
+    meta, spec = found.metadata, found.spec or wire.PersistentVolumeSpec()
+    required = spec.node_affinity.required if spec.node_affinity is not None else None
+    in_tree = next(_in_tree(spec), None)
+    attachment = None
+    if spec.csi is not None:
+        attachment = (intern(spec.csi.driver), spec.csi.volume_handle)
+    elif in_tree is not None:
+        attachment = _attachment(*in_tree)
+    return Volume(
+        name=intern(meta.name or ""),
+        node_affinity=None if required is None else _kept_terms(_terms(required)),
+        zones=_kept_zones(tuple(_zones(meta.labels))) if meta.labels else (),
+        attachment=attachment,
+        in_tree=in_tree[0] if in_tree is not None else "",
+    )
+
+
+def storage_class(found: wire.StorageClass) -> StorageClass:
+    """The core's value for a StorageClass."""
+    return StorageClass(
+        name=found.metadata.name or "",
+        driver=_DRIVERS.get(found.provisioner, found.provisioner),
+        waits=found.volume_binding_mode == "WaitForFirstConsumer",
+    )
+
+
+def csi_node(found: wire.CsiNode) -> CsiNode:
+    """The core's value for a CSINode."""
+    drivers = found.spec.drivers or () if found.spec is not None else ()
+    limits = {
+        intern(driver.name): min(driver.allocatable.count, _MOST)
+        for driver in drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+    return CsiNode(name=found.metadata.name or "", limits=_kept_limits(tuple(sorted(limits.items()))))
+
+
+def _terms(required: wire.NodeSelector) -> tuple[NodeTerm, ...]:
+    """The terms of a volume's node affinity. kube-scheduler and kubelet compare labels alone, and ignore fields."""
+    terms = []
+    for term in required.node_selector_terms or ():
+        expressions = tuple(
+            Requirement(key=each.key, operator=each.operator, values=tuple(each.values or ()))
+            for each in term.match_expressions or ()
+        )
+        terms.append(NodeTerm(expressions=expressions or ((_ANYWHERE,) if term.match_fields else ())))
+    return tuple(terms)
+
+
+def _zones(labels: wire.Strings) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each zone or region label with its values, which `__` separates; one with an empty value is ignored."""
+    for key in ZONE_LABELS:
+        if key in labels:
+            values = [value.strip() for value in labels[key].split("__")]
+            if all(values):
+                yield key, tuple(sorted(set(values)))
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_terms(found: tuple[NodeTerm, ...]) -> tuple[NodeTerm, ...]:
+    """The first value equal to this one, as long as it is among the most recently used: many volumes are alike."""
+    return found
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_zones(found: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Like `_kept_terms`."""
+    return found
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_limits(found: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """Like `_kept_terms`."""
+    return found

@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
+from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject, Trouble, Unready
+from gangsched.core.planning.dependence import any_couples, couples
+from gangsched.core.planning.placement import classify
+from gangsched.core.planning.snapshot import Snapshot
+from tests.builders import claim, node, pod, volume
+from tests.harness import KINDS
+from tests.verdicts import class_of, verdicts
+
+LATER, AT_ONCE = StorageClass("later", "csi", waits=True), StorageClass("at-once", "csi")
+
+
+def known(*found: object) -> Cluster:
+    """A cluster with these objects; pods and nodes among them."""
+    cluster = Cluster()
+    for each in found:
+        provide(cluster, each)
+    return cluster
+
+
+def provide(cluster: Cluster, found) -> None:
+    if isinstance(found, StorageObject):
+        cluster.set_storage(KINDS[type(found)], found.key, found)
+    elif hasattr(found, "allocatable"):
+        cluster.set_node(found)
+    else:
+        cluster.set_pod(found)
+    assert cluster.validate() == []
+
+
+def withdraw(cluster: Cluster, found: StorageObject) -> None:
+    cluster.set_storage(KINDS[type(found)], found.key, None)
+    assert cluster.validate() == []
+
+
+def refused(cluster: Cluster, asking) -> dict[str, str]:
+    """Why each node refuses the pod, which is known."""
+    cluster.set_pod(asking)
+    snapshot = Snapshot(cluster)
+    member = class_of(snapshot, asking)
+    why = verdicts(snapshot, member)
+    assert {name for name, row in cluster.capacity.rows.items() if not snapshot.caps(member)[row]} == why.keys()
+    return why
+
+
+@pytest.mark.parametrize(
+    ("there", "trouble"),
+    [
+        ([claim("c", "v"), volume("v")], None),
+        ([], Unready("c", Trouble.MISSING)),
+        ([claim("other/c", "v"), volume("v")], Unready("c", Trouble.MISSING)),
+        ([claim("c", "v", lost=True), volume("v")], Unready("c", Trouble.LOST, "v")),
+        ([claim("c", "v", lost=True, terminating=True), volume("v")], Unready("c", Trouble.LOST, "v")),
+        ([claim("c", "v", terminating=True), volume("v")], Unready("c", Trouble.TERMINATING)),
+        ([claim("c", "v")], Unready("c", Trouble.NO_VOLUME, "v")),
+        ([claim("c", "v", bound=False), volume("v")], Unready("c", Trouble.UNBOUND)),
+        ([claim("c", bound=True), volume("v")], Unready("c", Trouble.UNBOUND)),
+        ([claim("c", storage_class="at-once"), AT_ONCE], Unready("c", Trouble.UNBOUND, "at-once")),
+        ([claim("c", storage_class="none")], Unready("c", Trouble.UNBOUND, "none")),
+        ([claim("c", storage_class="later"), LATER], Unready("c", Trouble.WAITS, "later")),
+        ([claim("c", "v", bound=False, storage_class="later"), LATER], Unready("c", Trouble.UNBOUND, "later")),
+        ([claim("c", "v", storage_class="later"), LATER, volume("v")], None),
+        ([claim("c", "v"), volume("v", in_tree="cinder")], Unready("c", Trouble.IN_TREE, "v (cinder)")),
+    ],
+)
+def test_a_pod_can_be_placed_only_with_claims_that_are_ready(there, trouble):
+    cluster, asking = known(node(), *there), pod(volume_claims=["c"])
+    assert cluster.volumes.unready(asking) == trouble
+    if cluster.volumes.matter:
+        assert refused(cluster, asking) == ({} if trouble is None else {"n1": NodeReason.VOLUME_CLAIM})
+
+
+def test_the_first_claim_that_is_not_ready_is_told_and_ephemeral_ones_last():
+    cluster = known(claim("c", "v"), volume("v"))
+    both = pod(volume_claims=["c", "d", "e"], own_volume_claims=["f"])
+    assert cluster.volumes.unready(both) == Unready("d", Trouble.MISSING)
+    assert cluster.volumes.unready(pod(volume_claims=["c"], own_volume_claims=["f"])) == Unready("f", Trouble.NOT_MADE)
+    provide(cluster, claim("f", "v", owner="uid-default/other"))
+    own = pod(own_volume_claims=["f"])
+    assert cluster.volumes.unready(own) == Unready("f", Trouble.NOT_OWNED)
+    provide(cluster, claim("f", owner=own.uid))
+    assert cluster.volumes.unready(own) == Unready("f", Trouble.UNBOUND)
+    provide(cluster, claim("f", "v", owner=own.uid))
+    assert cluster.volumes.unready(own) is None
+
+
+def terms(*values: str) -> tuple[NodeTerm, ...]:
+    return tuple(NodeTerm((Requirement("zone", "In", (value,)),)) for value in values)
+
+
+ZONED = (node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"}), node("none"))
+
+
+@pytest.mark.parametrize(
+    ("volumes", "accepting"),
+    [
+        ([volume("v0"), volume("v1")], {"a", "b", "none"}),
+        ([volume("v0", zone="a"), volume("v1")], {"a"}),
+        ([volume("v0", zone="a"), volume("v1", zone="a")], {"a"}),
+        ([volume("v0", zone="a"), volume("v1", zone="b")], set()),
+        ([volume("v0", node_affinity=terms("a", "b")), volume("v1")], {"a", "b"}),
+        ([volume("v0", node_affinity=()), volume("v1")], set()),
+    ],
+)
+def test_a_node_must_match_the_affinity_of_all_volumes(volumes, accepting):
+    cluster = known(*ZONED, claim("c0", "v0"), claim("c1", "v1"), *volumes)
+    why = refused(cluster, pod(volume_claims=["c0", "c1"]))
+    assert why == dict.fromkeys({"a", "b", "none"} - accepting, NodeReason.VOLUME_AFFINITY)
+
+
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+BETA = "failure-domain.beta.kubernetes.io/zone"
+
+
+@pytest.mark.parametrize(
+    ("labels", "zones", "taken"),
+    [
+        ({}, ((ZONE, ("a",)),), True),
+        ({"zone": "x"}, ((ZONE, ("a",)),), True),
+        ({ZONE: "a"}, ((ZONE, ("a",)),), True),
+        ({ZONE: "a"}, ((ZONE, ("a", "b")),), True),
+        ({ZONE: "c"}, ((ZONE, ("a", "b")),), False),
+        ({REGION: "r"}, ((ZONE, ("a",)),), False),
+        ({ZONE: "a", REGION: "r"}, ((ZONE, ("a",)), (REGION, ("q",))), False),
+        ({ZONE: "a"}, ((BETA, ("a",)),), True),
+        ({BETA: "a"}, ((ZONE, ("a",)),), False),
+        ({BETA: "b", ZONE: "a"}, ((BETA, ("a",)),), False),
+        ({ZONE: "a"}, (), True),
+    ],
+)
+def test_a_node_with_a_zone_must_be_in_that_of_the_volume(labels, zones, taken):
+    cluster = known(node(labels=labels), claim("c", "v"), volume("v", zones=zones))
+    assert refused(cluster, pod(volume_claims=["c"])) == ({} if taken else {"n1": NodeReason.VOLUME_ZONE})
+    provide(cluster, claim("own", "v", owner="uid-default/a-0"))
+    provide(cluster, claim("else", "w"))
+    provide(cluster, volume("w"))
+    assert refused(cluster, pod(volume_claims=["else"], own_volume_claims=["own"])) == {}
+
+
+def attached(*limits: int | None) -> list[object]:
+    """Nodes that can attach so many volumes, and claims of volumes: c0 … c4 of single ones, twin of the same as c0."""
+    return [
+        *(node(f"n{at}", cpu=64) for at in range(len(limits))),
+        *(CsiNode(f"n{at}", (("csi", limit),)) for at, limit in enumerate(limits) if limit is not None),
+        *(volume(f"v{at}") for at in range(5)),
+        volume("twin", attachment=("csi", "v0")),
+        volume("files", attachment=None),
+        volume("other", driver="other"),
+        *(claim(f"c{at}", f"v{at}") for at in range(5)),
+        *(claim(name, name) for name in ("twin", "files", "other")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "taken"),
+    [
+        ([], ["c0"], True),
+        ([], ["c0", "c1"], True),
+        ([], ["c0", "c1", "c2"], False),
+        ([["c0"]], ["c1"], True),
+        ([["c0"], ["c1"]], ["c2"], False),
+        ([["c0"], ["c1"]], ["c1"], True),
+        ([["c0"], ["c1"]], ["twin"], True),
+        ([["c0"], ["c0"]], ["c1"], True),
+        ([["c0"], ["twin"]], ["c1", "c2"], False),
+        ([["c0", "c1", "c2"]], ["c0"], True),
+        ([["c0", "c1", "c2"]], ["c0", "c3"], False),
+        ([["c0", "c1", "c2"]], ["files"], True),
+        ([["c0", "c1", "c2"]], ["other"], True),
+        ([["c0"], ["missing"]], ["c1"], True),
+        ([], ["c0", "twin", "c1"], True),
+    ],
+)
+def test_a_node_takes_as_many_different_volumes_as_it_can_attach(there, asked, taken):
+    cluster = known(*attached(2, None))
+    for number, claims in enumerate(there):
+        provide(cluster, pod(f"there-{number}", node="n0", volume_claims=claims))
+    assert refused(cluster, pod(volume_claims=asked)) == ({} if taken else {"n0": NodeReason.VOLUME_LIMIT})
+
+
+def test_a_claim_counts_as_what_its_class_will_make_until_it_is_bound():
+    cluster = known(*attached(1), LATER, claim("later", storage_class="later"))
+    provide(cluster, pod("there", node="n0", volume_claims=["later"]))
+    assert refused(cluster, pod(volume_claims=["c0"])) == {"n0": NodeReason.VOLUME_LIMIT}
+    provide(cluster, claim("later", "files"))
+    assert refused(cluster, pod(volume_claims=["c0"])) == {}
+    withdraw(cluster, volume("files"))
+    assert refused(cluster, pod(volume_claims=["c0"])) == {}
+    provide(cluster, claim("later", "v0"))
+    assert refused(cluster, pod(volume_claims=["c0"])) == {}
+    assert refused(cluster, pod(volume_claims=["c1"])) == {"n0": NodeReason.VOLUME_LIMIT}
+
+
+def taking(cluster: Cluster, *members):
+    """A snapshot, and the classes of these pods, which are known."""
+    for each in members:
+        cluster.set_pod(each)
+    snapshot = Snapshot(cluster)
+    classes = classify(snapshot, members)
+    return snapshot, [classes[each.uid] for each in members]
+
+
+def test_a_volume_that_members_share_is_counted_once_on_each_node():
+    shares = [pod(f"a-{at}", volume_claims=["c0"]) for at in range(2)]
+    own, more = pod("a-2", volume_claims=["c1"]), pod("a-3", volume_claims=["c2"])
+    snapshot, (shared, _, single, _) = taking(known(*attached(2)), *shares, own, more)
+    assert couples(snapshot, shared, shared)
+    assert couples(snapshot, shared, single)
+    assert not couples(snapshot, single, single)
+    mark = snapshot.mark()
+    snapshot.take(0, shared, 1)
+    snapshot.take(0, shared, 1)
+    assert snapshot.caps(single)[0] == 1
+    snapshot.take(0, single, 1)
+    assert (snapshot.caps(single)[0], bool(snapshot.caps(shared)[0])) == (0, True)
+    snapshot.undo(mark)
+    assert snapshot.caps(single)[0] == 2
+
+
+@pytest.mark.parametrize(("limit", "room"), [(0, 0), (1, 0), (2, 1), (3, 2)])
+def test_room_counts_a_shared_volume_for_the_first_member_alone(limit, room):
+    members = [pod("a-0", volume_claims=["c0", "c1"]), pod("a-1", volume_claims=["c0", "c2"])]
+    snapshot, (member, other) = taking(known(*attached(limit)), *members)
+    assert member is other
+    assert snapshot.caps(member)[0] == room
+
+
+def test_what_a_member_attaches_is_given_back_from_what_the_cluster_counts():
+    there = pod("there", node="n0", volume_claims=["c0"])
+    snapshot, (member, other) = taking(known(*attached(1)), there, pod("a-1", volume_claims=["c1"]))
+    assert snapshot.caps(other)[0] == 0
+    snapshot.give_back(0, member)
+    assert snapshot.caps(other)[0] == 1
+
+
+def test_disks_of_one_driver_that_nodes_limit_depend_on_each_other():
+    disks = [Disk("cinder", (), False, ("csi", "v0"))]
+    snapshot, (member,) = taking(known(*attached(1)), pod(disks=disks))
+    assert any_couples(snapshot, [member])
+    assert not any_couples(snapshot, [class_of(snapshot, pod())])
+
+
+def test_a_lower_limit_makes_a_node_worse_and_each_change_may_help():
+    cluster = known(*attached(2))
+    cluster.take_worsened()
+    cluster.take_relief()
+    provide(cluster, CsiNode("n0", (("csi", 1),)))
+    assert cluster.take_worsened() == {"n0"}
+    assert cluster.take_relief().rows == {cluster.capacity.rows["n0"]}
+    provide(cluster, CsiNode("n0", (("csi", 1),)))
+    assert (cluster.take_worsened(), cluster.take_relief().rows) == (set(), set())
+
+
+@pytest.mark.parametrize("claims", [[], ["c1"], ["c0", "c1"]])
+def test_a_pod_that_is_read_with_other_claims_counts_with_these(claims):
+    cluster = known(*attached(2), pod("there", node="n0", volume_claims=["c0"]))
+    provide(cluster, pod("there", node="n0", volume_claims=claims))
+    provide(cluster, pod("there", node="n0", volume_claims=claims, own_volume_claims=["c2"]))
+    provide(cluster, pod("there", node="n0"))
+
+
+def disk(kind="iscsi", *names: str, read_only: bool = False) -> Disk:
+    return Disk(kind, names or ("d",), read_only)
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "taken"),
+    [
+        (disk(), disk(), False),
+        (disk(), disk(read_only=True), False),
+        (disk(read_only=True), disk(), False),
+        (disk(read_only=True), disk(read_only=True), True),
+        (disk(), disk("rbd"), True),
+        (disk(), disk("iscsi", "e"), True),
+        (disk("rbd", "m1", "m2"), disk("rbd", "m2", "m3"), False),
+        (disk("rbd", "m1", "m2"), disk("rbd", "m3"), True),
+    ],
+)
+def test_a_disk_is_used_by_one_pod_of_a_node_unless_all_only_read(there, asked, taken):
+    cluster = known(node(), node("n2"), pod("there", node="n1", disks=[there]))
+    assert refused(cluster, pod(disks=[asked])) == ({} if taken else {"n1": NodeReason.VOLUME_IN_USE})
+    [member] = {*classify(Snapshot(cluster), [pod(disks=[asked])]).values()}
+    assert (Snapshot(cluster).caps(member)[1] == 1) is not asked.read_only
+    snapshot = Snapshot(cluster)
+    snapshot.give_back(0, class_of(snapshot, cluster.pods["uid-default/there"]))
+    assert snapshot.caps(member)[0] > 0
+
+
+def test_a_claim_for_a_single_pod_is_used_anywhere_or_nowhere():
+    single = [claim("c", "v", single_pod=True), volume("v")]
+    cluster = known(node(), node("n2"), *single, pod("there", node="n1", volume_claims=["c"]))
+    everywhere = dict.fromkeys(("n1", "n2"), NodeReason.VOLUME_IN_USE)
+    assert refused(cluster, pod(volume_claims=["c"])) == everywhere
+    assert refused(cluster, pod("other/a", volume_claims=["c"])) == dict.fromkeys(everywhere, NodeReason.VOLUME_CLAIM)
+    cluster.set_pod(pod("there", node="n1", volume_claims=["c"], phase="Succeeded"))
+    assert refused(cluster, pod(volume_claims=["c"])) == {}
+    provide(cluster, claim("c", "v"))
+    assert cluster.volumes.contested == set()
+
+
+def test_members_that_are_placed_use_their_claims_for_the_next():
+    nodes = node(labels={"zone": "a"}), node("n2", labels={"zone": "b"})
+    cluster = known(*nodes, claim("c", "v", single_pod=True), volume("v"))
+    members = [pod(f"a-{at}", volume_claims=["c"]) for at in range(2)]
+    for each in members:
+        cluster.set_pod(each)
+    snapshot = Snapshot(cluster)
+    [member] = {*classify(snapshot, members).values()}
+    assert couples(snapshot, member, member)
+    assert snapshot.caps(member)[:2].tolist() == [1, 1]
+    mark, look = snapshot.mark(), snapshot.look("zone", "b")
+    snapshot.take(0, member, 1)
+    assert snapshot.caps(member)[:2].tolist() == [0, 0]
+    assert snapshot.look("zone", "b") != look, "what is taken elsewhere closes the zone"
+    snapshot.undo(mark)
+    assert snapshot.look("zone", "b") == look
+    assert snapshot.caps(member)[:2].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("single_pod", [False, True])
+def test_many_members_with_a_volume_each_are_one_class_if_the_volumes_are_alike(single_pod):
+    cluster = known(*(node(f"n{at}", labels={"zone": "a"}) for at in range(2)), CsiNode("n0", (("csi", 3),)))
+    members = [pod(f"a-{at}", volume_claims=[f"c{at}"]) for at in range(20)]
+    for at, each in enumerate(members):
+        for found in (volume(f"v{at}", zone="a"), claim(f"c{at}", f"v{at}", single_pod=single_pod), each):
+            provide(cluster, found)
+    assert len({*classify(Snapshot(cluster), members).values()}) == 1
+    provide(cluster, volume("v0", zone="b"))
+    assert len({*classify(Snapshot(cluster), members).values()}) == 2
+
+
+def test_many_members_whose_claims_are_not_ready_are_one_class_and_the_first_claim_is_told():
+    cluster = known(node(), claim("else"))
+    members = [pod(f"a-{at}", volume_claims=[f"c{at}"]) for at in range(20)]
+    [member] = {*classify(Snapshot(cluster), members).values()}
+    [plan] = [each for each in Snapshot(cluster).plans if type(each).__name__ == "VolumeBinding"]
+    assert [(reason, told) for reason, told, _ in plan.refusals(member, Snapshot(cluster).own)] == [
+        (NodeReason.VOLUME_CLAIM, "c0")
+    ]

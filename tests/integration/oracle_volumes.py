@@ -1,0 +1,169 @@
+"""Storage objects and pods that use them for the oracle: short ways to write them, and random ones from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.integration.judged import Json, Standing, World
+from tests.integration.oracle_worlds import HOST, NAMESPACES, TOLERATES_ALL, ZONE, Dice, node, on, pod, wants
+
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+DRIVERS = ["a.csi.example.com", "b.csi.example.com", "pd.csi.storage.gke.io", "ebs.csi.aws.com"]
+CLASSES = {"at-once": "Immediate", "later": "WaitForFirstConsumer"}
+_TERMS = [
+    (),
+    (f"{ZONE} In a",),
+    (f"{ZONE} In b", "pool Exists"),
+    (f"{HOST} In n1 n2 n3",),
+    ("pool DoesNotExist",),
+    ("metadata.name In n1",),
+    ("metadata.name NotIn n1",),
+    (f"{HOST} NotIn n1", "metadata.name NotIn n2"),
+]
+
+
+def storage_class(name: str, mode: str, driver: str = DRIVERS[0]) -> Json:
+    return {"kind": "StorageClass", "metadata": {"name": name}, "provisioner": driver, "volumeBindingMode": mode}
+
+
+def csi_node(name: str, **limits: int | None) -> Json:
+    """Limits by the first letter of the driver; None for a driver without one."""
+    drivers = [
+        {"name": driver, "nodeID": "x"}
+        | ({} if limits[driver[0]] is None else {"allocatable": {"count": limits[driver[0]]}})
+        for driver in DRIVERS
+        if driver[0] in limits
+    ]
+    return {"kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": drivers}}
+
+
+def volume(name: str, *terms: Any, labels: Any = None, **source: Any) -> Json:
+    """A volume with these terms of node affinity; on a CSI driver unless another source is given."""
+    if not source:
+        source = {"csi": {"driver": DRIVERS[0], "volumeHandle": name}}
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]} | source
+    if terms:
+        required = wants(*terms)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        spec["nodeAffinity"] = {"required": required}
+    return {"kind": "PersistentVolume", "metadata": {"name": name, "labels": labels or {}}, "spec": spec}
+
+
+def claim(
+    name: str,
+    volume: str = "",
+    *,
+    namespace: str = "red",
+    bound: bool = True,
+    phase: str = "",
+    leaving: bool = False,
+    mode: str = "ReadWriteOnce",
+    **spec: Any,
+) -> Json:
+    """A claim that is bound to the volume, if one is named; `leaving` makes it terminate and stay so."""
+    meta: Json = {"name": name, "namespace": namespace}
+    if volume and bound:
+        meta["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    asked = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""} | spec
+    made = {
+        "kind": "PersistentVolumeClaim",
+        "metadata": meta,
+        "spec": asked | ({"volumeName": volume} if volume else {}),
+    }
+    return made | ({"status": {"phase": phase}} if phase else {}) | ({"leaving": True} if leaving else {})
+
+
+def using(*claims: str, **spec: Any) -> Json:
+    """A pod that uses these claims, and nothing else."""
+    return pod(volumes=[_use(name) for name in claims], **spec)
+
+
+def naming(kind: str, **source: Any) -> Json:
+    """A pod with an inline volume of this kind."""
+    return pod(volumes=[{"name": "v", kind: source}])
+
+
+def _use(claim: str) -> Json:
+    return {"name": f"v-{claim}", "persistentVolumeClaim": {"claimName": claim}}
+
+
+class VolumeDice(Dice):
+    """Random nodes, volumes and pods that use them; what only other filters look at is left out."""
+
+    def volumes_world(self, *, nodes: int, pods: int) -> World:
+        names = [f"n{number}" for number in range(nodes)]
+        limits = [self._limits(name) for name in names if self._chance(0.8)]
+        volumes = [self._volume(number) for number in range(20)]
+        claims = [
+            self._claim(f"c{number}", namespace, [each["metadata"]["name"] for each in volumes])
+            for namespace in NAMESPACES
+            for number in range(8)
+        ]
+        classes = [storage_class(name, mode, self._one(DRIVERS)) for name, mode in CLASSES.items()]
+        standing = [self._user_on(self._one([*names, *names, "ghost"])) for _ in range(pods)]
+        made = [self._labelled(name) for name in names]
+        return World(made, standing, [*classes, *limits, *volumes, *claims])
+
+    def user(self) -> Json:
+        """A pod that uses up to three claims and names up to two disks."""
+        volumes = [_use(name) for name in self._some([f"c{number}" for number in range(9)], most=3, none=0.3)]
+        volumes += [
+            {"name": f"disk-{at}", **self._disk()} for at in range(self._one([0, 0, 0, 1, 2]) if volumes else 1)
+        ]
+        return pod(namespace=self._one([*NAMESPACES]), volumes=volumes, **TOLERATES_ALL)
+
+    def _user_on(self, name: str) -> Standing:
+        status = {"phase": self._one(["Running", "Running", "Running", "Pending", "Succeeded"])}
+        return on(name, self.user(), status=status, leaving=self._chance(0.1))
+
+    def _labelled(self, name: str) -> Json:
+        where = self._one(["a", "b", "b", None])
+        labels = {ZONE: where, BETA_ZONE: self._one([None, None, None, where, "b"]), REGION: self._one([None, "r"])}
+        return node(name, labels=labels | {"pool": self._one([None, "x"])}, pods="50")
+
+    def _limits(self, name: str) -> Json:
+        return csi_node(name, **{letter: self._one([None, 0, 1, 2, 3, 3, 9]) for letter in self._some("abpe", most=4)})
+
+    def _volume(self, number: int) -> Json:
+        handle = self._one([f"h{number}", f"h{number}", "shared"])
+        sources: Sequence[Json] = [
+            *[{"csi": {"driver": self._one(DRIVERS), "volumeHandle": handle}}] * 5,
+            {"nfs": {"server": "s", "path": "/"}},
+        ]
+        labels = {}
+        if self._chance(0.3):
+            labels = {self._one([ZONE, BETA_ZONE, REGION]): self._one(["a", "b", "a__b", "b____a", "r"])}
+        terms = self._some(_TERMS, most=2, none=0.5)
+        return volume(f"pv{number}", *terms, labels=labels, **self._one(sources))
+
+    def _claim(self, name: str, namespace: str, volumes: list[str]) -> Json:
+        mode = self._one(["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"])
+        if self._chance(0.85):
+            return claim(
+                name, self._one(volumes), namespace=namespace, mode=mode, storageClassName=self._one(["", "later"])
+            )
+        odd: list[Json] = [
+            {"volume": self._one(volumes), "bound": False},
+            {"volume": self._one(volumes), "phase": "Lost"},
+            {"volume": self._one(volumes), "leaving": True},
+            {"volume": "none"},
+            {"storageClassName": "at-once"},
+            {"storageClassName": "unheard-of"},
+            {},
+        ]
+        return claim(name, namespace=namespace, mode=mode, **self._one(odd))
+
+    def _disk(self) -> Json:
+        read_only = {"readOnly": self._chance(0.5)}
+        portal = {"targetPortal": "10.0.0.1", "lun": 0}
+        found: Json = self._one(
+            [
+                {"gcePersistentDisk": {"pdName": self._one(["d", "e"])} | read_only},
+                {"awsElasticBlockStore": {"volumeID": self._one(["vol-12345678", "aws://a/vol-12345678"])} | read_only},
+                {"iscsi": portal | {"iqn": f"iqn.2001-04.com.x:{self._one('ab')}"} | read_only},
+                {"rbd": {"monitors": self._some(["m", "n", "o"], most=2), "image": self._one(["i", "j"])} | read_only},
+                {"emptyDir": {}},
+            ]
+        )
+        return found

@@ -1,0 +1,177 @@
+"""kube-scheduler itself judges the filters that look at volumes: see test_oracle.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.effort import seeded
+from tests.integration.judged import Bench, Json, Surroundings, Verdicts, World, agree
+from tests.integration.oracle_volumes import (
+    BETA_ZONE,
+    CLASSES,
+    REGION,
+    VolumeDice,
+    claim,
+    csi_node,
+    naming,
+    storage_class,
+    using,
+    volume,
+)
+from tests.integration.oracle_worlds import NAMESPACES, ZONE, node, on, pod
+from tests.judge import Judge
+
+STORAGE: list[Json] = [
+    *(storage_class(name, mode) for name, mode in CLASSES.items()),
+    csi_node("full", a=1),
+    csi_node("room-for-1", a=2),
+    csi_node("over", a=0),
+    csi_node("unlimited", a=None),
+    csi_node("other-driver", b=0),
+    csi_node("shares", a=1),
+    csi_node("unbound-there", a=1),
+    csi_node("disks", p=1, e=1),
+    *(volume(name) for name in ("there-0", "there-1", "there-2", "v-1", "v-2")),
+    volume("same-handle", csi={"driver": "a.csi.example.com", "volumeHandle": "v-1"}),
+    volume("in-b", (f"{ZONE} In b",)),
+    volume("in-a-or-pool", (f"{ZONE} In a",), ("pool Exists",)),
+    volume("nowhere", ()),
+    volume("no-numbers", ("pool Gt x",)),
+    volume("by-name", ("metadata.name In full",)),
+    volume("by-other-name", ("metadata.name NotIn full",)),
+    volume("zone-b", labels={ZONE: "b"}),
+    volume("zones-a-b", labels={ZONE: "a__b"}),
+    volume("zones-wrong", labels={ZONE: "a____b"}),
+    volume("beta-b", labels={BETA_ZONE: "b"}),
+    volume("region-r", labels={REGION: "r"}),
+    volume("files", nfs={"server": "s", "path": "/"}),
+    *(
+        claim(name, name)
+        for name in ("there-0", "there-1", "there-2", "v-1", "v-2", "same-handle", "in-b", "in-a-or-pool")
+    ),
+    *(claim(name, name) for name in ("nowhere", "no-numbers", "by-name", "by-other-name", "zone-b", "zones-a-b")),
+    *(claim(name, name) for name in ("zones-wrong", "beta-b", "region-r", "files")),
+    claim("alone", "files", mode="ReadWriteOncePod"),
+    claim("alone-used", "files", mode="ReadWriteOncePod"),
+    claim("alone-used", "files", mode="ReadWriteOncePod", namespace="blue"),
+    claim("prebound", "v-1", bound=False),
+    claim("lost", "v-1", phase="Lost"),
+    claim("leaving", "v-1", leaving=True),
+    claim("without-volume", "none"),
+    claim("at-once", storageClassName="at-once"),
+    claim("classless"),
+    claim("of-no-class", storageClassName="unheard-of"),
+    claim("later", storageClassName="later"),
+]
+WORLD = World(
+    nodes=[
+        *map(node, ("full", "room-for-1", "over", "unlimited", "other-driver", "shares", "unbound-there", "no-csi")),
+        *map(node, ("disks", "iscsi", "iscsi-read", "rbd", "rbd-read", "gce-read")),
+        node("in-b", labels={ZONE: "b", "pool": "7"}),
+        node("beta-b", labels={ZONE: None, BETA_ZONE: "b"}),
+        node("region", labels={ZONE: None, REGION: "r"}),
+        node("nowhere", labels={ZONE: None}),
+    ],
+    pods=[
+        on("full", using("there-0")),
+        on("room-for-1", using("there-0")),
+        on("room-for-1", using("there-0")),
+        on("shares", using("v-1")),
+        on("unlimited", using("there-1", "there-2")),
+        on("unbound-there", using("later")),
+        on("in-b", using("alone-used")),
+        on("in-b", using("alone"), status={"phase": "Succeeded"}),
+        on("no-csi", using("gone")),
+        on("disks", naming("gcePersistentDisk", pdName="d")),
+        on("disks", naming("awsElasticBlockStore", volumeID="aws://a/vol-12345678")),
+        on("gce-read", naming("gcePersistentDisk", pdName="d", readOnly=True)),
+        on("iscsi", naming("iscsi", targetPortal="10.0.0.1", lun=0, iqn="iqn.2001-04.com.x:a")),
+        on("iscsi-read", naming("iscsi", targetPortal="10.0.0.1", lun=0, iqn="iqn.2001-04.com.x:a", readOnly=True)),
+        on("rbd", naming("rbd", monitors=["m", "n"], image="i")),
+        on("rbd-read", naming("rbd", monitors=["m", "n"], image="i", readOnly=True)),
+    ],
+    storage=STORAGE,
+)
+ISCSI: Json = {"targetPortal": "10.0.0.1", "lun": 0, "iqn": "iqn.2001-04.com.x:a"}
+PROBES: dict[str, Json] = {
+    "no volume": pod(),
+    **{
+        f"uses {name}": using(name)
+        for name in (each["metadata"]["name"] for each in STORAGE if each["kind"] == "PersistentVolumeClaim")
+        if name != "later"
+    },
+    "uses a claim that is missing": using("missing"),
+    "uses a claim of another namespace": using("v-1", namespace="grey"),
+    "uses a claim for one pod in another namespace": using("alone-used", namespace="blue"),
+    "uses two volumes": using("v-1", "v-2"),
+    "uses a volume by two handles": using("v-1", "same-handle"),
+    "uses two volumes, one of which is there": using("there-0", "v-1"),
+    "uses a zonal volume and one elsewhere": using("zone-b", "in-a-or-pool"),
+    "has an ephemeral volume that is not made yet": pod(
+        volumes=[
+            {
+                "name": "v",
+                "ephemeral": {
+                    "volumeClaimTemplate": {
+                        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+                    }
+                },
+            }
+        ]
+    ),
+    "names a gce disk": naming("gcePersistentDisk", pdName="d"),
+    "reads a gce disk": naming("gcePersistentDisk", pdName="d", readOnly=True),
+    "names another gce disk": naming("gcePersistentDisk", pdName="e"),
+    "names an aws disk": naming("awsElasticBlockStore", volumeID="vol-12345678"),
+    "names an aws disk by its address": naming("awsElasticBlockStore", volumeID="aws://a/vol-12345678"),
+    "names another aws disk": naming("awsElasticBlockStore", volumeID="vol-12345679"),
+    "names an iscsi disk": naming("iscsi", **ISCSI),
+    "reads an iscsi disk": naming("iscsi", **ISCSI, readOnly=True),
+    "names an image": naming("rbd", monitors=["n", "o"], image="i"),
+    "reads an image": naming("rbd", monitors=["n", "o"], image="i", readOnly=True),
+    "names an image of other monitors": naming("rbd", monitors=["o"], image="i"),
+    "names an image of another pool": naming("rbd", monitors=["n"], image="i", pool="p"),
+    "names another image": naming("rbd", monitors=["n"], image="j"),
+}
+
+
+@pytest.fixture(scope="module")
+def oracle(judge: Judge) -> Bench:
+    return Bench(judge, Surroundings(NAMESPACES))
+
+
+@pytest.fixture(scope="module")
+def judged(oracle: Bench) -> dict[str, Verdicts]:
+    with oracle.world(WORLD):
+        return dict(zip(PROBES, oracle.ask(list(PROBES.values())), strict=True))
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_each_node_takes_a_pod_with_volumes_exactly_if_kube_scheduler_says_so(
+    judged: dict[str, Verdicts], probe: str
+) -> None:
+    agree([judged[probe]])
+
+
+def test_claims_that_wait_for_the_pods_node_are_refused_by_name(oracle: Bench) -> None:
+    """kube-scheduler would bind them. Once the claim is bound nothing is refused any more."""
+    with oracle.world(
+        World(
+            [node("n")],
+            storage=[storage_class("later", "WaitForFirstConsumer"), claim("later", storageClassName="later")],
+        )
+    ):
+        [asked] = oracle.ask([using("later")])
+    assert asked.unsupported == ("later: it waits for the pod's node",)
+    assert not asked.gangsched
+
+
+@seeded(4)
+def test_a_random_world_of_volumes_is_judged_alike(oracle: Bench, seed: int) -> None:
+    dice = VolumeDice(seed)
+    nodes = 12
+    with oracle.world(dice.volumes_world(nodes=nodes, pods=24)):
+        judged = oracle.ask([dice.user() for _ in range(200)])
+    agree(judged)
+    accepted = sum(len(verdicts.kube_scheduler) for verdicts in judged) / (nodes * len(judged))
+    assert 0.05 < accepted < 0.95, "pods that fit everywhere or nowhere tell nothing"

@@ -1,0 +1,179 @@
+"""Gangs on bound volumes: kube-controller-manager binds claims to volumes, gangsched then places the pods there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from testbed.workloads import pod_template
+from tests.integration.cluster import Cluster
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+ZONE = "topology.kubernetes.io/zone"
+PATH = "/api/v1/persistentvolumes"
+Json = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def _no_volumes_left(cluster: Cluster) -> Iterator[None]:
+    yield
+    claims = f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims"
+    for path in (claims, PATH):
+        for found in cluster.api.get(path)["items"]:
+            name = found["metadata"]["name"]
+            cluster.api.merge(f"{path}/{name}", {"metadata": {"finalizers": None}})
+            if not found["metadata"].get("deletionTimestamp"):
+                cluster.api.delete(f"{path}/{name}")
+    for found in cluster.api.get("/apis/storage.k8s.io/v1/storageclasses")["items"]:
+        cluster.api.delete(f"/apis/storage.k8s.io/v1/storageclasses/{found['metadata']['name']}")
+
+
+def add_volume(cluster: Cluster, name: str, zone: str, **spec: Any) -> None:
+    inside = {"key": ZONE, "operator": "In", "values": [zone]}
+    cluster.api.post(
+        PATH,
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": cluster.namespace,
+                "csi": {"driver": "csi.example.com", "volumeHandle": name},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [inside]}]}},
+            }
+            | spec,
+        },
+    )
+
+
+def claim_spec(cluster: Cluster) -> Json:
+    """What asks for one of the test's own volumes; there is no such StorageClass unless a test makes it."""
+    return {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": cluster.namespace,
+    }
+
+
+def add_claim(cluster: Cluster, name: str) -> None:
+    path = f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims"
+    cluster.api.post(path, {"metadata": {"name": name}, "spec": claim_spec(cluster)})
+
+
+def uses(name: str) -> Json:
+    return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]}
+
+
+def zones_of_volumes(cluster: Cluster, group: str) -> dict[str, str]:
+    """The zone of each pod's volume, by pod."""
+    found = {}
+    for pod in cluster.pods(group):
+        [name] = [
+            each["persistentVolumeClaim"]["claimName"]
+            for each in pod["spec"]["volumes"]
+            if "persistentVolumeClaim" in each
+        ]
+        path = f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims/{name}"
+        volume = cluster.api.get(f"{PATH}/{cluster.api.get(path)['spec']['volumeName']}")
+        terms = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+        found[pod["metadata"]["name"]] = terms[0]["matchExpressions"][0]["values"][0]
+    return found
+
+
+def zones(cluster: Cluster, group: str) -> dict[str, str]:
+    """The zone of each bound pod; nodes are called after theirs."""
+    return {pod: node[0] for pod, node in cluster.bound(group).items()}
+
+
+@pytest.fixture
+def zoned(cluster: Cluster) -> Cluster:
+    for name in ("a1", "a2", "b1", "b2"):
+        cluster.add_node(name, labels={ZONE: name[0]}, cpu="2")
+    return cluster
+
+
+def test_a_gang_with_claims_of_their_own_is_bound_whole_once_the_last_claim_is(zoned: Cluster) -> None:
+    zoned.add_group("data", min_member=4)
+    for number in range(4):
+        zoned.add_pod(f"data-{number}", "data", **uses(f"data-{number}"))
+    message = zoned.until_reason("data", "VolumeNotReady")
+    assert "PersistentVolumeClaim data-0, which does not exist" in message
+    for number in range(4):
+        add_claim(zoned, f"data-{number}")
+    zoned.until(lambda: "which is not bound" in zoned.condition("data")["message"], within_s=90)
+    for number in range(3):
+        add_volume(zoned, f"{zoned.namespace}-{number}", "ab"[number % 2])
+    zoned.until(lambda: sum(bound(zoned)) == 3, within_s=60)
+    assert not zoned.bound()
+    add_volume(zoned, f"{zoned.namespace}-3", "b")
+    zoned.until_bound("data", 4, within_s=60)
+    assert zones(zoned, "data") == zones_of_volumes(zoned, "data")
+
+
+def bound(cluster: Cluster) -> list[bool]:
+    """For each claim of the namespace, whether it is bound."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims"
+    return [found["status"].get("phase") == "Bound" for found in cluster.api.get(path)["items"]]
+
+
+def test_a_stateful_set_is_bound_again_where_its_volumes_are(zoned: Cluster) -> None:
+    for number in range(3):
+        add_volume(zoned, f"{zoned.namespace}-{number}", "abb"[number])
+    made = {
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": 3,
+            "serviceName": "db",
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": {"gangsched.io/pod-group": "db"}},
+            "template": pod_template("db"),
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim_spec(zoned)}],
+        },
+    }
+    path = f"/apis/apps/v1/namespaces/{zoned.namespace}/statefulsets"
+    zoned.add_group("db", min_member=3)
+    zoned.api.post(path, made)
+    zoned.until_bound("db", 3, within_s=60)
+    first = zones(zoned, "db")
+    assert first == zones_of_volumes(zoned, "db")
+    assert sorted(first.values()) == ["a", "b", "b"]
+    zoned.api.delete(f"{path}/db")
+    zoned.until(lambda: not zoned.pods("db"), within_s=60)
+    zoned.api.post(path, made)
+    zoned.until_bound("db", 3, within_s=60)
+    assert zones(zoned, "db") == first
+
+
+def test_a_claim_that_waits_for_the_pods_node_is_refused_by_name_until_it_is_bound(zoned: Cluster) -> None:
+    zoned.api.post(
+        "/apis/storage.k8s.io/v1/storageclasses",
+        {
+            "metadata": {"name": zoned.namespace},
+            "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
+    add_claim(zoned, "later")
+    zoned.add_pod("one", **uses("later"))
+    zoned.until(lambda: zoned.told("one").get("reason") == "NotSupported")
+    assert "PersistentVolumeClaim later, which its StorageClass" in zoned.told("one")["message"]
+    add_volume(zoned, zoned.namespace, "b", claimRef={"namespace": zoned.namespace, "name": "later"})
+    zoned.until(lambda: zones(zoned, "") == {"one": "b"}, within_s=60)
+
+
+def test_an_ephemeral_volume_is_waited_for_and_used(zoned: Cluster) -> None:
+    add_volume(zoned, zoned.namespace, "b")
+    template = {"volumeClaimTemplate": {"spec": claim_spec(zoned)}}
+    zoned.add_pod("one", volumes=[{"name": "scratch", "ephemeral": template}])
+    zoned.until(lambda: zones(zoned, "") == {"one": "b"}, within_s=60)
+
+
+def test_a_disk_that_pods_name_themselves_is_used_once_per_node(zoned: Cluster) -> None:
+    disk = {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:x", "lun": 0}
+    zoned.add_group("disks", min_member=4)
+    zoned.add_pods("disks", 4, volumes=[{"name": "v", "iscsi": disk}])
+    zoned.until_bound("disks", 4)
+    assert sorted(zoned.bound("disks").values()) == ["a1", "a2", "b1", "b2"]

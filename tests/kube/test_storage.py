@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
+from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from gangsched.kube import convert, storage, wire
+
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+
+
+def decoded(kind: type, found: dict[str, Any]) -> Any:
+    meta = {"name": "x", "namespace": "team"} | found.get("metadata", {})
+    return msgspec.json.decode(msgspec.json.encode(found | {"metadata": meta}), type=kind)
+
+
+@pytest.mark.parametrize(
+    ("found", "fields"),
+    [
+        ({}, {}),
+        ({"spec": {"volumeName": "v"}}, {"volume": "v"}),
+        ({"spec": {"volumeName": "v"}, "metadata": {"annotations": BOUND}}, {"volume": "v", "bound": True}),
+        ({"spec": {"storageClassName": "a"}}, {"storage_class": "a"}),
+        (
+            {
+                "spec": {"storageClassName": "a"},
+                "metadata": {"annotations": {"volume.beta.kubernetes.io/storage-class": "b"}},
+            },
+            {"storage_class": "b"},
+        ),
+        ({"spec": {"accessModes": ["ReadWriteOnce"]}}, {}),
+        ({"spec": {"accessModes": ["ReadWriteOncePod"]}}, {"single_pod": True}),
+        ({"status": {"phase": "Bound"}}, {}),
+        ({"status": {"phase": "Lost"}}, {"lost": True}),
+        ({"metadata": {"deletionTimestamp": "2000-01-01T00:00:00Z"}}, {"terminating": True}),
+        ({"metadata": {"ownerReferences": [{"uid": "u", "controller": True}]}}, {"owner": "u"}),
+        ({"metadata": {"ownerReferences": [{"uid": "u"}]}}, {}),
+    ],
+)
+def test_a_claim(found, fields):
+    assert storage.volume_claim(decoded(wire.VolumeClaim, found)) == VolumeClaim("team", "x", **fields)
+
+
+def in_zone(**fields: Any) -> dict[str, Any]:
+    return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [fields]}}}}
+
+
+ZONE_A = {"key": "zone", "operator": "In", "values": ["a"]}
+NAMED = {"key": "metadata.name", "operator": "In", "values": ["n"]}
+ANYWHERE = Requirement("", "DoesNotExist")
+
+
+@pytest.mark.parametrize(
+    ("found", "fields"),
+    [
+        ({}, {}),
+        ({"spec": {"nodeAffinity": {}}}, {}),
+        ({"spec": {"nodeAffinity": {"required": {}}}}, {"node_affinity": ()}),
+        (in_zone(), {"node_affinity": (NodeTerm(),)}),
+        (
+            in_zone(matchExpressions=[ZONE_A], matchFields=[NAMED]),
+            {"node_affinity": (NodeTerm((Requirement("zone", "In", ("a",)),)),)},
+        ),
+        (in_zone(matchFields=[NAMED]), {"node_affinity": (NodeTerm((ANYWHERE,)),)}),
+        (
+            {"spec": {"csi": {"driver": "d", "volumeHandle": "h"}}},
+            {"attachment": ("d", "h")},
+        ),
+        ({"spec": {"nfs": {"server": "s", "path": "/"}}}, {}),
+        (
+            {"spec": {"gcePersistentDisk": {"pdName": "d"}}},
+            {
+                "attachment": ("pd.csi.storage.gke.io", "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"),
+                "in_tree": "gcePersistentDisk",
+            },
+        ),
+        ({"spec": {"azureFile": {"secretName": "s", "shareName": "h"}}}, {}),
+        (
+            {"metadata": {"labels": {"topology.kubernetes.io/zone": "b__a", "app": "x"}}},
+            {"zones": (("topology.kubernetes.io/zone", ("a", "b")),)},
+        ),
+        ({"metadata": {"labels": {"topology.kubernetes.io/region": "r____q"}}}, {}),
+        ({"metadata": {"labels": {"app": "x"}}}, {}),
+    ],
+)
+def test_a_volume(found, fields):
+    assert storage.volume(decoded(wire.PersistentVolume, found)) == Volume("x", **fields)
+
+
+@pytest.mark.parametrize(
+    ("found", "fields"),
+    [
+        ({"provisioner": "d"}, {"driver": "d"}),
+        ({"provisioner": "kubernetes.io/aws-ebs"}, {"driver": "ebs.csi.aws.com"}),
+        ({"provisioner": "d", "volumeBindingMode": "Immediate"}, {"driver": "d"}),
+        ({"provisioner": "d", "volumeBindingMode": "WaitForFirstConsumer"}, {"driver": "d", "waits": True}),
+    ],
+)
+def test_a_storage_class(found, fields):
+    assert storage.storage_class(decoded(wire.StorageClass, found)) == StorageClass("x", **fields)
+
+
+def test_the_limits_of_a_node():
+    drivers = [
+        {"name": "b", "allocatable": {"count": 0}},
+        {"name": "a", "allocatable": {"count": 3}},
+        {"name": "none"},
+        {"name": "empty", "allocatable": {}},
+        {"name": "huge", "allocatable": {"count": 2**60}},
+    ]
+    found = storage.csi_node(decoded(wire.CsiNode, {"spec": {"drivers": drivers}}))
+    assert found == CsiNode("x", (("a", 3), ("b", 0), ("huge", 2**31)))
+    assert storage.csi_node(decoded(wire.CsiNode, {})) == CsiNode("x")
+
+
+def test_the_volumes_of_a_pod():
+    volumes: list[dict[str, Any]] = [
+        {"name": "a", "emptyDir": {}},
+        {"name": "b", "persistentVolumeClaim": {"claimName": "one"}},
+        {"name": "c", "persistentVolumeClaim": {"claimName": "one", "readOnly": True}},
+        {"name": "d", "ephemeral": {"volumeClaimTemplate": {}}},
+        {"name": "e", "rbd": {"monitors": ["m", "n"], "image": "i", "pool": "p", "readOnly": True}},
+        {"name": "f", "iscsi": {"iqn": "q", "lun": 0, "targetPortal": "t"}},
+        {"name": "g", "awsElasticBlockStore": {"volumeID": "aws://zone/vol-12345678", "readOnly": True}},
+        {"name": "h", "azureDisk": {"diskName": "n", "diskURI": "u"}},
+        {"name": "i", "vsphereVolume": {"volumePath": "p"}},
+    ]
+    found = convert.pod(decoded(wire.Pod, {"spec": {"volumes": volumes}}))
+    assert (found.volume_claims, found.own_volume_claims) == (("one",), ("x-d",))
+    assert found.shape.disks == (
+        Disk("rbd", ("m p i", "n p i"), True),
+        Disk("iscsi", ("q",)),
+        Disk("awsElasticBlockStore", ("aws://zone/vol-12345678",), False, ("ebs.csi.aws.com", "vol-12345678")),
+        Disk("azureDisk", (), False, ("disk.csi.azure.com", "u")),
+    )
+    assert not found.shape.unsupported
+
+
+def test_pods_with_claims_of_their_own_have_one_shape():
+    specs = [{"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]} for name in "ab"]
+    first, second = (convert.pod(decoded(wire.Pod, {"spec": spec})) for spec in specs)
+    assert first.shape is second.shape

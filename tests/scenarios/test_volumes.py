@@ -1,0 +1,200 @@
+"""Gangs whose members use PersistentVolumeClaims: placed where their volumes are, or told which claim they wait for."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.shape import Disk
+from gangsched.core.objects.volumes import CsiNode, StorageClass
+from tests.builders import claim, group, node, pod, pods, volume
+from tests.harness import Course, Harness
+
+LATER = StorageClass("later", "csi", waits=True)
+
+
+@pytest.fixture
+def harness(course: Course) -> Harness:  # noqa: ARG001 - the course is set before the harness is made
+    return Harness()
+
+
+def nodes_of(harness: Harness, name: str = "a") -> list[str]:
+    return [each.node for each in harness.pods.values() if each.name.startswith(name)]
+
+
+def with_claims(number: int, name: str = "a", **fields):
+    """Members, each of which uses a claim of its own name."""
+    return [pod(f"default/{name}-{at}", group=name, volume_claims=[f"{name}-{at}"], **fields) for at in range(number)]
+
+
+def test_a_gang_with_zonal_volumes_lands_in_their_zones(harness: Harness) -> None:
+    harness.add(*(node(f"{zone}{at}", cpu="2", labels={"zone": zone}) for zone in "ab" for at in range(2)))
+    harness.provide(*(volume(f"v{at}", zone="ab"[at % 2]) for at in range(4)))
+    harness.provide(*(claim(f"a-{at}", f"v{at}") for at in range(4)))
+    harness.add(group(min_member=4), *with_claims(4))
+    harness.wait(3)
+    assert [each[0] for each in nodes_of(harness)] == ["a", "b", "a", "b"]
+
+
+def test_a_gang_waits_as_a_whole_if_one_zone_is_too_small_for_its_volumes(harness: Harness) -> None:
+    harness.add(node("a", cpu="9", labels={"zone": "a"}), node("b", cpu="1", labels={"zone": "b"}))
+    harness.provide(volume("v0", zone="a"), volume("v1", zone="b"), volume("v2", zone="b"))
+    harness.provide(*(claim(f"a-{at}", f"v{at}") for at in range(3)))
+    harness.add(group(min_member=3), *with_claims(3))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert harness.condition("default/a").reason in ("Unschedulable", "NeverFits")
+    assert "not matched by the node affinity of a PersistentVolume" in harness.condition("default/a").message
+    harness.add(node("b2", cpu="1", labels={"zone": "b"}))
+    harness.wait(3)
+    assert nodes_of(harness) in (["a", "b", "b2"], ["a", "b2", "b"])
+
+
+@pytest.mark.parametrize(
+    ("waiting", "reason", "told"),
+    [
+        ([], "VolumeNotReady", "Pod a-1 uses the PersistentVolumeClaim a-1, which does not exist: create it."),
+        ([claim("a-1", storage_class="fast")], "VolumeNotReady", "a-1, which is not bound: "),
+        ([claim("a-1", "v1", lost=True)], "VolumeNotReady", "a-1, whose PersistentVolume v1 is lost: "),
+        ([claim("a-1", "v1", terminating=True)], "VolumeNotReady", "a-1, which is being deleted: "),
+        ([claim("a-1", "v9")], "VolumeNotReady", "a-1, whose PersistentVolume v9 does not exist: "),
+        ([claim("a-1", storage_class="later"), LATER], "NotSupported", "a-1, which its StorageClass later binds only"),
+        (
+            [claim("a-1", "old"), volume("old", in_tree="cinder")],
+            "NotSupported",
+            "a-1, whose PersistentVolume old (cinder) is of a kind that a CSI driver has replaced",
+        ),
+    ],
+)
+def test_a_claim_that_is_not_ready_is_named_and_wakes_the_gang_once_it_is(
+    harness: Harness, waiting, reason, told
+) -> None:
+    harness.add(node(), group(min_member=2), *with_claims(2))
+    harness.provide(volume("v0"), volume("v1"), claim("a-0", "v0"), *waiting)
+    harness.wait(3)
+    assert harness.bound() == []
+    assert harness.condition("default/a").reason == reason
+    assert told in harness.condition("default/a").message
+    harness.provide(claim("a-1", "v1"))
+    harness.wait(3)
+    assert len(harness.bound()) == 2
+
+
+def test_a_volume_that_comes_after_its_claim_wakes_the_gang(harness: Harness) -> None:
+    harness.add(node(), group(min_member=1), *with_claims(1))
+    harness.provide(claim("a-0", "v0"))
+    harness.wait(3)
+    assert harness.bound() == []
+    harness.provide(volume("v0"))
+    harness.wait(3)
+    assert len(harness.bound()) == 1
+
+
+def test_a_claim_that_no_pod_of_the_quorum_needs_keeps_back_only_its_pod(harness: Harness) -> None:
+    harness.add(node(), group(min_member=2), *with_claims(3))
+    harness.provide(volume("v0"), volume("v1"), volume("v2"), claim("a-0", "v0"), claim("a-2", "v2"))
+    harness.wait(3)
+    assert harness.bound() == ["default/a-0", "default/a-2"]
+    harness.provide(claim("a-1", "v1"))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+
+
+def test_a_role_that_cannot_do_without_a_claim_waits_for_it(harness: Harness) -> None:
+    harness.add(node(), group(min_member=0, roles=(Role("w", 1), Role("ps", 1))))
+    harness.add(*pods("a", 2, role="w"), pod("a-ps", role="ps", volume_claims=["c"]))
+    harness.wait(3)
+    assert harness.condition("default/a").reason == "VolumeNotReady"
+
+
+def test_a_plain_pod_waits_for_its_claim(harness: Harness) -> None:
+    harness.add(node(), pod("p", group="", volume_claims=["c"]))
+    harness.wait(3)
+    assert harness.pod("default/p").told_reason == "VolumeNotReady"
+    harness.provide(claim("c", "v"), volume("v"))
+    harness.wait(3)
+    assert harness.bound() == ["default/p"]
+
+
+def test_an_ephemeral_volume_counts_once_its_claim_is_the_pods_own_and_bound(harness: Harness) -> None:
+    harness.add(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
+    harness.add(group(min_member=1), pod("a-0", own_volume_claims=["a-0-scratch"]))
+    harness.wait(3)
+    assert "kube-controller-manager is still to make" in harness.condition("default/a").message
+    harness.provide(volume("v", zone="b"), claim("a-0-scratch", "v", owner="another"))
+    harness.wait(60)
+    assert "was not made for the pod's ephemeral volume" in harness.condition("default/a").message
+    harness.provide(claim("a-0-scratch", "v", owner="uid-default/a-0"))
+    harness.wait(3)
+    assert harness.pod("default/a-0").node == "n2"
+
+
+def test_a_claim_for_a_single_pod_waits_for_its_user_to_end(harness: Harness) -> None:
+    harness.add(node(), node("n2", unschedulable=True), pod("user", group="", node="n2", volume_claims=["c"]))
+    harness.add(group(min_member=2), *pods("a", 1))
+    harness.provide(volume("v"), claim("c", "v", single_pod=True))
+    harness.add(pod("a-1", volume_claims=["c"]))
+    harness.wait(3)
+    assert harness.bound("default/a") == []
+    assert "closed while another pod uses the same volume" in harness.condition("default/a").message
+    harness.delete("default/user")
+    harness.wait(3)
+    assert harness.bound("default/a") == ["default/a-0", "default/a-1"]
+
+
+def test_a_gang_whose_members_share_a_claim_for_a_single_pod_is_never_placed(harness: Harness) -> None:
+    harness.add(node("n1"), node("n2"), group(min_member=2), *pods("a", 2, volume_claims=["c"]))
+    harness.provide(volume("v"), claim("c", "v", single_pod=True))
+    harness.wait(3)
+    assert harness.bound() == []
+
+
+def test_no_node_gets_more_volumes_than_it_can_attach(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="64") for at in range(2)))
+    harness.provide(CsiNode("n0", (("csi", 2),)), CsiNode("n1", (("csi", 1),)))
+    harness.provide(*(volume(f"v{at}") for at in range(4)), *(claim(f"a-{at}", f"v{at}") for at in range(4)))
+    harness.add(group(min_member=4), *with_claims(4))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert "with as many volumes of csi as allowed" in harness.condition("default/a").message
+    harness.provide(CsiNode("n1", (("csi", 2),)))
+    harness.wait(3)
+    assert sorted(nodes_of(harness)) == ["n0", "n0", "n1", "n1"]
+
+
+def test_a_volume_that_all_members_share_is_attached_once_per_node(harness: Harness) -> None:
+    harness.add(node(cpu="64"), group(min_member=4), *pods("a", 4, volume_claims=["shared"]))
+    harness.provide(CsiNode("n1", (("csi", 1),)), volume("v"), claim("shared", "v"))
+    harness.wait(3)
+    assert len(harness.bound()) == 4
+
+
+def test_two_gangs_that_race_for_the_last_attachments_leave_one_whole(harness: Harness) -> None:
+    harness.add(node(cpu="64"))
+    harness.provide(CsiNode("n1", (("csi", 3),)))
+    for name in "ab":
+        harness.provide(*(volume(f"{name}{at}") for at in range(2)))
+        harness.provide(*(claim(f"{name}-{at}", f"{name}{at}") for at in range(2)))
+        harness.add(group(f"default/{name}", min_member=2), *with_claims(2, name))
+    harness.wait(3)
+    assert len(harness.bound()) == 2
+    assert len({name[:9] for name in harness.bound()}) == 1
+
+
+def test_a_disk_that_members_name_themselves_is_used_once_per_node(harness: Harness) -> None:
+    disk = Disk("iscsi", ("iqn",))
+    harness.add(node("n1"), node("n2"), group(min_member=2), *pods("a", 2, disks=[disk]))
+    harness.wait(3)
+    assert sorted(nodes_of(harness)) == ["n1", "n2"]
+
+
+def test_what_is_known_of_volumes_outlives_the_lease(harness: Harness) -> None:
+    harness.add(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
+    harness.provide(volume("v", zone="b"), claim("a-0", "v"), CsiNode("n1", (("csi", 0),)), LATER)
+    harness.wait(3)
+    harness.lead_again()
+    harness.add(group(min_member=1), *with_claims(1))
+    harness.wait(3)
+    assert nodes_of(harness) == ["n2"]
+    harness.withdraw(LATER, CsiNode("n1", (("csi", 0),)))
+    harness.wait(3)
