@@ -56,6 +56,17 @@ class Program:
     version_arguments: tuple[str, ...] = ("--version",)
 
 
+def with_digest(name: str, source: Path) -> str:
+    """The name of a program from this repository's own source, so that the cache keeps one for each state of it."""
+    digest = hashlib.sha256()
+    for file in sorted(source.glob("*.go")):
+        digest.update(file.read_bytes())
+    return f"{name}-{digest.hexdigest()[:12]}"
+
+
+JUDGE = with_digest("judge", HACK / "control-plane" / "judge")
+"""kube-scheduler's filters as a program that answers for any pod in any cluster; for tests alone."""
+
 # In the order of the build: the first takes only seconds, and those that the demo needs come before the rest.
 PROGRAMS = {
     program.name: program
@@ -66,6 +77,7 @@ PROGRAMS = {
         Program("kubectl", "k8s.io/kubernetes/cmd/kubectl", version_arguments=("version", "--client")),
         Program("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
         Program("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+        Program(JUDGE, "./judge"),
         Program("helm", "helm.sh/helm/v4/cmd/helm", module="helm", version_arguments=("version", "--short")),
     )
 }

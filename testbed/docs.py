@@ -24,7 +24,7 @@ from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
-from testbed import chart, dialects, manifests, rooms, walk
+from testbed import chart, dialects, fidelity, manifests, rooms, walk
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
@@ -51,6 +51,7 @@ def pages() -> dict[Path, str]:
         Path("docs/configuration.md"): _NOTE + _configuration(),
         Path("docs/cli.md"): _NOTE + _cli(),
         Path("docs/rooms.md"): _NOTE + rooms.page(),
+        Path("docs/fidelity.md"): _NOTE + fidelity.page(ROOT),
         **{path: fill((ROOT / path).read_text(encoding="utf-8")) for path, fill in _FILLED.items()},
     }
 

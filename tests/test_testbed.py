@@ -66,7 +66,18 @@ def test_the_repositorys_modules_pin_every_program():
     assert parse_version(pins.kubernetes) == (1, 36)
     go_mods = {module: (binaries.HACK / module / "go.mod").read_text() for module in binaries.MODULES}
     for wanted in PROGRAMS.values():
-        assert wanted.package in go_mods[wanted.module]
+        own = (binaries.HACK / wanted.module / wanted.package).is_dir()
+        assert own or wanted.package in go_mods[wanted.module]
+
+
+def test_a_program_of_our_own_is_built_anew_exactly_if_its_source_changes(tmp_path):
+    (tmp_path / "main.go").write_text("package main")
+    before = binaries.with_digest("judge", tmp_path)
+    assert before == binaries.with_digest("judge", tmp_path)
+    (tmp_path / "main.go").write_text("package main // changed")
+    assert binaries.with_digest("judge", tmp_path) != before
+    assert binaries.JUDGE in ALL
+    assert binaries.JUDGE not in DEMO
 
 
 def test_pins_are_read_from_the_modules(tmp_path):

@@ -17,6 +17,7 @@ from testbed.operator import Operator
 from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster
 from tests.integration.waiting import until
+from tests.judge import Judge
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -38,6 +39,13 @@ def _built_binaries() -> None:
 def control_plane() -> Iterator[ControlPlane]:
     """etcd, kube-apiserver, kube-controller-manager and KWOK, one for the whole session."""
     with ControlPlane(audit=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def judge() -> Iterator[Judge]:
+    """kube-scheduler's filters, without an API server."""
+    with Judge() as running:
         yield running
 
 

@@ -1,8 +1,9 @@
-"""The real kube-scheduler as the judge of gangsched's filters: for any pod, the exact nodes that each of them accepts.
+"""The running kube-scheduler on a real API server: for any pod, the exact nodes that it accepts.
 
-kube-scheduler runs its default profile with an extender, which it tells the nodes that have passed all its filters.
-The extender notes them and refuses them all, so that nothing is ever bound and no probe disturbs another. It is started
-anew for each world, after the world is complete, so that what it has seen is no question of time.
+It shows that the judge (`tests/judge.py`), which asks the filters without either, says the same. kube-scheduler runs
+its default profile with an extender, which it tells the nodes that have passed all its filters. The extender notes them
+and refuses them all, so that nothing is ever bound and no probe disturbs another. It is started anew for each world,
+after the world is complete, so that what it has seen is no question of time.
 """
 
 from __future__ import annotations
@@ -10,27 +11,20 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.declarations.volume_claims import NOT_SUPPORTED
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.volumes import StorageKind
-from gangsched.core.planning.placement import classify
-from gangsched.core.planning.snapshot import Snapshot
-from gangsched.kube.resources import NAMESPACES, NODES, PODS, STORAGE
+from gangsched.kube.resources import NODES, PODS
 from testbed import binaries
 from testbed.control_plane import ControlPlane
-from tests.verdicts import verdicts
-
-Json = dict[str, Any]
+from tests.integration.judged import Json, Standing, World
 
 _PROBES = "fieldSelector=spec.schedulerName=default-scheduler"
 _OF_HEIRS = "scheduler-of-heirs"
@@ -39,63 +33,12 @@ _SCORED = re.compile(
     r'"Plugin scored node for pod" pod="(?P<pod>[^"]*)" plugin="(?P<plugin>[^"]*)" node="(?P<node>[^"]*)" '
     r"score=(?P<score>[0-9]+)"
 )
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A pod that is there before the probes come: bound by its own `nodeName`, then given its status, then deleted.
-
-    One that is `nominated` to a node is kept from being tried there by a scheduling gate.
-    """
-
-    manifest: Json
-    status: Json = field(default_factory=dict)
-    terminating: bool = False
-    nominated: str = ""
-
-
-@dataclass(frozen=True)
-class World:
-    """Nodes, pods, and `storage`: claims, volumes, storage classes and CSINodes, each with its kind.
-
-    A claim marked as `leaving` is deleted and kept from ending.
-    """
-
-    nodes: Sequence[Json]
-    pods: Sequence[Standing] = ()
-    storage: Sequence[Json] = ()
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """What both say of one probe, as the API server has it; `why` is gangsched's reason for each node it refuses."""
-
-    manifest: Json
-    kube_scheduler: frozenset[str]
-    gangsched: frozenset[str]
-    why: Mapping[str, str]
-    unsupported: tuple[str, ...] = ()
-
-    @property
-    def difference(self) -> str:
-        """Pod, nodes, both verdicts and the manifest where they differ; empty where they agree."""
-        disputed = [
-            *(f"{node}: gangsched accepts it, kube-scheduler refuses" for node in self.gangsched - self.kube_scheduler),
-            *(
-                f"{node}: kube-scheduler accepts it, gangsched refuses ({self.why[node]})"
-                for node in self.kube_scheduler - self.gangsched
-            ),
-        ]
-        if not disputed:
-            return ""
-        meta, spec = self.manifest["metadata"], self.manifest["spec"]
-        told = next(each["message"] for each in self.manifest["status"]["conditions"] if each["type"] == "PodScheduled")
-        shown = {"namespace": meta["namespace"], "labels": meta.get("labels"), "spec": spec}
-        return "\n".join([meta["name"], *sorted(disputed), f"kube-scheduler says: {told}", json.dumps(shown)])
+# A pod that is nominated to a node is kept from being tried there.
+_KEPT_WAITING: Json = {"schedulingGates": [{"name": "example.com/kept-waiting"}]}
 
 
 class Oracle:
-    """Asks both about probes in one world after another, on a control plane of its own without any other controller."""
+    """Asks about probes in one world after another, on a control plane of its own without any other controller."""
 
     def __init__(self, control_plane: ControlPlane) -> None:
         self._control_plane = control_plane
@@ -108,29 +51,16 @@ class Oracle:
         try:
             for node in world.nodes:
                 self.api.post("/api/v1/nodes", node)
-            for found in world.storage:
-                self._provide(found)
             for number, pod in enumerate(world.pods):
                 self._stand(pod, number)
             yield
         finally:
             self._clear()
 
-    def _provide(self, found: Json) -> None:
-        resource = STORAGE[StorageKind(found["kind"])]
-        path = resource.path
-        if "namespace" in found["metadata"]:
-            path = path.replace("/v1/", f"/v1/namespaces/{found['metadata']['namespace']}/")
-        self.api.post(path, {key: value for key, value in found.items() if key != "leaving"})
-        path = f"{path}/{found['metadata']['name']}"
-        if "status" in found:
-            self.api.merge(f"{path}/status", {"status": found["status"]})
-        if "leaving" in found:
-            self.api.delete(path)
-
     def _stand(self, pod: Standing, number: int) -> None:
         scheduler = _OF_HEIRS if pod.nominated else "somebody-else"
-        made = self._create(pod.manifest, f"standing-{number}", scheduler=scheduler)
+        manifest = pod.manifest | {"spec": pod.manifest["spec"] | (_KEPT_WAITING if pod.nominated else {})}
+        made = self._create(manifest, f"standing-{number}", scheduler=scheduler)
         if pod.nominated:
             self._heirs[_path(made)] = pod.nominated
         if pod.status:
@@ -155,42 +85,12 @@ class Oracle:
         for pod in self._pods():
             self.api.delete(_path(pod), grace_s=0)
         assert not self._pods()
-        for resource in STORAGE.values():
-            for found in self.api.get(resource.path)["items"]:
-                meta = found["metadata"]
-                path = resource.path
-                if "namespace" in meta:
-                    path = path.replace("/v1/", f"/v1/namespaces/{meta['namespace']}/")
-                if meta.get("finalizers"):
-                    self.api.merge(f"{path}/{meta['name']}", {"metadata": {"finalizers": None}})
-                if not meta.get("deletionTimestamp"):
-                    self.api.delete(f"{path}/{meta['name']}")
-            assert not self.api.get(resource.path)["items"]
 
     def _pods(self, query: str = "") -> list[Json]:
         return list(self.api.get(f"/api/v1/pods?{query}")["items"])
 
-    def cluster(self) -> Cluster:
-        """The world as gangsched knows it."""
-        cluster = Cluster()
-        for found in self._read("/api/v1/namespaces", NAMESPACES.read):
-            cluster.set_namespace(*found)
-        for found in self._read("/api/v1/nodes", NODES.read):
-            cluster.set_node(found)
-        for kind, resource in STORAGE.items():
-            for found in self._read(resource.path, resource.read):
-                cluster.set_storage(kind, found.key, found)
-        for found in self._read("/api/v1/pods", PODS.read):
-            cluster.set_pod(found)
-            cluster.nominate(found)
-        assert not cluster.validate()
-        return cluster
-
-    def _read(self, path: str, read: Callable[[Any], tuple[Any, Any]]) -> list[Any]:
-        return [read(_raw(item))[1] for item in self.api.get(path)["items"]]
-
-    def ask(self, probes: Sequence[Json]) -> list[Verdicts]:
-        """Both verdicts on each probe, in their order; nothing but the probes is different afterwards."""
+    def ask(self, probes: Sequence[Json]) -> list[frozenset[str]]:
+        """The feasible nodes of each probe, in their order; nothing but the probes is different afterwards."""
         with _Extender() as extender, self._scheduler(extenders=[extender.configuration]):
             if self._heirs:
                 self._nominate()
@@ -198,26 +98,10 @@ class Oracle:
                 self._create(probe, f"probe-{number}", scheduler="default-scheduler")["metadata"]["uid"]
                 for number, probe in enumerate(probes)
             ]
-            told = self._told()
+            self._told()
             for namespace in {probe["metadata"]["namespace"] for probe in probes}:
                 self.api.delete(f"/api/v1/namespaces/{namespace}/pods?{_PROBES}", grace_s=0)
-        cluster = self.cluster()
-        asked = {uid: PODS.read(_raw(told[uid]))[1] for uid in uids}
-        for pod in asked.values():
-            cluster.set_pod(pod)
-        snapshot = Snapshot(cluster)
-        judged = []
-        for uid, pod in asked.items():
-            snapshot.heed_nominated(pod.priority)
-            why = refusals(snapshot, pod)
-            accepted = frozenset(snapshot.cluster.nodes.keys() - why.keys())
-            passed = extender.passed.get(uid, frozenset())
-            refused = [*pod.shape.unsupported]
-            unready = cluster.volumes.unready(pod)
-            if unready is not None and unready.trouble in NOT_SUPPORTED:
-                refused.append(f"{unready.claim}: {unready.trouble}")
-            judged.append(Verdicts(told[uid], passed, accepted, why, tuple(refused)))
-        return judged
+        return [extender.passed.get(uid, frozenset()) for uid in uids]
 
     def _nominate(self) -> None:
         """Let kube-scheduler know of the nominations: of a pod with a gate it learns them from a change alone.
@@ -249,6 +133,13 @@ class Oracle:
                 f" its log ends with:\n{self._child.log_tail()}"
             )
             time.sleep(0.2)
+
+    def cluster(self) -> Cluster:
+        """The nodes of the world as gangsched knows them."""
+        cluster = Cluster()
+        for item in self.api.get("/api/v1/nodes")["items"]:
+            cluster.set_node(NODES.read(_raw(item))[1])
+        return cluster
 
     def scores(self, probes: Sequence[Json]) -> list[tuple[Pod, Mapping[str, Mapping[str, int]]]]:
         """Each probe, and kube-scheduler's weighted scores of the nodes that take it, by plug-in.
@@ -298,24 +189,12 @@ class Oracle:
             self._child.stop(timeout_s=2)
 
 
-def refusals(snapshot: Snapshot, pod: Pod) -> dict[str, str]:
-    """The nodes on which gangsched would not place the pod, and why not."""
-    member = classify(snapshot, [pod])[pod.uid]
-    caps = snapshot.caps(member)
-    why = verdicts(snapshot, member)
-    for row in range(snapshot.size):
-        name = snapshot.name(row)
-        assert snapshot.fits(member, row) == (caps[row] > 0), f"caps and fits of {name} contradict"
-        assert (caps[row] > 0) == (name not in why), f"what is said of {name} contradicts its room"
-    return why
+def _path(pod: Json) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
 
 
 def _raw(found: Json) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(found))
-
-
-def _path(pod: Json) -> str:
-    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
 
 
 def _is_told(probe: Json) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.integration.oracle import Json, Standing, World
+from tests.integration.judged import Json, Standing, World
 from tests.integration.oracle_worlds import HOST, NAMESPACES, TOLERATES_ALL, ZONE, Dice, node, on, pod, wants
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

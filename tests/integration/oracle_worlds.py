@@ -1,4 +1,4 @@
-"""Nodes and pods for the oracle: short ways to write them, and random ones from a seed."""
+"""Nodes and pods to be judged: short ways to write them, and random ones from a seed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from gangsched.core.cluster.cache import Cluster
-from tests.integration.oracle import Json, Standing, World
+from tests.integration.judged import Json, Standing, World
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -32,8 +32,8 @@ TOLERATES_ALL: Json = {"tolerations": [{"operator": "Exists"}]}
 
 _CPU = [None, None, "250m", "500m", "0.5", "1", "0.1m"]
 _MEMORY = [None, None, "512Mi", "1Gi", "0.5G", "5e8"]
-_PORTS = ["8080", "8080/UDP", "10.0.0.1@8080", "127.0.0.1@8080", "::@8080", "9090"]
-_LABELS = [(ZONE, "a"), (ZONE, "b"), ("pool", "batch"), ("pool", "7"), ("gen", "9"), ("gen", "007"), ("gen", "x")]
+PORTS = ["8080", "8080/UDP", "10.0.0.1@8080", "127.0.0.1@8080", "::@8080", "9090"]
+LABELS = [(ZONE, "a"), (ZONE, "b"), ("pool", "batch"), ("pool", "7"), ("gen", "9"), ("gen", "007"), ("gen", "x")]
 _TAINTS = [
     "dedicated=batch:NoSchedule",
     "dedicated:NoExecute",
@@ -51,7 +51,7 @@ _SOFT_TOLERATIONS: list[Json] = [
     {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"},
 ]
 _IMAGES = [(f"example.com/{name}:1", size << 20) for name, size in [("a", 90), ("b", 700), ("c", 3000), ("d", 20)]]
-_TOLERATIONS: list[Json] = [
+TOLERATIONS: list[Json] = [
     {"operator": "Exists"},
     {"operator": "Exists", "effect": "NoSchedule"},
     {"key": "dedicated", "operator": "Exists"},
@@ -62,7 +62,7 @@ _TOLERATIONS: list[Json] = [
     {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"},
     {"key": "node.kubernetes.io/unschedulable", "value": ""},
 ]
-_TERMS = [
+TERMS = [
     (),
     ("pool In batch 7",),
     ("pool NotIn batch",),
@@ -76,7 +76,7 @@ _TERMS = [
     ("metadata.name In n2", "pool Exists"),
     ("metadata.name In n2", "metadata.name NotIn n2"),
 ]
-_PREFERRED = [term for term in _TERMS if term and "gen Gt x" not in term]
+_PREFERRED = [term for term in TERMS if term and "gen Gt x" not in term]
 _SELECTORS: list[Json] = [
     {},
     {"matchLabels": {"app": "a"}},
@@ -181,8 +181,7 @@ def on(node_name: str, manifest: Json | None = None, *, status: Any = None, leav
 def heir(node_name: str, manifest: Json | None = None) -> Standing:
     """The pod, without a node and nominated to that one."""
     manifest = manifest or pod()
-    gates = {"schedulingGates": [{"name": "example.com/kept-waiting"}]}
-    return Standing({"metadata": manifest["metadata"], "spec": manifest["spec"] | gates}, nominated=node_name)
+    return Standing(manifest, nominated=node_name)
 
 
 def shuns(**term: Any) -> Json:
@@ -261,13 +260,13 @@ class Dice:
         wishes = self._pod()
         affinity: Json = {}
         if self._chance(0.3):
-            affinity = wants(*self._some(_TERMS, most=3))
+            affinity = wants(*self._some(TERMS, most=3))
         if self._chance(0.2) and "runtimeClassName" not in wishes["spec"]:
-            wishes["spec"]["nodeSelector"] = dict([self._one(_LABELS)])
+            wishes["spec"]["nodeSelector"] = dict([self._one(LABELS)])
         others = self._of_pods() if self._chance(0.6) else {}
         if "affinity" in affinity and "affinity" in others:
             others["affinity"] |= affinity["affinity"]
-        wishes["spec"] |= affinity | others | {"tolerations": self._some(_TOLERATIONS, most=4)}
+        wishes["spec"] |= affinity | others | {"tolerations": self._some(TOLERATIONS, most=4)}
         if self._chance(0.1):
             wishes["spec"]["containers"][0] = restarting_all(wishes["spec"]["containers"][0])
         if self._chance(0.2):
@@ -278,7 +277,7 @@ class Dice:
         """A node with room for everybody, which differs from others in what pods prefer."""
         return node(
             name,
-            labels=dict(self._some(_LABELS, most=4)),
+            labels=dict(self._some(LABELS, most=4)),
             taints={text.partition(":")[0]: text for text in self._some(_SOFT_TAINTS, most=3, none=0.3)}.values(),
             images=dict(self._some(_IMAGES, most=3, none=0.2)),
             cpu="64",
@@ -298,38 +297,44 @@ class Dice:
         found: Json = {}
         for kind in ("podAffinity", "podAntiAffinity"):
             if self._chance(0.4):
-                terms = [self._anti_affinity_term() for _ in range(self._one([1, 1, 2]))]
-                for term in terms:
-                    if "DoesNotExist" in str(term.get("namespaceSelector")) or "NotIn" in str(
-                        term.get("namespaceSelector")
-                    ):
-                        del term["namespaceSelector"]
-                    if self._chance(0.3) and "tier" not in str(term.get("labelSelector", "tier")):
-                        term[self._one(["matchLabelKeys", "mismatchLabelKeys"])] = ["tier"]
-                found.setdefault("affinity", {})[kind] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+                found.setdefault("affinity", {}).update(self._of_kind(kind)["affinity"])
         if self._chance(0.5):
-            found["topologySpreadConstraints"] = []
-            for key in self._some([HOST, ZONE, "pool"], most=2):
-                spread: Json = {
-                    "topologyKey": key,
-                    "maxSkew": self._one([1, 1, 2]),
-                    "whenUnsatisfiable": "DoNotSchedule",
-                }
-                if self._chance(0.9):
-                    spread["labelSelector"] = self._one(_SELECTORS)
-                if self._chance(0.3):
-                    spread["minDomains"] = self._one([1, 2, 5])
-                if self._chance(0.3):
-                    spread["nodeAffinityPolicy"] = self._one(["Honor", "Ignore"])
-                if self._chance(0.3):
-                    spread["nodeTaintsPolicy"] = self._one(["Honor", "Ignore"])
-                if self._chance(0.3) and "tier" not in str(spread.get("labelSelector", "tier")):
-                    spread["matchLabelKeys"] = ["tier"]
-                found["topologySpreadConstraints"].append(spread)
+            found["topologySpreadConstraints"] = self._spread()
+        return found
+
+    def _of_kind(self, kind: str) -> Json:
+        """`affinity` of one kind towards other pods."""
+        terms = [self._term_of_probe() for _ in range(self._one([1, 1, 2]))]
+        return _required(kind, terms)
+
+    def _term_of_probe(self) -> Json:
+        """A term; without a negative namespace selector, which kube-scheduler takes for every namespace."""
+        term = self._anti_affinity_term()
+        if any(negative in str(term.get("namespaceSelector")) for negative in ("DoesNotExist", "NotIn")):
+            del term["namespaceSelector"]
+        if self._chance(0.3) and "tier" not in str(term.get("labelSelector", "tier")):
+            term[self._one(["matchLabelKeys", "mismatchLabelKeys"])] = ["tier"]
+        return term
+
+    def _spread(self) -> list[Json]:
+        found = []
+        for key in self._some([HOST, ZONE, "pool"], most=2):
+            spread: Json = {"topologyKey": key, "maxSkew": self._one([1, 1, 2]), "whenUnsatisfiable": "DoNotSchedule"}
+            if self._chance(0.9):
+                spread["labelSelector"] = self._one(_SELECTORS)
+            if self._chance(0.3):
+                spread["minDomains"] = self._one([1, 2, 5])
+            if self._chance(0.3):
+                spread["nodeAffinityPolicy"] = self._one(["Honor", "Ignore"])
+            if self._chance(0.5):
+                spread["nodeTaintsPolicy"] = self._one(["Honor", "Ignore"])
+            if self._chance(0.3) and "tier" not in str(spread.get("labelSelector", "tier")):
+                spread["matchLabelKeys"] = ["tier"]
+            found.append(spread)
         return found
 
     def _node(self, name: str) -> Json:
-        labels = dict(self._some(_LABELS, most=4)) | {HOST: self._one([name, name, name, None, "twin"]), NAME: name}
+        labels = dict(self._some(LABELS, most=4)) | {HOST: self._one([name, name, name, None, "twin"]), NAME: name}
         return node(
             name,
             labels=labels,
@@ -381,7 +386,7 @@ class Dice:
             spec["runtimeClassName"] = self._one(["heavy", "batch"])
         containers = [self._container() for _ in range(self._one([1, 1, 2]))]
         # A pod may not name one port twice.
-        ports = self._some(_PORTS, most=2, none=0.75)
+        ports = self._some(PORTS, most=2, none=0.75)
         for text in ports:
             self._one([*containers, *spec.get("initContainers", ())])["ports"].append(port(text))
         made = pod(*containers, namespace=self._one([*NAMESPACES]), labels=self._labels(), **spec)

@@ -6,14 +6,12 @@ node or pod in `WORLD` on which it decides; the random worlds mix what the table
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from testbed.control_plane import ControlPlane
 from tests.effort import seeded
-from tests.integration.oracle import Json, Oracle, Standing, Verdicts, World
+from tests.integration.judged import Bench, Json, Standing, Surroundings, Verdicts, World, agree
 from tests.integration.oracle_worlds import (
     HOST,
     HOST_USERS,
@@ -37,9 +35,9 @@ from tests.integration.oracle_worlds import (
     shuns,
     wants,
 )
+from tests.judge import Judge
 
 GI = 1 << 30
-_SHOWN = 5
 DONE: Json = {"phase": "Succeeded"}
 CORDON = "node.kubernetes.io/unschedulable"
 SIDECAR = "Always"
@@ -358,36 +356,16 @@ PROBES: dict[str, Json] = {
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    gates = [f"--feature-gates={HOST_USERS}=true"]
-    with ControlPlane(
-        controllers=False, kwok=False, not_ready_taint=False, extra_apiserver_args=gates
-    ) as control_plane:
-        for name, labels in NAMESPACES.items():
-            control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
-        for runtime_class in RUNTIME_CLASSES:
-            control_plane.api.post("/apis/node.k8s.io/v1/runtimeclasses", runtime_class)
-        for name, value in PRIORITIES.items():
-            made = {"metadata": {"name": name}, "value": value}
-            control_plane.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", made)
-        yield Oracle(control_plane)
+def oracle(judge: Judge) -> Bench:
+    return Bench(judge, Surroundings(NAMESPACES, RUNTIME_CLASSES, PRIORITIES))
 
 
 @pytest.fixture(scope="module")
-def judged(oracle: Oracle) -> dict[str, Verdicts]:
+def judged(oracle: Bench) -> dict[str, Verdicts]:
     """The verdicts on the table; those on pods that fill a node exactly, or by one unit too much, under `edge …`."""
     with oracle.world(WORLD):
         probes = PROBES | {f"edge {number}": probe for number, probe in enumerate(edges(oracle.cluster()))}
         return dict(zip(probes, oracle.ask(list(probes.values())), strict=True))
-
-
-def agree(verdicts: Iterable[Verdicts]) -> None:
-    """Every probe is one that gangsched can judge, and is judged alike."""
-    verdicts = list(verdicts)
-    assert not [each.unsupported for each in verdicts if each.unsupported]
-    different = [each.difference for each in verdicts if each.difference]
-    shown = "\n\n".join(different[:_SHOWN])
-    assert not different, f"{len(different)} of {len(verdicts)} probes are judged differently, such as\n{shown}"
 
 
 @pytest.mark.parametrize("probe", PROBES)
@@ -409,7 +387,7 @@ def test_no_node_of_the_table_is_there_in_vain(judged: dict[str, Verdicts]) -> N
 
 
 @seeded(5)
-def test_a_random_world_is_judged_alike(oracle: Oracle, seed: int) -> None:
+def test_a_random_world_is_judged_alike(oracle: Bench, seed: int) -> None:
     dice = Dice(seed)
     nodes = 16
     with oracle.world(dice.world(nodes=nodes, pods=32)):
@@ -424,7 +402,7 @@ def test_a_random_world_is_judged_alike(oracle: Oracle, seed: int) -> None:
     [([], frozenset({"n1", "n2", "n3"})), ([on("alone", pod(**shuns(**APP_A)))], frozenset({"n2", "n3"}))],
 )
 def test_a_zone_that_a_nominated_pod_wants_alone_is_closed_though_kube_scheduler_closes_its_node_at_most(
-    oracle: Oracle, there: list[Standing], kube_scheduler: frozenset[str]
+    oracle: Bench, there: list[Standing], kube_scheduler: frozenset[str]
 ) -> None:
     """The one difference: kube-scheduler may give the zone away, and the nominated pod then finds its node closed.
 
@@ -466,7 +444,7 @@ CSI_DRIVERS = [
 ]
 
 
-def test_inline_volumes_that_count_against_a_nodes_limits_and_others_are_judged_alike(oracle: Oracle) -> None:
+def test_inline_volumes_that_count_against_a_nodes_limits_and_others_are_judged_alike(oracle: Bench) -> None:
     """azureDisk, cinder and portworxVolume were not read, so a pod with one went to a node that takes no more."""
     volumes = LIMITED_VOLUMES | OTHER_VOLUMES
     limits = [{"name": name, "nodeID": "n", "allocatable": {"count": 0}} for name in CSI_DRIVERS]
@@ -474,11 +452,11 @@ def test_inline_volumes_that_count_against_a_nodes_limits_and_others_are_judged_
     with oracle.world(World([node("full"), node("unlimited")], storage=[full])):
         probes = [pod(volumes=[{"name": "v", kind: source}]) for kind, source in volumes.items()]
         judged = dict(zip(volumes, oracle.ask(probes), strict=True))
-    agree(judged.values())
+    agree([*judged.values()])
     assert {kind for kind in volumes if "full" not in judged[kind].kube_scheduler} == LIMITED_VOLUMES.keys()
 
 
-def test_fractions_of_a_byte_are_added_before_they_are_rounded(oracle: Oracle) -> None:
+def test_fractions_of_a_byte_are_added_before_they_are_rounded(oracle: Bench) -> None:
     """They are legal, though the API server warns of them. Rounded one by one they came out a byte too large."""
     halves = pod(container(memory=f"{4 * GI - 1}500m"), container(memory=f"{4 * GI}500m"))
     with oracle.world(World([node("empty"), node("there")], [on("there", halves)])):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from testbed.control_plane import ControlPlane
 from tests.effort import seeded
-from tests.integration.oracle import Json, Oracle, Verdicts, World
+from tests.integration.judged import Bench, Json, Surroundings, Verdicts, World, agree
 from tests.integration.oracle_volumes import (
     BETA_ZONE,
     CLASSES,
@@ -22,7 +19,7 @@ from tests.integration.oracle_volumes import (
     volume,
 )
 from tests.integration.oracle_worlds import NAMESPACES, ZONE, node, on, pod
-from tests.integration.test_oracle import agree
+from tests.judge import Judge
 
 STORAGE: list[Json] = [
     *(storage_class(name, mode) for name, mode in CLASSES.items()),
@@ -139,15 +136,12 @@ PROBES: dict[str, Json] = {
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as control_plane:
-        for name, labels in NAMESPACES.items():
-            control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
-        yield Oracle(control_plane)
+def oracle(judge: Judge) -> Bench:
+    return Bench(judge, Surroundings(NAMESPACES))
 
 
 @pytest.fixture(scope="module")
-def judged(oracle: Oracle) -> dict[str, Verdicts]:
+def judged(oracle: Bench) -> dict[str, Verdicts]:
     with oracle.world(WORLD):
         return dict(zip(PROBES, oracle.ask(list(PROBES.values())), strict=True))
 
@@ -159,7 +153,7 @@ def test_each_node_takes_a_pod_with_volumes_exactly_if_kube_scheduler_says_so(
     agree([judged[probe]])
 
 
-def test_claims_that_wait_for_the_pods_node_are_refused_by_name(oracle: Oracle) -> None:
+def test_claims_that_wait_for_the_pods_node_are_refused_by_name(oracle: Bench) -> None:
     """kube-scheduler would bind them. Once the claim is bound nothing is refused any more."""
     with oracle.world(
         World(
@@ -173,7 +167,7 @@ def test_claims_that_wait_for_the_pods_node_are_refused_by_name(oracle: Oracle) 
 
 
 @seeded(4)
-def test_a_random_world_of_volumes_is_judged_alike(oracle: Oracle, seed: int) -> None:
+def test_a_random_world_of_volumes_is_judged_alike(oracle: Bench, seed: int) -> None:
     dice = VolumeDice(seed)
     nodes = 12
     with oracle.world(dice.volumes_world(nodes=nodes, pods=24)):

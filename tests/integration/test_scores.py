@@ -13,7 +13,8 @@ from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
 from testbed.control_plane import ControlPlane
 from tests.effort import seeded
-from tests.integration.oracle import Json, Oracle, World
+from tests.integration.judged import Json, World
+from tests.integration.oracle import Oracle
 from tests.integration.oracle_worlds import TOLERATES_ALL, ZONE, Dice, container, likes, node, pod
 
 MIB = 1 << 20

@@ -1,0 +1,115 @@
+"""docs/fidelity.md: what decides each filter of kube-scheduler's default profile, and how often both were compared."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import msgspec
+
+from gangsched.core.constraints.constraint import Constraint
+from gangsched.core.constraints.registry import CONSTRAINTS
+
+FIGURES = Path("docs/fidelity.jsonl")
+_RENAMED = {"NodeResources": "NodeResourcesFit", "TopologySpread": "PodTopologySpread"}
+_REFUSED = "a pod that uses {} is refused by name (reason `NotSupported`) until that is built"
+_VOLUMES = (
+    "random pairs: named cases and random worlds of `tests/integration/test_oracle_volumes.py` judge it instead; a pod "
+    "whose claim waits for its first consumer is refused by name (reason `NotSupported`) until that is built"
+)
+
+FILTERS = {
+    "NodeUnschedulable": "",
+    "NodeName": "nothing is to be decided: a pod that names its node is bound already",
+    "TaintToleration": "",
+    "NodeAffinity": "",
+    "NodePorts": "",
+    "NodeResourcesFit": "an extended resource that only a DeviceClass provides counts as missing, as no node lists it",
+    "VolumeRestrictions": _VOLUMES,
+    "NodeVolumeLimits": _VOLUMES,
+    "VolumeBinding": _VOLUMES,
+    "VolumeZone": _VOLUMES,
+    "PodTopologySpread": "",
+    "InterPodAffinity": (
+        "a pod's own `namespaceSelector` with NotIn or DoesNotExist means what the API documents, where kube-scheduler "
+        "takes every namespace; anti-affinity of a nominated pod closes its whole domain, where kube-scheduler closes "
+        "its node at most"
+    ),
+    "DynamicResources": _REFUSED.format("`resourceClaims`"),
+    "NodeDeclaredFeatures": (
+        "random pairs: named cases and random worlds of `tests/integration/test_oracle.py` judge it instead"
+    ),
+}
+"""The filters of the default profile in kube-scheduler's order, and what of each is not covered and why."""
+
+_HEAD = """# Fidelity to kube-scheduler
+
+A node takes a member of a gang exactly if the filters of kube-scheduler's default profile would accept it there. These
+filters themselves, in a program built from kube-scheduler's source (hack/control-plane/judge), judge the same pods in
+the same clusters as gangsched. A pair is one pod in one random cluster of at least ten nodes with pods there, some of
+which are leaving, have ended, are being resized or are nominated. Both must accept the same nodes.
+
+- `tests/integration/test_judged.py` judges the pairs below in `make test`, and 20 times as many others in
+  `make nightly`. It shows that a constraint which accepts everything is caught, and has the known differences as cases.
+- `tests/integration/test_oracle.py` has a named case for each rule and edge, judged in the same way.
+- `tests/integration/test_judge.py` shows that the program says what the running kube-scheduler says.
+"""
+_DECIDED = """
+## What decides
+
+| Filter | Decided in | Pairs | Disagreements | Not covered, and why |
+| --- | --- | ---: | ---: | --- |
+"""
+_PAIRS = """
+## What was judged
+
+Each pod is aimed at one filter. In how many pairs did the filter refuse a node, and in how many was a node accepted?
+
+| Aimed at | Filter | Pairs | Refused a node | Accepted a node | Disagreements |
+| --- | --- | ---: | ---: | ---: | ---: |
+"""
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """How often pods aimed at one filter (empty: at any) were judged, and with which verdicts."""
+
+    filter: str
+    aim: str
+    pairs: int
+    refusing: int
+    accepting: int
+    disagreements: int
+
+
+def read(root: Path) -> list[Figures]:
+    """The committed figures."""
+    lines = (root / FIGURES).read_text(encoding="utf-8").splitlines()
+    return [msgspec.json.decode(line, type=Figures) for line in lines]
+
+
+def filter_of(constraint: type[Constraint]) -> str:
+    """kube-scheduler's name of the filter that the constraint implements."""
+    return _RENAMED.get(constraint.__name__, constraint.__name__)
+
+
+def page(root: Path) -> str:
+    """The whole page; it follows from the code and the committed figures."""
+    found = read(root)
+    files = {filter_of(each): _file(each, root) for each in CONSTRAINTS}
+    decided = [_decided(name, files.get(name, "—"), why, found) for name, why in FILTERS.items()]
+    judged = [
+        f"| {each.aim} | {each.filter or 'any'} | {each.pairs} | {each.refusing} | {each.accepting} "
+        f"| {each.disagreements} |"
+        for each in found
+    ]
+    return _HEAD + _DECIDED + "\n".join(decided) + "\n" + _PAIRS + "\n".join(judged) + "\n"
+
+
+def _decided(name: str, file: str, why: str, found: list[Figures]) -> str:
+    own = [each for each in found if each.filter == name]
+    pairs, disagreements = (sum(each.pairs for each in own), sum(each.disagreements for each in own)) if own else "——"
+    return f"| {name} | {file} | {pairs} | {disagreements} | {why or 'nothing is left out'} |"
+
+
+def _file(constraint: type[Constraint], root: Path) -> str:
+    return f"`{Path(inspect.getfile(constraint)).relative_to(root)}`"

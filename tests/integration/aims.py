@@ -1,0 +1,88 @@
+"""Random pods, each aimed at one filter of kube-scheduler: that filter decides about them, and others seldom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.integration.judged import Json, World
+from tests.integration.oracle_worlds import (
+    LABELS,
+    NAMESPACES,
+    PORTS,
+    TERMS,
+    TOLERATES_ALL,
+    TOLERATIONS,
+    ZONE,
+    Dice,
+    container,
+    node,
+    pod,
+    wants,
+)
+
+
+class Aims(Dice):
+    """Pods on which one filter decides, and at times others; each method is named after its aim in `AIMS`."""
+
+    def world(self, *, nodes: int, pods: int) -> World:
+        """At times a zone has no pods and one node, which most pods may not use: whether spread counts it is told."""
+        made = super().world(nodes=nodes, pods=pods)
+        apart = node("apart", labels={ZONE: "c"}, taints=["dedicated=batch:NoSchedule"])
+        return World([*made.nodes, apart], made.pods) if self._chance(0.5) else made
+
+    def unschedulable(self) -> Json:
+        cordon = [TOLERATIONS[7]] if self._chance(0.4) else []
+        return self._small(tolerations=[{"operator": "Exists", "effect": "NoExecute"}, *cordon])
+
+    def taints(self) -> Json:
+        return self._small(tolerations=self._some(TOLERATIONS, most=4, none=0.2))
+
+    def node_affinity(self) -> Json:
+        affinity = wants(*self._some(TERMS, most=3)) if self._chance(0.8) else {}
+        selector = {"nodeSelector": dict([self._one(LABELS)])} if not affinity or self._chance(0.2) else {}
+        return self._small(**affinity, **selector)
+
+    def ports(self) -> Json:
+        return self._small(container(ports=self._some(PORTS, most=2)))
+
+    def resources(self) -> Json:
+        made = self._pod()
+        made["spec"] |= TOLERATES_ALL
+        return made
+
+    def spread(self) -> Json:
+        """Some also choose nodes or lack a toleration, because two policies of spread look at that."""
+        affinity = wants(*self._some(TERMS, most=3)) if self._chance(0.3) else {}
+        tolerations = {"tolerations": self._some(TOLERATIONS, most=2)} if self._chance(0.6) else {}
+        return self._small(topologySpreadConstraints=self._spread(), **affinity, **tolerations)
+
+    def affinity(self) -> Json:
+        return self._small(**self._of_kind("podAffinity"))
+
+    def anti_affinity(self) -> Json:
+        return self._small(**self._of_kind("podAntiAffinity"))
+
+    def shunned(self) -> Json:
+        return self._small()
+
+    def mixed(self) -> Json:
+        return self.probe()
+
+    def _small(self, *containers: Json, **spec: Any) -> Json:
+        return pod(*containers, namespace=self._one([*NAMESPACES]), labels=self._labels(), **(TOLERATES_ALL | spec))
+
+
+AIMS: dict[str, tuple[str, Callable[[Aims], Json]]] = {
+    "cordoned nodes": ("NodeUnschedulable", Aims.unschedulable),
+    "taints and tolerations": ("TaintToleration", Aims.taints),
+    "node selector and node affinity": ("NodeAffinity", Aims.node_affinity),
+    "host ports": ("NodePorts", Aims.ports),
+    "resources": ("NodeResourcesFit", Aims.resources),
+    "topology spread": ("PodTopologySpread", Aims.spread),
+    "pod affinity": ("InterPodAffinity", Aims.affinity),
+    "pod anti-affinity": ("InterPodAffinity", Aims.anti_affinity),
+    "anti-affinity of pods there": ("InterPodAffinity", Aims.shunned),
+    "everything together": ("", Aims.mixed),
+}
+"""What pods are aimed at: the filter that is to decide (empty for any), and how to draw such a pod."""

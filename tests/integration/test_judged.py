@@ -1,0 +1,98 @@
+"""Random pods in random clusters: gangsched accepts the nodes that kube-scheduler's filters accept."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints.constraint import Constraint
+from gangsched.core.constraints.registry import CONSTRAINTS
+from gangsched.core.planning.placement import classify
+from gangsched.core.planning.snapshot import Snapshot
+from testbed.fidelity import FILTERS, filter_of, read
+from tests import effort
+from tests.effort import tries
+from tests.integration.aims import AIMS
+from tests.integration.judged import Json, World, cluster_of, read_pod
+from tests.integration.oracle_worlds import node, on, pod, shuns
+from tests.integration.pairs import ROOT, WORLDS, Pair, bench, drawn, figures, pairs
+from tests.judge import Judge
+
+AIMED = [each for each in CONSTRAINTS if filter_of(each) in {plugin for plugin, _ in AIMS.values()}]
+pytestmark = pytest.mark.explores
+_SHOWN = 5
+_AT_LEAST = 100
+
+
+@pytest.fixture(scope="module")
+def found(judge: Judge) -> list[Pair]:
+    return list(pairs(judge, range(effort.first_seed, effort.first_seed + tries(WORLDS))))
+
+
+@pytest.mark.parametrize("aim", AIMS)
+def test_a_node_takes_a_random_pod_exactly_if_kube_schedulers_filters_say_so(found: list[Pair], aim: str) -> None:
+    different = [each.difference for each in found if each.aim == aim and each.difference]
+    assert not different, f"{len(different)} pairs are judged differently, such as\n" + "\n\n".join(different[:_SHOWN])
+
+
+def test_each_constraint_is_judged_often_with_either_verdict(found: list[Pair]) -> None:
+    for each in figures(found):
+        assert each.pairs >= _AT_LEAST, each
+        assert min(each.refusing, each.accepting) * 5 >= each.pairs, each
+
+
+def test_the_figures_in_the_docs_are_those_of_this_code(found: list[Pair]) -> None:
+    if effort.first_seed != 1 or tries(WORLDS) != WORLDS:
+        pytest.skip("other seeds than those of the docs")
+    assert figures(found) == read(ROOT), "docs/fidelity.jsonl is stale: run make docs"
+
+
+def test_the_docs_have_a_line_for_each_filter_of_the_default_profile(judge: Judge) -> None:
+    assert list(judge.ask([], []).filters) == list(FILTERS)
+
+
+@pytest.mark.parametrize("constraint", AIMED, ids=lambda each: each.__name__)
+def test_a_constraint_that_accepts_everything_is_caught(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, constraint: type[Constraint]
+) -> None:
+    plan = type(Snapshot(Cluster()).plans[CONSTRAINTS.index(constraint)])
+    for question in ("mask", "room"):
+        if question in vars(plan):
+            monkeypatch.setattr(plan, question, lambda *_: None)
+    aims = {aim for aim, (plugin, _) in AIMS.items() if plugin == filter_of(constraint)}
+    missed = set(aims)
+    for seed in range(1, WORLDS + 1):
+        missed -= disputed(judge, seed)
+        if not missed:
+            return
+    pytest.fail(f"accepting everything goes unnoticed by pods aimed at {missed}")
+
+
+def disputed(judge: Judge, seed: int) -> set[str]:
+    """The aims of pods for which gangsched's rooms are not those nodes that kube-scheduler's filters accept."""
+    world, wanted = drawn(seed)
+    asking = bench(judge)
+    with asking.world(world):
+        said = asking.said([probe for _, probe in wanted])
+    snapshot = Snapshot(cluster_of(said.objects))
+    found = set()
+    for (aim, _), verdict in zip(wanted, said.verdicts, strict=True):
+        pod = read_pod(verdict.pod)
+        snapshot.heed_nominated(pod.priority)
+        caps = snapshot.caps(classify(snapshot, [pod])[pod.uid])
+        if {snapshot.name(row) for row in range(snapshot.size) if caps[row] > 0} != verdict.feasible:
+            found.add(aim)
+    return found
+
+
+def test_a_negative_namespace_selector_means_what_the_api_documents_though_kube_scheduler_takes_every_namespace(
+    judge: Judge,
+) -> None:
+    """A known difference: interpodaffinity/plugin.go, line 144, changes a copy of the term."""
+    no_team: Json = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
+    asking = bench(judge)
+    with asking.world(World([node("n1"), node("n2")], [on("n1", pod(namespace="red", labels={"app": "a"}))])):
+        apart = shuns(labelSelector={"matchLabels": {"app": "a"}}, namespaceSelector=no_team)
+        [verdicts] = asking.ask([pod(**apart)])
+    assert verdicts.kube_scheduler == {"n2"}
+    assert verdicts.gangsched == {"n1", "n2"}
