@@ -11,6 +11,7 @@ from gangsched.core.constraints import node_affinity
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_ports import NodePorts
 from gangsched.core.constraints.taint_toleration import TaintToleration
+from gangsched.core.constraints.tally import of_term
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.planning.classes import MemberClass
@@ -391,3 +392,21 @@ def test_a_port_that_nobody_takes_any_more_is_forgotten_with_its_row(cluster):
     cluster.set_pod(pod("a", node="n1", host_ports=[80]))
     cluster.remove_pod("uid-default/a")
     assert known_by(cluster, NodePorts).told() == ({}, {})
+
+
+def test_pods_are_counted_again_only_if_a_namespace_is_relabelled_and_a_question_looks_at_its_labels(cluster):
+    """Thousands of nodes may be relabelled in a row, each of which would cost a look at all pods."""
+    cluster.set_node(node("a", labels={"zone": "east"}))
+    cluster.set_pod(pod("x", node="a", labels={"app": "web"}))
+    in_namespace, in_team = of_term(anti()), of_term(anti(namespaces=(), namespace_selector=TEAM_A))
+    cluster.tallies.of([in_namespace])
+    looks = cluster.tallies.looks
+    cluster.set_node(node("a", labels={"zone": "west"}))
+    cluster.set_namespace("default", (("team", "b"),))
+    assert cluster.tallies.looks == looks
+    row = cluster.capacity.rows["a"]
+    assert cluster.tallies.of([in_namespace, in_team]) == {in_namespace: {row: 1}, in_team: {}}
+    cluster.set_namespace("default", (("team", "a"),))
+    assert cluster.tallies.of([in_team]) == {in_team: {row: 1}}
+    cluster.remove_namespace("default")
+    assert cluster.tallies.of([in_team]) == {in_team: {}}

@@ -159,12 +159,12 @@ class Cluster:
         new = dict(labels)
         if self.namespaces.get(name) != new:
             self.namespaces[name] = new
-            self.ledger.labels_changed()
+            self._namespaces_changed()
 
     def remove_namespace(self, name: str) -> None:
         """Remove a namespace."""
         if self.namespaces.pop(name, None):
-            self.ledger.labels_changed()
+            self._namespaces_changed()
 
     def set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[str]:
         """Set a volume claim, a volume, a storage class or the limits of a node; None removes it.
@@ -194,6 +194,10 @@ class Cluster:
             if isinstance(constraint, NodeConstraint) and (mask := constraint.mask(member, rows)) is not None:
                 accepting &= mask
         return accepting
+
+    def _namespaces_changed(self) -> None:
+        self.tallies.namespaces_changed()
+        self.ledger.labels_changed()
 
     def _placed(self) -> Iterable[tuple[Pod, int]]:
         return self.ledger.placed()

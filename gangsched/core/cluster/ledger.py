@@ -179,7 +179,6 @@ class Ledger:
 
     def labels_changed(self) -> None:
         """A namespace or a node has other labels: which nodes pods close to others may change everywhere."""
-        self._tallies.namespaces_changed()
         self._relief.note(everywhere=bool(self._tallies))
         for constraint in self._constraints:
             constraint.labels_changed()

@@ -118,8 +118,10 @@ class Tallies:
         return found
 
     def namespaces_changed(self) -> None:
-        """A namespace has other labels: count again."""
-        self._counts = self._counted(self._counts)
+        """A namespace has other labels: count again for the questions that look at them."""
+        self._counts |= self._counted(
+            [question for question in self._counts if any(term.namespace_selector for term in question.terms)]
+        )
 
     def contradictions(self) -> list[str]:
         """A sentence for each question whose counts are not those of the pods."""
