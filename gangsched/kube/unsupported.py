@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from gangsched.kube import wire
 
+MOST_TERMS = 64
+"""A pod may have so many terms of affinity to pods and of topology spread, because each is compared with all pods."""
+
 
 def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
     """The unsupported fields that the pod uses, with their names in a manifest, in a fixed order."""
     found: list[str] = []
     if spec.resource_claims:
         found.append("spec.resourceClaims")
+    if _terms(spec) > MOST_TERMS:
+        found.append(f"more than {MOST_TERMS} terms in spec.affinity and spec.topologySpreadConstraints")
     return tuple(found)
+
+
+def _terms(spec: wire.PodSpec) -> int:
+    """How many terms of affinity to other pods, and of topology spread."""
+    affinity = spec.affinity or wire.Affinity()
+    both = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    of_pods = sum(len(each.required or ()) for each in both if each is not None)
+    return of_pods + len(spec.topology_spread_constraints or ())

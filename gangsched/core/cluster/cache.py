@@ -79,8 +79,9 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        # The domains by which pods are spread may have changed.
-        self.relief.note(row=row, everywhere=bool(self.tallies))
+        # Domains, and the nodes of which topology spread takes account, decide about other nodes too.
+        alike = old is not None and (old.labels, old.taints) == (node.labels, node.taints)
+        self.relief.note(row=row, everywhere=bool(self.tallies) and not alike)
         self.worsened.add(node.name)
         self.holdings.note_nodes_changed()
         return True

@@ -93,7 +93,7 @@ class AntiAffinityIndex:
                 self._forbidden.clear()
             known = self._forbidden[newcomer] = frozenset(
                 (term.topology_key, value)
-                for term in self.terms.candidates(newcomer.labels)
+                for term in self.terms.candidates(newcomer)
                 if term_matches(term, newcomer, namespaces)
                 for value in self._domains[term]
             )

@@ -18,7 +18,8 @@ from gangsched.core.objects.shape import Labels, PodTerm
 
 Item = TypeVar("Item", bound=Hashable)
 _Anchor = tuple[str, str | None]
-"""A label that a pod must have for a term to match it: key and value, None for any; key "": none is needed."""
+"""A label that a pod must have for a term to match it: key and value, None for any. With key "" the value is a
+namespace that it must be in instead, None for any."""
 
 
 class Matchable(Struct, frozen=True, gc=False, cache_hash=True):
@@ -77,12 +78,13 @@ class TermIndex(Generic[Item]):
             if not items:
                 del self._by_anchor[anchor]
 
-    def candidates(self, labels: Labels) -> Iterator[Item]:
-        """The items whose terms may match a pod with these labels, in the order in which they were entered."""
+    def candidates(self, pod: Matchable | Pod) -> Iterator[Item]:
+        """The items whose terms may match the pod, in the order in which they were entered."""
         by_anchor = self._by_anchor
-        for pair in labels:
+        for pair in pod.labels:
             yield from by_anchor.get(pair, ())
             yield from by_anchor.get((pair[0], None), ())
+        yield from by_anchor.get(("", pod.namespace), ())
         yield from by_anchor.get(("", None), ())
 
 
@@ -98,4 +100,6 @@ def _anchors(term: PodTerm) -> frozenset[_Anchor]:
             return frozenset((requirement.key, value) for value in requirement.values)
         if requirement.operator == "Exists":
             return frozenset([(requirement.key, None)])
+    if term.namespace_selector is None:
+        return frozenset(("", namespace) for namespace in term.namespaces)
     return frozenset([("", None)])

@@ -71,8 +71,9 @@ class There(NamedTuple):
 
 
 class Tallies:
-    """The number of pods by question and row. `looks` counts the pods that were looked at for new questions.
+    """The number of pods by question and row.
 
+    `looks` counts the pods, and the terms, that were looked at for new questions.
     `forgetful`: questions were dropped, so that not every change that may matter to someone is noticed any more.
     """
 
@@ -129,11 +130,9 @@ class Tallies:
         wrong = [question for question, rows in self._counts.items() if rows != counted[question]]
         return [f"pods are miscounted for {question}" for question in wrong]
 
-    def _asking(self, pod: Pod, index: TermIndex[Question] | None = None) -> Iterator[Question]:
-        """The questions of the index (its own, if none is given) for which the pod counts."""
-        if not (index := self._index if index is None else index):
-            return
-        for question in index.candidates(pod.labels):
+    def _asking(self, pod: Pod) -> Iterator[Question]:
+        """The questions for which the pod counts."""
+        for question in self._index.candidates(pod) if self._index else ():
             if not (question.staying and pod.terminating) and question.matches(pod, self.namespaces):
                 yield question
 
@@ -142,10 +141,18 @@ class Tallies:
         counts: dict[Question, dict[int, int]] = {question: {} for question in questions}
         for question in questions:
             index.enter(question, *question.terms)
+        alike: dict[tuple[Matchable, bool], dict[int, int]] = {}
         for pod, row in self._placed() if counts else ():
+            rows = alike.setdefault((Matchable(pod.namespace, pod.labels), pod.terminating), {})
+            rows[row] = rows.get(row, 0) + 1
             self.looks += 1
-            for question in self._asking(pod, index):
-                counts[question][row] = counts[question].get(row, 0) + 1
+        for (known, terminating), rows in alike.items():
+            for question in index.candidates(known):
+                self.looks += 1
+                if not (question.staying and terminating) and question.matches(known, self.namespaces):
+                    there = counts[question]
+                    for row, number in rows.items():
+                        there[row] = there.get(row, 0) + number
         return counts
 
     def _drop(self, question: Question) -> None:
@@ -155,7 +162,7 @@ class Tallies:
 
 
 class PlannedTallies:
-    """The numbers on one snapshot, of `size` rows; on an `emptied` one no pod is there at first.
+    """The numbers on one snapshot; on an `emptied` one no pod is there at first.
 
     A question is asked before members that may match it are placed, unless the cluster counts them by then. Nominated
     pods are counted apart: kube-scheduler lets them keep others from their own node and looks at them nowhere else.
@@ -208,7 +215,7 @@ class PlannedTallies:
         if known is None:
             namespaces = self._tallies.namespaces
             known = self._matching[pod] = tuple(
-                question for question in self._index.candidates(pod.labels) if question.matches(pod, namespaces)
+                question for question in self._index.candidates(pod) if question.matches(pod, namespaces)
             )
         return known
 
