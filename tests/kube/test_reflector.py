@@ -531,9 +531,16 @@ async def test_a_list_that_is_not_whole_yet_is_no_news() -> None:
     api = FakeApi()
     api.answer("GET", PODS.path, page([], 9))
     api.answer("WATCH", PODS.path, status(410), HANG)
-    api.answer("GET", PODS.path, page([pod("a", 1)], 9, more="one"), page([pod("b", 2)], 9))
+    looked = asyncio.Event()
+
+    async def held_back(request: web.Request) -> web.StreamResponse:
+        await looked.wait()
+        return await page([pod("b", 2)], 9)(request)
+
+    api.answer("GET", PODS.path, page([pod("a", 1)], 9, more="one"), held_back)
     async with reflecting(api) as (running, inbox):
         async with asyncio.timeout(10):
             await until(lambda: not running.going.is_set() and bool(inbox.relists))
+            looked.set()
             await running.going.wait()
         assert inbox.lists == [[], ["a", "b"]]
