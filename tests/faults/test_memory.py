@@ -48,10 +48,10 @@ BOUNDED = {
     "Deadlines._heap": 200,
     "Capacity.columns": 64,
     # A column forgets values that no row has once it knows twice as many as it has rows, which are 16 at first;
-    # names and taints differ from node to node here.
-    "Column._values": 2 * 33,
-    "Column._numbers": 2 * 33,
-    "Column._values[]": 2 * 33,
+    # names and taints differ from node to node here, and the taints are in three columns: two filters and a score.
+    "Column._values": 4 * 2 * 33,
+    "Column._numbers": 4 * 2 * 33,
+    "Column._values[]": 4 * 2 * 33,
 }
 """Caches, and what is thinned out now and then, with the most that they may hold here."""
 

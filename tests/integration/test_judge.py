@@ -10,13 +10,16 @@ import pytest
 from testbed.control_plane import ControlPlane
 from tests.integration.judged import Bench, Json, Surroundings, World
 from tests.integration.oracle import Oracle
-from tests.integration.oracle_worlds import HOST, NAMESPACES, PRIORITIES, RUNTIME_CLASSES, Dice, node, pod
+from tests.integration.oracle_worlds import HOST, HOST_USERS, NAMESPACES, PRIORITIES, RUNTIME_CLASSES, Dice, node, pod
 from tests.judge import Judge, RefusedError
 
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
-    with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as control_plane:
+    gates = [f"--feature-gates={HOST_USERS}=true"]
+    with ControlPlane(
+        controllers=False, kwok=False, not_ready_taint=False, extra_apiserver_args=gates
+    ) as control_plane:
         for name, labels in NAMESPACES.items():
             control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
         for runtime_class in RUNTIME_CLASSES:

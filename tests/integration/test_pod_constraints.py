@@ -60,7 +60,7 @@ def test_twelve_members_are_spread_evenly_over_three_zones_of_unequal_room(clust
     add_nodes(cluster, "z3", 1, cpu="3")
     cluster.add_group("a", min_member=12)
     cluster.add_pods("a", 12, labels={"app": "a"}, **spread("a", ZONE))
-    message = cluster.until_reason("a", "Unschedulable")
+    message = cluster.until_reason("a", "NeverFits")
     assert f"where topology spread by {ZONE} (fewest in z3: 3) allows no more" in message
     assert cluster.bound("a") == {}
     cluster.add_node("z3-1", cpu="4", labels={HOST: "z3-1", ZONE: "z3"})
