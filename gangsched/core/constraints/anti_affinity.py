@@ -71,6 +71,10 @@ class AntiAffinityIndex:
                 del self._domains[term]
                 self.terms.drop(term, term)
 
+    def has(self, term: PodTerm, node_labels: Mapping[str, str]) -> bool:
+        """Whether a pod with this term is counted in the domain of a node with these labels."""
+        return node_labels.get(term.topology_key) in self._domains.get(term, {})
+
     def copy(self) -> AntiAffinityIndex:
         """An independent copy."""
         copy = AntiAffinityIndex()

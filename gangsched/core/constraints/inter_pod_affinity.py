@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
-from gangsched.core.constraints.anti_affinity import AntiAffinityIndex
+from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, Domain
 from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable, term_matches
 from gangsched.core.constraints.tally import PlannedTallies, Question, of_all, of_term
@@ -88,7 +88,7 @@ class InterPodAffinity(Constraint):
 
 
 class AffinityPlan(Plan):
-    """The cluster's index, and from the first change on a copy of it; and how many pods match the members' terms.
+    """The cluster's terms in `_index` (a copy once some are taken back), those of members placed here in `_own`.
 
     `_closed` are the rows that the index closes to a pod. `_keys` are the topology keys of each question's terms; None
     for those of affinity, because the first match changes what all nodes say.
@@ -98,6 +98,7 @@ class AffinityPlan(Plan):
         self._nodes = world.nodes
         self._namespaces = world.namespaces
         self._index = index
+        self._own = AntiAffinityIndex()
         self._emptied = emptied
         self._size = len(world.stock.names)
         self._tallies = PlannedTallies(world.tallies, emptied=emptied)
@@ -108,7 +109,7 @@ class AffinityPlan(Plan):
     @property
     def selective(self) -> bool:
         """Whether there are any terms."""
-        return bool(self._index) or bool(self._tallies)
+        return bool(self._index) or bool(self._own) or bool(self._tallies)
 
     def expect(self, shapes: Collection[Shape]) -> None:
         """Count the pods that their terms match."""
@@ -123,10 +124,9 @@ class AffinityPlan(Plan):
 
     def sees(self, pod: Pod) -> Seen | None:
         """What terms look at in it, if one matches it."""
-        asked, closing = self._tallies.keys, self._index.terms.keys
-        known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if pair[0] in asked or pair[0] in closing]))
-        matters = self._tallies.matched(known) or self._index.forbidden(known, self._namespaces)
-        return Seen(known) if matters else None
+        asked = (self._tallies.keys, self._index.terms.keys, self._own.terms.keys)
+        known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if any(pair[0] in keys for keys in asked)]))
+        return Seen(known) if self._tallies.matched(known) or self._forbidden(known) else None
 
     def sees_nominated(self, pod: Pod) -> Seen:
         """All its labels."""
@@ -164,7 +164,7 @@ class AffinityPlan(Plan):
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """Where pods are that terms match, and where terms apply."""
-        return self._tallies.digest, self._index.digest
+        return self._tallies.digest, self._index.digest, self._own.digest
 
     def couples(self, member: Member, other: Member) -> bool:
         """Whether one's terms match the other, except terms that concern single nodes."""
@@ -222,7 +222,7 @@ class AffinityPlan(Plan):
             excluded |= heirs & self._nodes.by_label(term.topology_key).any(rows)
         if shape.anti_affinity:
             yield NodeReason.POD_ANTI_AFFINITY, excluded
-        if seen is not None and self._index:
+        if seen is not None and (self._index or self._own):
             yield NodeReason.ANTI_AFFINITY, self._closed_to(seen.pod)[rows] & ~excluded
 
     def _near(self, member: Member, rows: IntArray) -> Mask:
@@ -238,6 +238,10 @@ class AffinityPlan(Plan):
             near &= self._nodes.beside(rows, term.topology_key, there)
         return near
 
+    def _forbidden(self, pod: Matchable) -> frozenset[Domain]:
+        """The domains that the terms of placed pods and members forbid to it."""
+        return self._index.forbidden(pod, self._namespaces) | self._own.forbidden(pod, self._namespaces)
+
     def _closed_to(self, pod: Matchable) -> Mask:
         """The rows of domains that the terms of placed pods close to it."""
         known = self._closed.get(pod)
@@ -245,7 +249,7 @@ class AffinityPlan(Plan):
             rows = np.arange(self._size)
             known = self._closed[pod] = np.zeros(self._size, dtype=np.bool_)
             by_key: dict[str, set[str]] = {}
-            for key, value in self._index.forbidden(pod, self._namespaces):
+            for key, value in self._forbidden(pod):
                 by_key.setdefault(key, set()).add(value)
             for key, values in by_key.items():
                 known |= self._nodes.by_label(key).among(values, rows)
@@ -268,13 +272,17 @@ class AffinityPlan(Plan):
 
     def _apply(self, terms: tuple[PodTerm, ...], rows: IntArray, counts: IntArray) -> None:
         """Count their terms on these rows, or uncount them where negative."""
-        if not self._copied:
-            self._index, self._copied = self._index.copy(), True
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             labels = self._nodes.labels(row)
-            change = self._index.add if count > 0 else self._index.remove
             for term in terms * abs(count):
-                change(term, labels)
+                if count > 0:
+                    self._own.add(term, labels)
+                elif self._own.has(term, labels):
+                    self._own.remove(term, labels)
+                else:
+                    if not self._copied:
+                        self._index, self._copied = self._index.copy(), True
+                    self._index.remove(term, labels)
         if (counts < 0).any():
             self._closed.clear()
             return
