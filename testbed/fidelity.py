@@ -33,7 +33,7 @@ FILTERS = {
     "InterPodAffinity": (
         "a pod's own `namespaceSelector` with NotIn or DoesNotExist means what the API documents, where kube-scheduler "
         "takes every namespace; anti-affinity of a nominated pod closes its whole domain, where kube-scheduler closes "
-        "its node at most; a pod with more than 16 terms of affinity and spread is refused by name (`NotSupported`)"
+        "its node at most; a pod with more than 8 terms of affinity and spread is refused by name (`NotSupported`)"
     ),
     "DynamicResources": _REFUSED.format("`resourceClaims`"),
     "NodeDeclaredFeatures": (

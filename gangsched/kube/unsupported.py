@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gangsched.kube import wire
 
-MOST_TERMS = 16
+MOST_TERMS = 8
 """A pod may have so many terms of affinity to pods and of topology spread, because each is compared with all pods."""
 
 
