@@ -15,7 +15,7 @@ from gangsched.core.constraints.tally import of_term
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.planning.classes import MemberClass
-from tests.builders import node, pod, shape
+from tests.builders import node, pod, shape, taint
 
 HOST = "kubernetes.io/hostname"
 TEAM_A = (Requirement("team", "In", ("a",)),)
@@ -286,6 +286,28 @@ def test_relief_tells_of_what_a_nominated_pod_was_going_to_close(cluster, happen
     relief = cluster.take_relief()
     assert [cluster.capacity.names[row] for row in relief.rows] == names
     assert relief.everywhere
+
+
+@pytest.mark.parametrize(
+    ("happens", "all_asked"),
+    [
+        (node_added, False),
+        (node_changed, False),
+        (forbidding_node_gone, True),
+        (node_relabelled_beside_it, True),
+        (namespace_relabelled, True),
+        pytest.param(lambda it: it.set_node(node("n1", labels={"zone": "a"}, taints=[taint("t")])), True, id="tainted"),
+    ],
+)
+def test_any_answer_about_pods_may_change_with_labels_and_taints_and_the_end_of_a_node(cluster, happens, all_asked):
+    """A node that comes is empty, and opens no other one: thousands of gangs would be tried with each."""
+    cluster.set_node(node("n1", labels={"zone": "a"}))
+    cluster.set_node(node("n2", labels={"zone": "a"}))
+    cluster.set_namespace("other", (("team", "a"),))
+    cluster.tallies.of([of_term(anti("zone"))])
+    cluster.take_relief()
+    happens(cluster)
+    assert cluster.take_relief().all_asked is all_asked
 
 
 def test_nothing_gets_better_where_only_something_was_taken_or_no_anti_affinity_stands(cluster):

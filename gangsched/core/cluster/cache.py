@@ -79,9 +79,9 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        # Domains, and the nodes of which topology spread takes account, decide about other nodes too.
-        alike = old is not None and (old.labels, old.taints) == (node.labels, node.taints)
-        self.relief.note(row=row, everywhere=bool(self.tallies) and not alike)
+        # Of which nodes topology spread takes account decides about other nodes too; one more, and empty, opens no other.
+        alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
+        self.relief.note(row=row, all_asked=bool(self.tallies) and not alike)
         self.worsened.add(node.name)
         self.holdings.note_nodes_changed()
         return True
@@ -96,7 +96,7 @@ class Cluster:
         for constraint in self.constraints:
             constraint.remove_node(row)
         del self.nodes[name]
-        self.relief.note(domains=self.labels.forget(), everywhere=bool(self.tallies))
+        self.relief.note(domains=self.labels.forget(), all_asked=bool(self.tallies))
         self.relief.no_node(row)
         self.worsened.add(name)
         return True

@@ -179,30 +179,39 @@ class Capacity:
 class Relief:
     """What has improved since it was last taken: rows whose nodes have more room or refuse less.
 
-    `everywhere`: any node may have improved. `asked` are questions about pods that have other answers now. `domains`: a
-    node has moved to another topology domain, which may help gangs that must stay in one.
+    `asked` are questions about pods that have other answers now; `all_asked`: any question may have. `everywhere`: what
+    other pods close may be open on any node. `domains`: a node has moved to another topology domain, which may help
+    gangs that must stay in one.
     """
 
     rows: set[int] = field(default_factory=set)
     asked: set[Question] = field(default_factory=set)
+    all_asked: bool = False
     everywhere: bool = False
     domains: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.rows) or bool(self.asked) or self.everywhere
+        return bool(self.rows) or bool(self.asked) or self.all_asked or self.everywhere
+
+    @property
+    def beyond_rows(self) -> bool:
+        """Whether more than single rows may have improved."""
+        return self.everywhere or self.all_asked or self.domains or bool(self.asked)
 
     def note(
         self,
         *,
         row: int | None = None,
         asked: Iterable[Question] = (),
+        all_asked: bool = False,
         everywhere: bool = False,
         domains: bool = False,
     ) -> None:
-        """The node of this row has improved, any node may have, or a node may be in another domain."""
+        """Something has improved: the node of this row, or what the fields of these names say."""
         if row is not None:
             self.rows.add(row)
         self.asked.update(asked)
+        self.all_asked |= all_asked
         self.everywhere |= everywhere
         self.domains |= domains
 
@@ -213,5 +222,6 @@ class Relief:
     def take(self) -> Relief:
         """Return all of it, and start again from nothing."""
         taken = replace(self)
-        self.rows, self.asked, self.everywhere, self.domains = set(), set(), False, False
+        self.rows, self.asked = set(), set()
+        self.all_asked = self.everywhere = self.domains = False
         return taken

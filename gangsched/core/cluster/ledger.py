@@ -179,7 +179,7 @@ class Ledger:
 
     def labels_changed(self) -> None:
         """A namespace or a node has other labels: which nodes pods close to others may change everywhere."""
-        self._relief.note(everywhere=bool(self._tallies))
+        self._relief.note(all_asked=bool(self._tallies))
         for constraint in self._constraints:
             constraint.labels_changed()
             self._relief.note(everywhere=constraint.opens_elsewhere(Happening.LABELS_CHANGED))
@@ -225,7 +225,7 @@ class Ledger:
 
     def _note(self, asked: Iterable[Question]) -> None:
         """These questions have other answers now, and if some were dropped, perhaps those too."""
-        self._relief.note(asked=asked, everywhere=self._tallies.forgetful)
+        self._relief.note(asked=asked, all_asked=self._tallies.forgetful)
 
     def _opens_elsewhere(self, pod: Pod) -> bool:
         """Whether the end of the pod may open nodes other than its own."""

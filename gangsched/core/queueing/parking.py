@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +121,8 @@ class Parked:
         """This was missing on this snapshot: gangs that asked for it wait until as much is freed again."""
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
-        exact = len(bucket.members) == 1 and not bucket.within_domain
+        # With members that depend on other pods, one place may open others.
+        exact = len(bucket.members) == 1 and not bucket.within_domain and not bucket.members[0].shape.heeds_pods
         self.settle(bucket, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
 
     def settle(self, bucket: Bucket, *, lack: int = 1) -> None:
@@ -137,9 +139,10 @@ class Parked:
         for resource in [resource for resource in self._unknown if capacity.column(resource) is not None]:
             for at in sorted(self._unknown.pop(resource)):
                 self._encode(at, capacity)
-        for bucket in self.buckets.values() if relief.everywhere or relief.domains or relief.asked else ():
+        for bucket in self.buckets.values() if relief.beyond_rows else ():
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
                 closed = relief.everywhere and (bool(member.seen) or member.shape.heeds_pods)
+                closed |= relief.all_asked and member.shape.heeds_pods
                 closed |= not relief.asked.isdisjoint(asked_by(member.shape))
                 if closed or bucket.several or (relief.domains and bucket.within_domain):
                     self._lacked["forced"][at] = True
@@ -182,7 +185,9 @@ class Parked:
         enough = (lacked["before"] + self._room(lacks, snapshot.free) >= 1) & ~lacked["shut"]
         known = (lacked["before"] >= lacked["lack"]).any()
         if enough.any() and not known and len(self._fresh) <= FEW:
-            enough[:] = any(snapshot.fits(member, row) for member in bucket.members for row in self._fresh)
+            # What depends on other pods may fit once other members are placed.
+            pairs = product(bucket.members, self._fresh)
+            enough[:] = any(member.shape.heeds_pods or snapshot.fits(member, row) for member, row in pairs)
         if not enough.any():
             self._lacked["shut"][lacks] = True
         return bool(enough.any())
