@@ -84,6 +84,7 @@ from gangsched.core.objects.volumes import (
     StorageKind,
     StorageObject,
     Volume,
+    VolumeAttachment,
     VolumeClaim,
 )
 
@@ -92,6 +93,7 @@ KINDS: dict[type, StorageKind] = {
     Volume: StorageKind.VOLUME,
     StorageClass: StorageKind.CLASS,
     CsiNode: StorageKind.NODE,
+    VolumeAttachment: StorageKind.ATTACHMENT,
 }
 START = 1_000_000.0
 REPEATED = 0.1

@@ -40,6 +40,7 @@ STORED = {
     ("v1", "PersistentVolume"): StorageKind.VOLUME,
     ("storage.k8s.io/v1", "StorageClass"): StorageKind.CLASS,
     ("storage.k8s.io/v1", "CSINode"): StorageKind.NODE,
+    ("storage.k8s.io/v1", "VolumeAttachment"): StorageKind.ATTACHMENT,
 }
 READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *STORED, *FOREIGN, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""

@@ -37,7 +37,15 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.shape import Labels
-from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, StorageObject, Volume, VolumeClaim
+from gangsched.core.objects.volumes import (
+    CsiNode,
+    StorageClass,
+    StorageKind,
+    StorageObject,
+    Volume,
+    VolumeAttachment,
+    VolumeClaim,
+)
 from gangsched.kube import convert, storage, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 
@@ -78,6 +86,7 @@ _CLAIM = msgspec.json.Decoder(wire.VolumeClaim)
 _VOLUME = msgspec.json.Decoder(wire.PersistentVolume)
 _STORAGE_CLASS = msgspec.json.Decoder(wire.StorageClass)
 _CSI_NODE = msgspec.json.Decoder(wire.CsiNode)
+_ATTACHMENT = msgspec.json.Decoder(wire.VolumeAttachment)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
@@ -152,6 +161,11 @@ def _read_csi_node(raw: Raw) -> tuple[str | None, CsiNode]:
     return found.metadata.resource_version, storage.csi_node(found)
 
 
+def _read_attachment(raw: Raw) -> tuple[str | None, VolumeAttachment]:
+    found = _ATTACHMENT.decode(raw)
+    return found.metadata.resource_version, storage.attachment(found)
+
+
 def _stored(
     kind: StorageKind, name: str, path: str, read: Callable[[Raw], tuple[str | None, StorageObject]]
 ) -> Resource[StorageObject]:
@@ -205,6 +219,9 @@ STORAGE = {
         StorageKind.CLASS, "storageclasses", "/apis/storage.k8s.io/v1/storageclasses", _read_storage_class
     ),
     StorageKind.NODE: _stored(StorageKind.NODE, "csinodes", "/apis/storage.k8s.io/v1/csinodes", _read_csi_node),
+    StorageKind.ATTACHMENT: _stored(
+        StorageKind.ATTACHMENT, "volumeattachments", "/apis/storage.k8s.io/v1/volumeattachments", _read_attachment
+    ),
 }
 """What decides where pods with volumes run, by kind."""
 GROUPS = Resource[Group](

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gangsched.core.constraints.volume_zone import ZONE_LABELS
 from gangsched.core.objects.shape import Attachment, Disk, NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
 from gangsched.kube import wire
 
 _KEPT = 1024
@@ -173,6 +173,18 @@ def csi_node(found: wire.CsiNode) -> CsiNode:
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
     return CsiNode(name=found.metadata.name or "", limits=_kept_limits(tuple(sorted(limits.items()))))
+
+
+def attachment(found: wire.VolumeAttachment) -> VolumeAttachment:
+    """The core's value for a VolumeAttachment."""
+    spec = found.spec or wire.AttachmentSpec()
+    source = spec.source or wire.AttachmentSource()
+    return VolumeAttachment(
+        name=found.metadata.name or "",
+        node=intern(spec.node_name),
+        volume=intern(source.persistent_volume_name or ""),
+        driver=intern(spec.attacher),
+    )
 
 
 def _terms(required: wire.NodeSelector) -> tuple[NodeTerm, ...]:

@@ -348,6 +348,21 @@ class CsiNode(Struct, gc=False):
     spec: CsiNodeSpec | None = None
 
 
+class AttachmentSource(Struct, gc=False, rename="camel"):
+    persistent_volume_name: str | None = None
+
+
+class AttachmentSpec(Struct, gc=False, rename="camel"):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource | None = None
+
+
+class VolumeAttachment(Struct, gc=False):
+    metadata: Meta
+    spec: AttachmentSpec | None = None
+
+
 class ListMeta(Struct, gc=False, rename="camel"):
     resource_version: str | None = None
     continue_: str | None = field(name="continue", default=None)

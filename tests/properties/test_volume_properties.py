@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, Volume, VolumeClaim
+from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, Volume, VolumeAttachment, VolumeClaim
 from gangsched.core.planning.placement import classify
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
@@ -39,7 +39,14 @@ classes = st.builds(StorageClass, st.just("later"), st.sampled_from(("csi", "oth
 csi_nodes = st.builds(
     CsiNode, st.sampled_from(NODES), st.sampled_from(((), (("csi", 0),), (("csi", 1),), (("csi", 2), ("other", 1))))
 )
-objects = claims | claims | volumes | volumes | classes | csi_nodes
+volume_attachments = st.builds(
+    VolumeAttachment,
+    st.sampled_from(("a0", "a1", "a2")),
+    st.sampled_from((*NODES, "ghost")),
+    st.sampled_from(("", *VOLUMES)),
+    st.sampled_from(("csi", "csi", "other", "")),
+)
+objects = claims | claims | volumes | volumes | classes | csi_nodes | volume_attachments
 disks = st.builds(
     Disk,
     st.sampled_from(("iscsi", "rbd")),

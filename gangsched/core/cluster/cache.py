@@ -79,7 +79,7 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        # Of which nodes topology spread takes account decides about other nodes too; one more, and empty, opens no other.
+        # Of which nodes topology spread takes account decides about others too; one more, and empty, opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         self.relief.note(row=row, all_asked=bool(self.tallies) and not alike)
         self.worsened.add(node.name)
@@ -168,20 +168,24 @@ class Cluster:
             self._namespaces_changed()
 
     def set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[str]:
-        """Set a volume claim, a volume, a storage class or the limits of a node; None removes it.
+        """Set a volume claim, a volume, a storage class, the limits of a node or an attachment; None removes it.
 
         Returns the known pods, by UID, whose claims it concerns.
         """
-        limits = self.volumes.limits.get(key[1])
-        claims = self.volumes.set(kind, key, found)
+        claims, concerned = self.volumes.set(kind, key, found)
         for constraint in self.constraints if claims else ():
             constraint.claims_changed(claims)
         users = dict.fromkeys(uid for claim in claims for uid in self.volumes.users(claim))
         nodes = {self.node_of(uid) for uid in users}
-        if limits != self.volumes.limits.get(key[1]):
-            nodes.add(key[1])
+        for node in dict.fromkeys(concerned) & self.nodes.keys():
+            for constraint in self.constraints:
+                constraint.set_node(self.capacity.rows[node], self.nodes[node])
+            nodes.add(node)
+        # Every pod with a volume has it attached some time after it was bound, which frees nothing.
+        eased = found is None or kind is not StorageKind.ATTACHMENT
         for node in nodes & self.nodes.keys():
-            self.relief.note(row=self.capacity.rows[node])
+            if eased:
+                self.relief.note(row=self.capacity.rows[node])
             self.worsened.add(node)
         return list(users)
 

@@ -1,4 +1,4 @@
-"""Volume claims, volumes, storage classes and the limits of nodes, and which known pods use which claim.
+"""Volume claims, volumes, storage classes, what nodes have attached and may, and which known pods use which claim.
 
 Of pods it is told by the cluster, which alone changes it. What a pod's claims mean for its placement is asked here; the
 rules are those of kube-scheduler's plug-in VolumeBinding (`podHasPVCs` and `GetPodVolumeClaims` at v1.36.3).
@@ -7,8 +7,8 @@ rules are those of kube-scheduler's plug-in VolumeBinding (`podHasPVCs` and `Get
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Attachment
@@ -21,6 +21,7 @@ from gangsched.core.objects.volumes import (
     Trouble,
     Unready,
     Volume,
+    VolumeAttachment,
     VolumeClaim,
     keys_of,
 )
@@ -29,10 +30,19 @@ Key = TypeVar("Key", bound=Hashable)
 What = TypeVar("What", bound=Hashable)
 
 _NOBODY: Mapping[str, None] = {}
+_NO_ATTACHMENTS: Mapping[VolumeAttachment, None] = {}
+_NOTHING: Collection[Attachment] = frozenset()
+
+
+class Changed(NamedTuple):
+    """The claims of which something may have changed, and the nodes that may attach or have attached other volumes."""
+
+    claims: Sequence[StorageKey] = ()
+    nodes: Sequence[str] = ()
 
 
 class Volumes:
-    """The objects by kind and key, and `limits` by node and driver.
+    """The objects by kind and key, `limits` by node and driver, and by node what is `attached` for VolumeAttachments.
 
     `contested` are the claims for a single pod that several known pods name, `limited` counts the nodes that limit a
     driver.
@@ -42,18 +52,20 @@ class Volumes:
         self.limits: dict[str, Mapping[str, int]] = {}
         self.limited: Counter[str] = Counter()
         self.contested: set[StorageKey] = set()
+        self._attached: dict[str, Counter[Attachment]] = {}
         self._objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         self._users: dict[StorageKey, dict[str, None]] = {}
         self._claims_of: dict[str, dict[StorageKey, None]] = {}
         self._attached_as: Counter[Attachment] = Counter()
+        self._attachments_of: dict[str, dict[VolumeAttachment, None]] = {}
 
     # Objects
 
-    def set(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[StorageKey]:
-        """Set the object, or remove it with None. Returns the claims of which something may have changed."""
+    def set(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> Changed:
+        """Set the object, or remove it with None. Returns what it concerns."""
         old = self._objects[kind].get(key)
         if old == found:
-            return []
+            return Changed()
         concerned = [*self._enter(old, -1), *self._enter(found, 1)]
         if found is None:
             del self._objects[kind][key]
@@ -62,7 +74,7 @@ class Volumes:
         concerned = list(dict.fromkeys(concerned))
         for claim in concerned:
             self._contest(claim)
-        return concerned
+        return Changed(concerned, list(dict.fromkeys([*self._nodes_of(old), *self._nodes_of(found)])))
 
     def known(self, kind: StorageKind) -> Mapping[StorageKey, StorageObject]:
         """The objects of this kind."""
@@ -80,7 +92,15 @@ class Volumes:
             case Volume(name, attachment=attachment):
                 if attachment is not None:
                     _count(self._attached_as, attachment, sign)
+                for each in self._attachments_of.get(name, _NO_ATTACHMENTS):
+                    self._attach(each, found, sign)
                 return tuple(self._claims_of.get(name, ()))
+            case VolumeAttachment(volume=volume):
+                if sign > 0:
+                    self._attachments_of.setdefault(volume, {})[found] = None
+                else:
+                    _forget(self._attachments_of, volume, found)
+                self._attach(found, self._volume(volume), sign)
             case StorageClass(name):
                 claims = self._objects[StorageKind.CLAIM].values()
                 return tuple(
@@ -93,6 +113,26 @@ class Volumes:
                     self.limits[name] = dict(limits)
                 else:
                     del self.limits[name]
+        return ()
+
+    def _attach(self, by: VolumeAttachment, volume: Volume | None, sign: int) -> None:
+        """Count it as attached, or no longer; kube-scheduler counts only volumes of CSI drivers."""
+        if volume is None or volume.attachment is None or volume.in_tree or not by.driver:
+            return
+        attachment = (by.driver, volume.attachment[1])
+        there = self._attached.setdefault(by.node, Counter())
+        _count(there, attachment, sign)
+        if not there:
+            del self._attached[by.node]
+
+    def _nodes_of(self, found: StorageObject | None) -> Iterable[str]:
+        match found:
+            case CsiNode(name):
+                return (name,)
+            case VolumeAttachment(node=node):
+                return (node,)
+            case Volume(name):
+                return [each.node for each in self._attachments_of.get(name, _NO_ATTACHMENTS)]
         return ()
 
     # Pods
@@ -188,6 +228,10 @@ class Volumes:
     def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
         """Whether another known pod may count as the same attachment."""
         return len(self._users.get(key, _NOBODY)) > 1 or self._attached_as[attachment] > 1
+
+    def attached(self, node: str) -> Collection[Attachment]:
+        """What is attached to the node of this name, or about to be, whether or not a known pod uses it."""
+        return self._attached.get(node, _NOTHING)
 
     def is_single(self, pod: Pod) -> bool:
         """Whether one of the pod's claims is for a single pod."""

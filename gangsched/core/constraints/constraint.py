@@ -61,6 +61,9 @@ class Storage(Protocol):
     def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
         """Whether another known pod may count as the same attachment."""
 
+    def attached(self, node: str) -> Collection[Attachment]:
+        """What is attached to the node of this name, or about to be, whether or not a known pod uses it."""
+
     def is_single(self, pod: Pod) -> bool:
         """Whether one of the pod's claims is for a single pod."""
 
