@@ -121,7 +121,7 @@ def _anywhere(ask: Ask) -> Ask:
 def _searching(ask: Ask, priority: int | None, budget: Budget, cluster: Cluster) -> Pausing[Selected | None]:
     """Search with each effort in each domain, until something is found or known to be impossible."""
     for effort in EFFORTS:
-        certain = True
+        certain, hopeless = True, True
         for domain in domains_of(_fresh(cluster, ask, priority, budget), ask):
             snapshot, changes = _fresh(cluster, ask, priority, budget), cluster.changes
             quorum = quorum_in(snapshot, ask, domain)
@@ -140,8 +140,10 @@ def _searching(ask: Ask, priority: int | None, budget: Budget, cluster: Cluster)
             if found is not None:
                 return Selected(domain, *found)
             certain &= not steps.ended
+            hopeless &= steps.left == STEPS * effort
             yield
-        if certain:
+        # What is too large to be begun is not helped by more steps.
+        if certain or hopeless:
             return None
     return None
 
