@@ -63,7 +63,7 @@ def refused(cluster: Cluster, asking) -> dict[str, str]:
         ([claim("c", bound=True), volume("v")], Unready("c", Trouble.UNBOUND)),
         ([claim("c", storage_class="at-once"), AT_ONCE], Unready("c", Trouble.UNBOUND, "at-once")),
         ([claim("c", storage_class="none")], Unready("c", Trouble.UNBOUND, "none")),
-        ([claim("c", storage_class="later"), LATER], Unready("c", Trouble.WAITS, "later")),
+        ([claim("c", storage_class="later"), LATER], None),
         ([claim("c", "v", bound=False, storage_class="later"), LATER], Unready("c", Trouble.UNBOUND, "later")),
         ([claim("c", "v", storage_class="later"), LATER, volume("v")], None),
         ([claim("c", "v"), volume("v", in_tree="cinder")], Unready("c", Trouble.IN_TREE, "v (cinder)")),

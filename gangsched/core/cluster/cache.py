@@ -12,17 +12,19 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from msgspec.structs import replace
 
+from gangsched.core.cluster import unbound
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Kind, Ledger
 from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.constraints import registry
-from gangsched.core.constraints.constraint import Member, NodeConstraint, World
+from gangsched.core.constraints.constraint import Constraint, Member, NodeConstraint, World
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import Prebinding, Standing
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
@@ -46,9 +48,17 @@ class Cluster:
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
         self.tallies = Tallies(self.namespaces, self._placed)
-        world = World(self.nodes_by_row, self.capacity, self.namespaces, self.volumes, self.tallies)
-        self.constraints = [each(world) for each in registry.CONSTRAINTS]
+        self.constraints: list[Constraint] = []
         self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.relief)
+        world = World(
+            self.nodes_by_row,
+            self.capacity,
+            self.namespaces,
+            self.volumes,
+            self.tallies,
+            self.ledger.spoken_for,
+        )
+        self.constraints += [each(world) for each in registry.CONSTRAINTS]
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
         self.holdings = self.ledger.holdings
 
@@ -125,7 +135,7 @@ class Cluster:
             if self.ledger.put(Claim(BOUND, pod.node, pod)):
                 self.worsened.add(pod.node)
         elif claim is not None:
-            self.ledger.put(Claim(claim.kind, claim.node, pod))
+            self.ledger.put(Claim(claim.kind, claim.node, pod, claim.prebindings))
         return old
 
     def nominate(self, pod: Pod) -> None:
@@ -143,11 +153,11 @@ class Cluster:
             self.volumes.pod_changes(pod, None)
         return pod
 
-    def assume(self, uid: str, node: str) -> None:
-        """Count an unbound pod, or a placeholder, on the node from now on."""
+    def assume(self, uid: str, node: str, prebindings: tuple[Prebinding, ...] = ()) -> None:
+        """Count an unbound pod, or a placeholder, on the node from now on, with what must hold before it is bound."""
         pod = self.pods[uid]
         if not (pod.node or pod.terminal):
-            self.ledger.put(Claim(ASSUMED if pod.name else HELD, node, pod))
+            self.ledger.put(Claim(ASSUMED if pod.name else HELD, node, pod, prebindings))
 
     def forget(self, uid: str) -> None:
         """Withdraw an assumption; a pod that shows its node stays counted."""
@@ -186,6 +196,15 @@ class Cluster:
         return list(users)
 
     # Questions
+
+    def standing(self, prebinding: Prebinding) -> Standing:
+        """How far the pre-binding has come, by what the watches show."""
+        return unbound.standing(self.volumes, prebinding)
+
+    def left_over(self) -> list[Prebinding]:
+        """Pre-bindings of gangsched that objects show, and that no claim of the ledger asks for any more."""
+        asked = self.ledger.spoken_for
+        return [each for each in self.volumes.marked if each not in asked.get(each.takes[0], {}).values()]
 
     def accepting(self, member: Member) -> Mask:
         """The rows whose nodes accept the class, regardless of the pods there."""

@@ -27,6 +27,7 @@ from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import Prebinding, Taken
 from gangsched.core.objects.shape import PODS
 
 
@@ -44,11 +45,12 @@ BOUND, ASSUMED, HELD, NOMINATED = Kind
 
 
 class Claim(Struct, frozen=True, gc=False):
-    """The pod takes on the node what its shape requests, and whatever else constraints see in it."""
+    """The pod takes on the node what its shape requests, what constraints see in it, and what `prebindings` take."""
 
     kind: Kind
     node: str
     pod: Pod
+    prebindings: tuple[Prebinding, ...] = ()
 
     @property
     def counts(self) -> bool:
@@ -118,11 +120,13 @@ class Ledger:
     """All `claims` by owner, and what is derived from them.
 
     `on_node` lists those that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
-    `capacity` and `constraints` count claims on known nodes. The end of a claim is noted in `relief`.
+    `spoken_for` are their pre-bindings, by what these take and by owner. `capacity` and `constraints` count claims on
+    known nodes. The end of a claim is noted in `relief`.
     """
 
     def __init__(self, capacity: Capacity, constraints: Sequence[Constraint], tallies: Tallies, relief: Relief) -> None:
         self.holdings = Holdings()
+        self.spoken_for: dict[Taken, dict[str, Prebinding]] = {}
         self._tallies = tallies
         self._capacity = capacity
         self._constraints = constraints
@@ -153,6 +157,7 @@ class Ledger:
         claim = self.claims.pop(owner, None)
         if claim is None:
             return
+        self._silence(claim)
         if claim.kind is NOMINATED:
             del self.nominated[owner]
         else:
@@ -190,11 +195,24 @@ class Ledger:
 
     def _enter(self, claim: Claim) -> None:
         owner = claim.pod.uid
+        if owner in self.claims:
+            self._silence(self.claims[owner])
         self.claims[owner] = claim
+        for prebinding in claim.prebindings:
+            for taken in prebinding.takes:
+                self.spoken_for.setdefault(taken, {})[owner] = prebinding
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
         else:
             self.on_node.setdefault(claim.node, {})[owner] = claim
+
+    def _silence(self, claim: Claim) -> None:
+        """What its pre-bindings took is spoken for no longer; others may wait for it."""
+        for taken in [taken for prebinding in claim.prebindings for taken in prebinding.takes]:
+            del self.spoken_for[taken][claim.pod.uid]
+            if not self.spoken_for[taken]:
+                del self.spoken_for[taken]
+            self._relief.note(everywhere=True)
 
     def _take(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)
@@ -252,6 +270,7 @@ class Ledger:
             ("lists of claims by node", self.on_node, fresh.on_node),
             ("nominated claims", self.nominated, fresh.nominated),
             ("amounts that namespaces hold", self.holdings, fresh.holdings),
+            ("pre-bindings under way", self.spoken_for, fresh.spoken_for),
         ):
             if kept != found:
                 wrong.append(f"the {what} are not those of the claims")

@@ -7,10 +7,12 @@ rules are those of kube-scheduler's plug-in VolumeBinding (`podHasPVCs` and `Get
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from gangsched.core.cluster import unbound
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import (
     CsiNode,
@@ -22,6 +24,7 @@ from gangsched.core.objects.volumes import (
     Unready,
     Volume,
     VolumeClaim,
+    Wanted,
     keys_of,
 )
 
@@ -35,13 +38,17 @@ class Volumes:
     """The objects by kind and key, and `limits` by node and driver.
 
     `contested` are the claims for a single pod that several known pods name, `limited` counts the nodes that limit a
-    driver.
+    driver. `marked` are pre-bindings of gangsched that the objects show and that have not come to their end.
     """
 
     def __init__(self) -> None:
         self.limits: dict[str, Mapping[str, int]] = {}
         self.limited: Counter[str] = Counter()
         self.contested: set[StorageKey] = set()
+        self.marked: dict[Prebinding, None] = {}
+        self._available: dict[str, dict[str, None]] = {}
+        self._meant_for: dict[StorageKey, dict[str, None]] = {}
+        self._waiting: dict[str, dict[StorageKey, None]] = {}
         self._objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         self._users: dict[StorageKey, dict[str, None]] = {}
         self._claims_of: dict[str, dict[StorageKey, None]] = {}
@@ -76,11 +83,15 @@ class Volumes:
                     self._claims_of.setdefault(volume, {})[found.key] = None
                 elif volume:
                     _forget(self._claims_of, volume, found.key)
+                else:
+                    _list(self._waiting, found.storage_class, found.key, sign)
+                if found.ours and not volume:
+                    self._mark(SelectNode(*found.key, found.uid, found.selected), sign)
                 return (found.key,)
             case Volume(name, attachment=attachment):
                 if attachment is not None:
                     _count(self._attached_as, attachment, sign)
-                return tuple(self._claims_of.get(name, ()))
+                return (*self._claims_of.get(name, ()), *self._offer(found, sign))
             case StorageClass(name):
                 claims = self._objects[StorageKind.CLAIM].values()
                 return tuple(
@@ -94,6 +105,24 @@ class Volumes:
                 else:
                     del self.limits[name]
         return ()
+
+    def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:
+        """List a volume to which no claim is bound. Returns the claims that may be bound to it, or no longer."""
+        if not volume.available:
+            return ()
+        if volume.claimed_by is None:
+            _list(self._available, volume.storage_class, volume.name, sign)
+        else:
+            _list(self._meant_for, volume.claimed_by[:2], volume.name, sign)
+            if volume.ours:
+                self._mark(ClaimVolume(volume.name, *volume.claimed_by), sign)
+        return self._waiting.get(volume.storage_class, ())
+
+    def _mark(self, prebinding: Prebinding, sign: int) -> None:
+        if sign > 0:
+            self.marked[prebinding] = None
+        else:
+            self.marked.pop(prebinding, None)
 
     # Pods
 
@@ -123,7 +152,7 @@ class Volumes:
             self.contested.discard(key)
 
     def _is_single(self, key: StorageKey) -> bool:
-        claim = self._claim(key)
+        claim = self.claim(key)
         return claim is not None and claim.single_pod
 
     # Questions
@@ -136,11 +165,11 @@ class Volumes:
     def unready(self, pod: Pod) -> Unready | None:
         """The first claim with which the pod cannot be placed; None if it can with all of them."""
         for name in pod.volume_claims:
-            found = self._claim((pod.namespace, name))
+            found = self.claim((pod.namespace, name))
             if (unready := self._unready(name, found)) is not None:
                 return unready
         for name in pod.own_volume_claims:
-            found = self._claim((pod.namespace, name))
+            found = self.claim((pod.namespace, name))
             if found is None:
                 return Unready(name, Trouble.NOT_MADE)
             if found.owner != pod.uid:
@@ -156,11 +185,11 @@ class Volumes:
             return Unready(name, Trouble.LOST, claim.volume)
         if claim.terminating:
             return Unready(name, Trouble.TERMINATING)
+        if self.waits(claim):
+            return None
         if not (claim.bound and claim.volume):
-            found = self._class(claim.storage_class)
-            waits = found is not None and found.waits and not claim.volume
-            return Unready(name, Trouble.WAITS if waits else Trouble.UNBOUND, claim.storage_class)
-        volume = self._volume(claim.volume)
+            return Unready(name, Trouble.UNBOUND, claim.storage_class)
+        volume = self.volume(claim.volume)
         if volume is None:
             return Unready(name, Trouble.NO_VOLUME, claim.volume)
         return Unready(name, Trouble.IN_TREE, f"{volume.name} ({volume.in_tree})") if volume.in_tree else None
@@ -169,20 +198,51 @@ class Volumes:
         """The volumes that the pod's claims name, as far as they exist; with `own` also of its ephemeral volumes."""
         names = (*pod.volume_claims, *pod.own_volume_claims) if own else pod.volume_claims
         for name in names:
-            claim = self._claim((pod.namespace, name))
-            volume = self._volume(claim.volume) if claim is not None else None
+            claim = self.claim((pod.namespace, name))
+            volume = self.volume(claim.volume) if claim is not None else None
             if volume is not None:
                 yield volume
 
+    def waits(self, claim: VolumeClaim) -> bool:
+        """Whether the claim is bound once its pod has a node, or its new volume has not been seen yet."""
+        if claim.volume:
+            return claim.bound and bool(claim.selected) and self.volume(claim.volume) is None
+        found = self.storage_class(claim.storage_class)
+        return found is not None and found.waits
+
+    def available(self, storage_class: str) -> Iterator[Volume]:
+        """The volumes of the class to which any claim may be bound."""
+        return filter(None, map(self.volume, self._available.get(storage_class, ())))
+
+    def meant_for(self, claim: VolumeClaim) -> str:
+        """The volume to which no other claim may be bound; empty if there is none."""
+        for name in self._meant_for.get(claim.key, ()):
+            found = self.volume(name)
+            if found is not None and found.claimed_by is not None and found.claimed_by[2] in ("", claim.uid):
+                return name
+        return ""
+
+    def has_several_users(self, key: StorageKey) -> bool:
+        """Whether several known pods use the claim."""
+        return len(self._users.get(key, _NOBODY)) > 1
+
+    def wants(self, pod: Pod) -> Sequence[tuple[Wanted, VolumeClaim]]:
+        """See `unbound.wants`."""
+        return unbound.wants(self, pod)
+
+    def choices(self, wanted: Wanted) -> Sequence[Volume]:
+        """See `unbound.choices`."""
+        return unbound.choices(self, wanted)
+
     def attachment(self, key: StorageKey) -> Attachment | None:
         """What the claim counts as on a node; one without a volume counts as its class's driver would attach it."""
-        claim = self._claim(key)
+        claim = self.claim(key)
         if claim is None:
             return None
-        volume = self._volume(claim.volume)
+        volume = self.volume(claim.volume)
         if volume is not None:
             return volume.attachment
-        found = self._class(claim.storage_class)
+        found = self.storage_class(claim.storage_class)
         return None if found is None or not found.driver else (found.driver, f"{key[0]}/{key[1]} (not bound)")
 
     def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
@@ -193,15 +253,18 @@ class Volumes:
         """Whether one of the pod's claims is for a single pod."""
         return any(self._is_single((pod.namespace, name)) for name in pod.volume_claims)
 
-    def _claim(self, key: StorageKey) -> VolumeClaim | None:
+    def claim(self, key: StorageKey) -> VolumeClaim | None:
+        """The claim of this namespace and name."""
         found = self._objects[StorageKind.CLAIM].get(key)
         return found if isinstance(found, VolumeClaim) else None
 
-    def _volume(self, name: str) -> Volume | None:
+    def volume(self, name: str) -> Volume | None:
+        """The volume of this name."""
         found = self._objects[StorageKind.VOLUME].get(("", name))
         return found if isinstance(found, Volume) else None
 
-    def _class(self, name: str) -> StorageClass | None:
+    def storage_class(self, name: str) -> StorageClass | None:
+        """The class of this name."""
         found = self._objects[StorageKind.CLASS].get(("", name))
         return found if isinstance(found, StorageClass) else None
 
@@ -221,6 +284,13 @@ def _count(counts: Counter[What], what: What, sign: int) -> None:
     counts[what] += sign
     if not counts[what]:
         del counts[what]
+
+
+def _list(index: dict[Key, dict[What, None]], key: Key, what: What, sign: int) -> None:
+    if sign > 0:
+        index.setdefault(key, {})[what] = None
+    else:
+        _forget(index, key, what)
 
 
 def _forget(index: dict[Key, dict[What, None]], key: Key, what: What) -> None:
