@@ -25,7 +25,7 @@ class Disks:
         self._harness = harness
 
     def claim(self, name: str) -> VolumeClaim:
-        found = self._harness.storage[StorageKind.CLAIM][tuple(name.split("/"))]
+        found = self._harness.storage[StorageKind.CLAIM][tuple(name.split("/", 1))]  # type: ignore[index]
         assert isinstance(found, VolumeClaim)
         return found
 
@@ -86,10 +86,10 @@ class Disks:
             self.provision(claim)
         for volume in [volume for volume in self.volumes() if volume.available and volume.claimed_by]:
             namespace, name, uid = volume.claimed_by or ("", "", "")
-            claim = self._harness.storage[StorageKind.CLAIM].get((namespace, name))
-            if isinstance(claim, VolumeClaim) and claim.uid == uid and not claim.volume:
+            found = self._harness.storage[StorageKind.CLAIM].get((namespace, name))
+            if isinstance(found, VolumeClaim) and found.uid == uid and not found.volume:
                 self._harness.provide(replace(volume, available=False))
-                self._harness.provide(replace(claim, volume=volume.name, bound=True))
+                self._harness.provide(replace(found, volume=volume.name, bound=True))
 
     def provision(self, claim: VolumeClaim) -> None:
         """Provision a volume in the zone of the selected node, or give up."""

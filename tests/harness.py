@@ -625,7 +625,7 @@ class Harness:
         return mixed
 
 
-def _stream_of(event: Event) -> object:
+def _stream_of(event: Event) -> object:  # noqa: PLR0911 - a table
     """What delivers the event in order: the watch of one object, or the answers to writes about it."""
     match event:
         case PodSeen(pod):

@@ -38,7 +38,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, StorageObject, Volume, VolumeClaim
-from gangsched.kube import convert, storage, wire
+from gangsched.kube import convert, storage, storage_wire, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 
 PAGE = 500
@@ -74,10 +74,10 @@ _POD_CORE = msgspec.json.Decoder(wire.PodCore)
 _NODE = msgspec.json.Decoder(wire.Node)
 _NAMESPACE = msgspec.json.Decoder(wire.Namespace)
 _PRIORITY_CLASS = msgspec.json.Decoder(wire.PriorityClass)
-_CLAIM = msgspec.json.Decoder(wire.VolumeClaim)
-_VOLUME = msgspec.json.Decoder(wire.PersistentVolume)
-_STORAGE_CLASS = msgspec.json.Decoder(wire.StorageClass)
-_CSI_NODE = msgspec.json.Decoder(wire.CsiNode)
+_CLAIM = msgspec.json.Decoder(storage_wire.VolumeClaim)
+_VOLUME = msgspec.json.Decoder(storage_wire.PersistentVolume)
+_STORAGE_CLASS = msgspec.json.Decoder(storage_wire.StorageClass)
+_CSI_NODE = msgspec.json.Decoder(storage_wire.CsiNode)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 

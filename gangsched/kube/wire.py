@@ -292,62 +292,6 @@ class PriorityClass(Struct, gc=False):
     value: int = 0
 
 
-class ClaimSpec(Struct, gc=False, rename="camel"):
-    volume_name: str | None = None
-    storage_class_name: str | None = None
-    access_modes: list[str] | None = None
-
-
-class ClaimStatus(Struct, gc=False):
-    phase: str | None = None
-
-
-class VolumeClaim(Struct, gc=False):
-    """A PersistentVolumeClaim."""
-
-    metadata: Meta
-    spec: ClaimSpec | None = None
-    status: ClaimStatus | None = None
-
-
-class VolumeNodeAffinity(Struct, gc=False):
-    required: NodeSelector | None = None
-
-
-class PersistentVolumeSpec(InTreeSources, gc=False, rename="camel"):
-    csi: CsiSource | None = None
-    node_affinity: VolumeNodeAffinity | None = None
-
-
-class PersistentVolume(Struct, gc=False):
-    metadata: Meta
-    spec: PersistentVolumeSpec | None = None
-
-
-class StorageClass(Struct, gc=False, rename="camel"):
-    metadata: Meta
-    provisioner: str = ""
-    volume_binding_mode: str | None = None
-
-
-class DriverLimit(Struct, gc=False):
-    count: int | None = None
-
-
-class CsiDriver(Struct, gc=False):
-    name: str = ""
-    allocatable: DriverLimit | None = None
-
-
-class CsiNodeSpec(Struct, gc=False):
-    drivers: list[CsiDriver] | None = None
-
-
-class CsiNode(Struct, gc=False):
-    metadata: Meta
-    spec: CsiNodeSpec | None = None
-
-
 class ListMeta(Struct, gc=False, rename="camel"):
     resource_version: str | None = None
     continue_: str | None = field(name="continue", default=None)

@@ -132,8 +132,8 @@ def test_what_was_written_is_taken_back_if_a_member_is_deleted(harness: Harness)
     assert harness.disks.claim("default/a-0").bound
 
 
+@pytest.mark.without("all", why="A new leader does not know which nodes to avoid.")
 def test_a_member_whose_provisioner_gives_up_gets_another_node() -> None:
-    """A new leader does not know which nodes to avoid, so this is one leader's story."""
     harness = Harness()
     harness.add(*(node(f"n{at}", cpu="2", labels={"zone": f"{at}"}) for at in range(3)), group(min_member=4))
     harness.provide(FAST, *waiting(4))

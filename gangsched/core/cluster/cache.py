@@ -89,7 +89,7 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        # Of which nodes topology spread takes account decides about other nodes too; one more, and empty, opens no other.
+        # Of which nodes topology spread takes account decides about others too; one more, and empty, opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         self.relief.note(row=row, all_asked=bool(self.tallies) and not alike)
         self.worsened.add(node.name)
