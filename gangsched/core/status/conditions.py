@@ -222,7 +222,7 @@ def _undone(gang: Gang) -> str:
         return f"{gang.undo.note}: the bound members are evicted, so that the group starts over whole."
     if gang.undo is not None:
         return f"{gang.undo.note}; the condition Degraded says why the bound members are left."
-    return f"{gang.record.undone}: what was bound or written for it is taken back; it is planned again after a back-off."
+    return f"{gang.record.undone}: what was bound or written for it is taken back; planned again after a back-off."
 
 
 def scheduled_note(gang: Gang, assessment: Assessment) -> str:
