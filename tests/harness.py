@@ -33,7 +33,9 @@ from gangsched.core.objects.effects import (
     MakeGroup,
     PatchPodCondition,
     PatchStatus,
+    Prebind,
     PutDemand,
+    UndoPrebinding,
     WithdrawBinding,
 )
 from gangsched.core.objects.events import (
@@ -72,6 +74,7 @@ from gangsched.core.objects.results import (
     OwnerSeen,
     PodBound,
     PodEvicted,
+    PrebindRefused,
     Refused,
     StatusRefused,
     StatusWritten,
@@ -87,6 +90,7 @@ from gangsched.core.objects.volumes import (
     VolumeAttachment,
     VolumeClaim,
 )
+from tests.disks import Disks
 
 KINDS: dict[type, StorageKind] = {
     VolumeClaim: StorageKind.CLAIM,
@@ -142,7 +146,8 @@ class Harness:
     write; a binding for which `lose_answer` holds is made, but answered as if it had not been. One that `withhold`
     holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `foreign`
     are other systems' objects; a list of those of `hidden` dialects is refused, for the reason given. `storage` are
-    claims, volumes and what else decides about these, by kind. `demands` are
+    claims, volumes and what else decides about these, by kind; `disks` binds and provisions. `refuse_prebinding` may
+    refuse a pre-binding; one for which `lose_prebinding` holds is neither written nor answered. `demands` are
     the Demand objects of ours, None while they are not served. `history` is all
     that the machine was given and what it decided, since the last restart. What is to happen `after` some seconds
     happens while a test lets time pass with `wait`.
@@ -174,6 +179,9 @@ class Harness:
         self.bound_log: list[tuple[str, str]] = []
         self.refuse_bind: Callable[[BindPod], BindRefused | None] = lambda _: None
         self.refuse_status: Callable[[PatchStatus], StatusWritten | StatusRefused | None] = lambda _: None
+        self.disks = Disks(self)
+        self.refuse_prebinding: Callable[[Prebind], PrebindRefused | None] = lambda _: None
+        self.lose_prebinding: Callable[[Prebind], bool] = lambda _: False
         self.lose_answer: Callable[[BindPod], bool] = lambda _: False
         self.withhold: Callable[[BindPod], bool] = lambda _: False
         self.refuse_making: Callable[[MakeGroup], GroupNotMade | None] = lambda _: None
@@ -487,6 +495,10 @@ class Harness:
             case WithdrawBinding(uid, node):
                 if self._withheld.pop(uid, None) is not None:
                     self.inbox.append(BindRefused(uid, node, Refused.WITHDRAWN, "withdrawn"))
+            case Prebind():
+                self._prebind(effect)
+            case UndoPrebinding(what):
+                self.disks.undo(what)
             case EvictPod():
                 self._evict(effect)
             case LookUpOwner(uid):
@@ -503,6 +515,14 @@ class Harness:
                 self.emitted.append(effect)
             case PutDemand() | DropDemand():
                 self._write_demand(effect)
+
+    def _prebind(self, effect: Prebind) -> None:
+        refused = self.refuse_prebinding(effect)
+        if refused is None and self.lose_prebinding(effect):
+            return
+        if refused is None and not self.disks.write(effect.what):
+            refused = PrebindRefused(effect.uid, effect.what, "something else is written there")
+        self.inbox += [refused] if refused is not None else []
 
     def _bind(self, effect: BindPod) -> None:
         answer = self.refuse_bind(effect) or self._answer_bind(effect)
@@ -607,7 +627,7 @@ class Harness:
         return mixed
 
 
-def _stream_of(event: Event) -> object:
+def _stream_of(event: Event) -> object:  # noqa: PLR0911 - a table
     """What delivers the event in order: the watch of one object, or the answers to writes about it."""
     match event:
         case PodSeen(pod):
@@ -616,6 +636,8 @@ def _stream_of(event: Event) -> object:
             return ("pod", uid)
         case PodBound(uid) | BindRefused(uid):
             return ("binding", uid)
+        case PrebindRefused(_, what):
+            return ("prebinding", what)
         case PodEvicted(uid) | EvictionRefused(uid):
             return ("eviction", uid)
         case NodeSeen(Node(name=name)) | NodeGone(name):

@@ -204,6 +204,13 @@ class Settings(Part):
         "are rolled back. Longer: fewer failures lead to a rollback. Shorter: incomplete groups occupy resources for "
         "less time.",
     )
+    pre_bind_timeout: Duration = Field(
+        default="10m",
+        description="How long the volumes of a group may take to be bound or provisioned for the nodes chosen, as a "
+        "duration, before the group is bound; maxScheduleTime does not count meanwhile. Then what was written for it "
+        "is taken back, and it is planned again after a back-off. Longer: slow storage has more time, and the nodes "
+        "are withheld from others for longer.",
+    )
     bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = Field(
         default=32,
         description="Most bindings in flight at once; above 64 only as many as the API server keeps up with. More: "
@@ -271,6 +278,7 @@ class Settings(Part):
             backoff_initial_s=parse_duration(self.backoff.initial),
             backoff_max_s=parse_duration(self.backoff.max),
             repair_deadline_s=parse_duration(self.repair_deadline),
+            pre_bind_timeout_s=parse_duration(self.pre_bind_timeout),
             seed=seed,
             strategies=strategies,
             gpu_strategy=self.gpu_strategy,

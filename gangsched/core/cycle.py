@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from msgspec.structs import replace as renewed
-
 from gangsched.core.declarations.minima import minima
 from gangsched.core.gang import bindings, placeholders, rollback, steps
 from gangsched.core.gang.gang import Gang
@@ -28,6 +26,7 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.further import place_each
 from gangsched.core.planning.placement import Ask, Placement, Unfinished, place
+from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.queue import Candidate, Round
@@ -254,8 +253,8 @@ class Cycle:
 
     def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
         gang.roster.choose(pod.uid for pod, _ in found if pod.name)
-        begun = bindings.begin(gang, self._cluster, found)
-        self._decided.effects += [renewed(effect, above=True) for effect in begun] if above else begun
+        asked = prebindings(self._snapshot, found)
+        self._decided.effects += bindings.begin(gang, self._cluster, found, above=above, prebindings=asked)
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was taken in this cycle since."""

@@ -94,6 +94,7 @@ class Machine:
         for key in entered:
             # Others have left in this cycle: these are tried in the next one, at once.
             state.deadlines.hasten(key, now)
+        effects += state.leftovers.take_back(state.cluster, now)
         contain = partial(state.contain, effects, now, Step.DEMAND)
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
         for effect in effects:
@@ -111,7 +112,12 @@ class Machine:
         if not self._resting:
             return self._called
         state = self._state
-        due = min(state.deadlines.next(), state.status_deadlines.next(), self._avoidance.next_end())
+        due = min(
+            state.deadlines.next(),
+            state.status_deadlines.next(),
+            self._avoidance.next_end(),
+            state.leftovers.next_due(),
+        )
         return due if due < float("inf") else None
 
     def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:

@@ -15,6 +15,7 @@ from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
+from gangsched.core.gang.prebinding import Leftovers
 from gangsched.core.gang.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
@@ -51,6 +52,7 @@ class State:
         self.deadlines = Deadlines()
         self.status_deadlines = Deadlines()
         self.scaling = Scaling(self.cluster, policy, self.deadlines)
+        self.leftovers = Leftovers()
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)
         self.writer = StatusWriter(policy, self.holders, self.queue)

@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from gangsched.core.gang import bindings, making, rollback
+from gangsched.core.gang import bindings, making, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.reconcile import reconcile
 from gangsched.core.objects.declaration import GroupKey
@@ -106,6 +106,7 @@ class Upkeep:
             policy=state.policy,
             priority_classes=state.surroundings.priority_classes,
             foreign=state.members.foreign,
+            avoidance=state.avoidance,
             now=now,
         )
         self._assessments[gang.key] = assessment
@@ -160,7 +161,8 @@ class Upkeep:
             due = self._assessments[key].due
             if key not in state.containment.parked:
                 try:
-                    due = min(due, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
+                    own = (bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
+                    due = min(due, *own, prebinding.next_due(gang, state.policy))
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
                     state.contain(effects, now, Step.UPKEEP, key, error)
                     effects += state.containment.look(key, now)

@@ -16,7 +16,7 @@ from gangsched.kube.session import JSON, ApiSession, Response
 
 _SENT_WITHIN_S = 1.0
 _SERVER_TIMEOUT = "4s"
-_TIMEOUT_S = 6.0
+TIMEOUT_S = 6.0
 _NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~-]*")
 """Texts that `quote` returns unchanged, but only after checking each character in Python, twice for every binding."""
 
@@ -53,7 +53,7 @@ async def write(
         params={"timeout": _SERVER_TIMEOUT},
         body=msgspec.json.encode(body),
         content_type=content_type,
-        timeout_s=_TIMEOUT_S,
+        timeout_s=TIMEOUT_S,
         connect_s=_SENT_WITHIN_S,
     )
 
@@ -64,7 +64,7 @@ async def read_pod(session: ApiSession, namespace: str, name: str) -> wire.Pod |
     Raises:
         ApiError, ApiUnreachable, Garbled: it could not be read.
     """
-    answer = await session.request("GET", pod_path(namespace, name), timeout_s=_TIMEOUT_S)
+    answer = await session.request("GET", pod_path(namespace, name), timeout_s=TIMEOUT_S)
     if answer.status == HTTPStatus.NOT_FOUND:
         return None
     try:

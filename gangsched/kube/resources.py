@@ -46,7 +46,7 @@ from gangsched.core.objects.volumes import (
     VolumeAttachment,
     VolumeClaim,
 )
-from gangsched.kube import convert, storage, wire
+from gangsched.kube import convert, storage, storage_wire, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 
 PAGE = 500
@@ -82,11 +82,11 @@ _POD_CORE = msgspec.json.Decoder(wire.PodCore)
 _NODE = msgspec.json.Decoder(wire.Node)
 _NAMESPACE = msgspec.json.Decoder(wire.Namespace)
 _PRIORITY_CLASS = msgspec.json.Decoder(wire.PriorityClass)
-_CLAIM = msgspec.json.Decoder(wire.VolumeClaim)
-_VOLUME = msgspec.json.Decoder(wire.PersistentVolume)
-_STORAGE_CLASS = msgspec.json.Decoder(wire.StorageClass)
-_CSI_NODE = msgspec.json.Decoder(wire.CsiNode)
-_ATTACHMENT = msgspec.json.Decoder(wire.VolumeAttachment)
+_CLAIM = msgspec.json.Decoder(storage_wire.VolumeClaim)
+_VOLUME = msgspec.json.Decoder(storage_wire.PersistentVolume)
+_STORAGE_CLASS = msgspec.json.Decoder(storage_wire.StorageClass)
+_CSI_NODE = msgspec.json.Decoder(storage_wire.CsiNode)
+_ATTACHMENT = msgspec.json.Decoder(storage_wire.VolumeAttachment)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 

@@ -12,15 +12,25 @@ from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from gangsched.core.constraints.volume_zone import ZONE_LABELS
+from gangsched.core.objects.quantity import InvalidQuantity, whole
 from gangsched.core.objects.shape import Attachment, Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
-from gangsched.kube import wire
+from gangsched.kube import storage_wire, wire
+from gangsched.kube.node_terms import requirements
 
 _KEPT = 1024
 _MOST = 1 << 31
 """More than any limit that the API server accepts."""
 _BOUND = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""The annotation of a claim that says for which node its volume is to be provisioned."""
+MARK = "gangsched.io/pre-binding"
+"""The annotation of claims and volumes that says that gangsched has written a pre-binding there; its value is a UID:
+that of the pod, or of the claim to which the volume is to be bound."""
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 _ANYWHERE = Requirement(key="", operator="DoesNotExist")
 """What every node matches."""
@@ -118,11 +128,12 @@ def _attachment(kind: str, disk: wire.Disk) -> Attachment:
     return driver, name_of(disk)
 
 
-def volume_claim(found: wire.VolumeClaim) -> VolumeClaim:
+def volume_claim(found: storage_wire.VolumeClaim) -> VolumeClaim:
     """The core's value for a PersistentVolumeClaim."""
-    meta, spec = found.metadata, found.spec or wire.ClaimSpec()
+    meta, spec = found.metadata, found.spec or storage_wire.ClaimSpec()
     annotations = meta.annotations or {}
     owner = next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
+    open_ = not spec.volume_name
     return VolumeClaim(
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
@@ -133,12 +144,19 @@ def volume_claim(found: wire.VolumeClaim) -> VolumeClaim:
         terminating=meta.deletion_timestamp is not None,
         single_pod="ReadWriteOncePod" in (spec.access_modes or ()),
         owner=owner,
+        uid=meta.uid or "",
+        size=_size(spec.resources.requests if spec.resources is not None else None) if open_ else 0,
+        modes=_modes(spec.access_modes) if open_ else (),
+        block=open_ and spec.volume_mode == "Block",
+        selector=_selector(spec.selector) if open_ else (),
+        selected=intern(annotations.get(SELECTED_NODE, "")),
+        ours=MARK in annotations,
     )
 
 
-def volume(found: wire.PersistentVolume) -> Volume:
+def volume(found: storage_wire.PersistentVolume) -> Volume:
     """The core's value for a PersistentVolume."""
-    meta, spec = found.metadata, found.spec or wire.PersistentVolumeSpec()
+    meta, spec = found.metadata, found.spec or storage_wire.PersistentVolumeSpec()
     required = spec.node_affinity.required if spec.node_affinity is not None else None
     in_tree = next(_in_tree(spec), None)
     attachment = None
@@ -146,25 +164,73 @@ def volume(found: wire.PersistentVolume) -> Volume:
         attachment = (intern(spec.csi.driver), spec.csi.volume_handle)
     elif in_tree is not None:
         attachment = _attachment(*in_tree)
-    return Volume(
+    known = Volume(
         name=intern(meta.name or ""),
         node_affinity=None if required is None else _kept_terms(_terms(required)),
         zones=_kept_zones(tuple(_zones(meta.labels))) if meta.labels else (),
         attachment=attachment,
         in_tree=in_tree[0] if in_tree is not None else "",
     )
+    phase = found.status.phase if found.status is not None else None
+    if phase != "Available" or meta.deletion_timestamp is not None:
+        return known
+    ref, annotations = spec.claim_ref, meta.annotations or {}
+    return replace(
+        known,
+        available=True,
+        storage_class=intern(annotations.get(_CLASS, spec.storage_class_name or "")),
+        size=_size(spec.capacity),
+        modes=_modes(spec.access_modes),
+        block=spec.volume_mode == "Block",
+        labels=tuple(sorted((meta.labels or {}).items())),
+        claimed_by=None if ref is None else (ref.namespace, ref.name, ref.uid),
+        ours=MARK in annotations,
+    )
 
 
-def storage_class(found: wire.StorageClass) -> StorageClass:
+def _size(amounts: wire.Quantities | None) -> int:
+    """The amount of storage, in bytes; none if it cannot be read."""
+    try:
+        return whole((amounts or {}).get("storage", "0"))
+    except InvalidQuantity:
+        return 0
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_modes(modes: tuple[str, ...]) -> tuple[str, ...]:
+    return modes
+
+
+def _modes(modes: list[str] | None) -> tuple[str, ...]:
+    return _kept_modes(tuple(sorted(modes or ())))
+
+
+def _selector(found: wire.LabelSelector | None) -> tuple[Requirement, ...]:
+    if found is None:
+        return ()
+    pairs = sorted((found.match_labels or {}).items())
+    return tuple(Requirement(key, "In", (value,)) for key, value in pairs) + requirements(found.match_expressions)
+
+
+def storage_class(found: storage_wire.StorageClass) -> StorageClass:
     """The core's value for a StorageClass."""
     return StorageClass(
         name=found.metadata.name or "",
         driver=_DRIVERS.get(found.provisioner, found.provisioner),
         waits=found.volume_binding_mode == "WaitForFirstConsumer",
+        provisions=found.provisioner not in ("", NO_PROVISIONER),
+        topologies=tuple(map(_topology, found.allowed_topologies)) if found.allowed_topologies else None,
     )
 
 
-def csi_node(found: wire.CsiNode) -> CsiNode:
+def _topology(term: storage_wire.TopologyTerm) -> NodeTerm:
+    """The labels that nodes must have; a term without any matches none."""
+    return NodeTerm(
+        tuple(Requirement(each.key, "In", tuple(each.values or ())) for each in term.match_label_expressions or ())
+    )
+
+
+def csi_node(found: storage_wire.CsiNode) -> CsiNode:
     """The core's value for a CSINode."""
     drivers = found.spec.drivers or () if found.spec is not None else ()
     limits = {
@@ -175,10 +241,10 @@ def csi_node(found: wire.CsiNode) -> CsiNode:
     return CsiNode(name=found.metadata.name or "", limits=_kept_limits(tuple(sorted(limits.items()))))
 
 
-def attachment(found: wire.VolumeAttachment) -> VolumeAttachment:
+def attachment(found: storage_wire.VolumeAttachment) -> VolumeAttachment:
     """The core's value for a VolumeAttachment."""
-    spec = found.spec or wire.AttachmentSpec()
-    source = spec.source or wire.AttachmentSource()
+    spec = found.spec or storage_wire.AttachmentSpec()
+    source = spec.source or storage_wire.AttachmentSource()
     return VolumeAttachment(
         name=found.metadata.name or "",
         node=intern(spec.node_name),

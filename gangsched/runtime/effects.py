@@ -17,13 +17,16 @@ from gangsched.core.objects.effects import (
     MakeGroup,
     PatchPodCondition,
     PatchStatus,
+    Prebind,
     PutDemand,
+    UndoPrebinding,
     WithdrawBinding,
 )
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.binding import bind, outcome
 from gangsched.kube.evictions import evict
 from gangsched.kube.owners import look_up_owner
+from gangsched.kube.prebinding import about, prebind, undo_prebinding
 from gangsched.kube.session import ApiSession
 from gangsched.kube.writes import drop_demand, emit_event, make_group, patch_condition, patch_status, put_demand
 from gangsched.runtime.write import Lane, Retry, Table, Withdrawal, Write
@@ -48,6 +51,23 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float]) -> Ta
             answer=lambda effect: BindRefused(
                 effect.uid, effect.node, Refused.WITHDRAWN, "it was withdrawn before it was sent"
             ),
+        ),
+        Prebind: Write[Prebind](
+            lane=_always(Lane.UNDOING),
+            key=lambda effect: ("prebinding", effect.what),
+            send=partial(prebind, session),
+            retry=Retry.NEVER,
+            about=lambda effect: about(effect.what),
+            failed="pre-binding refused",
+        ),
+        UndoPrebinding: Write[UndoPrebinding](
+            lane=_always(Lane.UNDOING),
+            key=lambda effect: ("undo", effect.what),
+            send=partial(undo_prebinding, session),
+            retry=Retry.SOME,
+            about=lambda effect: about(effect.what),
+            done="took a pre-binding back",
+            failed="taking a pre-binding back failed; it is repeated",
         ),
         EvictPod: Write[EvictPod](
             lane=_always(Lane.UNDOING),

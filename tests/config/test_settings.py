@@ -38,6 +38,7 @@ def test_every_key_is_read(tmp_path):
         namespaceLimits: {heldPercent: 10, heldPlaces: 50, freePlaces: 0, waitingGroups: 20}
         backoff: {initial: 1s, max: 1h}
         repairDeadline: 45s
+        preBindTimeout: 20m
         bindConcurrency: 8
         gpuStrategy: MostUsed
         ownerGuard: Refuse
@@ -75,6 +76,7 @@ def test_every_key_is_read(tmp_path):
         backoff_initial_s=1.0,
         backoff_max_s=3600.0,
         repair_deadline_s=45.0,
+        pre_bind_timeout_s=1200.0,
         seed=7,
         gpu_strategy="MostUsed",
         turns=TurnRules(label="pool", groups=frozenset({"batch"}), after_s=60.0, after_s_by_group={"batch": 5.0}),
@@ -156,8 +158,8 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             (
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
                 "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, maxHoldTime, "
-                "maxPriority, namespace, namespaceLimits, ownerGuard, pfnet, priorityFrom, repairDeadline, "
-                "schedulerNames, spark"
+                "maxPriority, namespace, namespaceLimits, ownerGuard, pfnet, preBindTimeout, priorityFrom, "
+                "repairDeadline, schedulerNames, spark"
             ),
         ),
         ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),

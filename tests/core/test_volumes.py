@@ -13,7 +13,7 @@ from tests.builders import claim, node, pod, volume
 from tests.harness import KINDS
 from tests.verdicts import class_of, verdicts
 
-LATER, AT_ONCE = StorageClass("later", "csi", waits=True), StorageClass("at-once", "csi")
+LATER, AT_ONCE = StorageClass("later", "csi", waits=True, provisions=True), StorageClass("at-once", "csi")
 
 
 def known(*found: object) -> Cluster:
@@ -63,7 +63,7 @@ def refused(cluster: Cluster, asking) -> dict[str, str]:
         ([claim("c", bound=True), volume("v")], Unready("c", Trouble.UNBOUND)),
         ([claim("c", storage_class="at-once"), AT_ONCE], Unready("c", Trouble.UNBOUND, "at-once")),
         ([claim("c", storage_class="none")], Unready("c", Trouble.UNBOUND, "none")),
-        ([claim("c", storage_class="later"), LATER], Unready("c", Trouble.WAITS, "later")),
+        ([claim("c", storage_class="later"), LATER], None),
         ([claim("c", "v", bound=False, storage_class="later"), LATER], Unready("c", Trouble.UNBOUND, "later")),
         ([claim("c", "v", storage_class="later"), LATER, volume("v")], None),
         ([claim("c", "v"), volume("v", in_tree="cinder")], Unready("c", Trouble.IN_TREE, "v (cinder)")),
@@ -383,7 +383,7 @@ def test_many_members_whose_claims_are_not_ready_are_one_class_and_the_first_cla
     cluster = known(node(), claim("else"))
     members = [pod(f"a-{at}", volume_claims=[f"c{at}"]) for at in range(20)]
     [member] = {*classify(Snapshot(cluster), members).values()}
-    [plan] = [each for each in Snapshot(cluster).plans if type(each).__name__ == "VolumeBinding"]
+    [plan] = [each for each in Snapshot(cluster).plans if type(each).__name__ == "VolumePlan"]
     assert [(reason, told) for reason, told, _ in plan.refusals(member, Snapshot(cluster).own)] == [
         (NodeReason.VOLUME_CLAIM, "c0")
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeClaim
-from gangsched.kube import convert, storage, wire
+from gangsched.kube import convert, storage, storage_wire, wire
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
@@ -31,8 +31,24 @@ def decoded(kind: type, found: dict[str, Any]) -> Any:
             },
             {"storage_class": "b"},
         ),
-        ({"spec": {"accessModes": ["ReadWriteOnce"]}}, {}),
-        ({"spec": {"accessModes": ["ReadWriteOncePod"]}}, {"single_pod": True}),
+        ({"spec": {"accessModes": ["B", "A"]}}, {"modes": ("A", "B")}),
+        ({"spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "v"}}, {"single_pod": True, "volume": "v"}),
+        ({"spec": {"resources": {"requests": {"storage": "1Ki"}}}}, {"size": 1024}),
+        ({"spec": {"resources": {"requests": {"storage": "1Ki"}}, "volumeName": "v"}}, {"volume": "v"}),
+        ({"spec": {"resources": {"requests": {"storage": "much"}}}}, {}),
+        ({"spec": {"volumeMode": "Block"}}, {"block": True}),
+        (
+            {
+                "spec": {
+                    "selector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}
+                }
+            },
+            {"selector": (Requirement("a", "In", ("b",)), Requirement("c", "Exists"))},
+        ),
+        (
+            {"metadata": {"uid": "u", "annotations": {storage.SELECTED_NODE: "n", storage.MARK: "p"}}},
+            {"uid": "u", "selected": "n", "ours": True},
+        ),
         ({"status": {"phase": "Bound"}}, {}),
         ({"status": {"phase": "Lost"}}, {"lost": True}),
         ({"metadata": {"deletionTimestamp": "2000-01-01T00:00:00Z"}}, {"terminating": True}),
@@ -41,7 +57,7 @@ def decoded(kind: type, found: dict[str, Any]) -> Any:
     ],
 )
 def test_a_claim(found, fields):
-    assert storage.volume_claim(decoded(wire.VolumeClaim, found)) == VolumeClaim("team", "x", **fields)
+    assert storage.volume_claim(decoded(storage_wire.VolumeClaim, found)) == VolumeClaim("team", "x", **fields)
 
 
 def in_zone(**fields: Any) -> dict[str, Any]:
@@ -84,23 +100,52 @@ ANYWHERE = Requirement("", "DoesNotExist")
         ),
         ({"metadata": {"labels": {"topology.kubernetes.io/region": "r____q"}}}, {}),
         ({"metadata": {"labels": {"app": "x"}}}, {}),
+        (
+            {
+                "metadata": {"labels": {"app": "x"}, "annotations": {storage.MARK: "u"}},
+                "spec": {
+                    "capacity": {"storage": "1Ki"},
+                    "accessModes": ["A"],
+                    "volumeMode": "Block",
+                    "storageClassName": "fast",
+                    "claimRef": {"namespace": "team", "name": "c", "uid": "u"},
+                },
+                "status": {"phase": "Available"},
+            },
+            {
+                "available": True,
+                "size": 1024,
+                "modes": ("A",),
+                "block": True,
+                "storage_class": "fast",
+                "labels": (("app", "x"),),
+                "claimed_by": ("team", "c", "u"),
+                "ours": True,
+            },
+        ),
+        ({"spec": {"capacity": {"storage": "1Ki"}}, "status": {"phase": "Bound"}}, {}),
     ],
 )
 def test_a_volume(found, fields):
-    assert storage.volume(decoded(wire.PersistentVolume, found)) == Volume("x", **fields)
+    assert storage.volume(decoded(storage_wire.PersistentVolume, found)) == Volume("x", **fields)
 
 
 @pytest.mark.parametrize(
     ("found", "fields"),
     [
-        ({"provisioner": "d"}, {"driver": "d"}),
-        ({"provisioner": "kubernetes.io/aws-ebs"}, {"driver": "ebs.csi.aws.com"}),
-        ({"provisioner": "d", "volumeBindingMode": "Immediate"}, {"driver": "d"}),
-        ({"provisioner": "d", "volumeBindingMode": "WaitForFirstConsumer"}, {"driver": "d", "waits": True}),
+        ({"provisioner": "d"}, {"driver": "d", "provisions": True}),
+        ({"provisioner": "kubernetes.io/no-provisioner"}, {"driver": "kubernetes.io/no-provisioner"}),
+        ({"provisioner": "kubernetes.io/aws-ebs"}, {"driver": "ebs.csi.aws.com", "provisions": True}),
+        ({"volumeBindingMode": "Immediate"}, {}),
+        ({"volumeBindingMode": "WaitForFirstConsumer"}, {"waits": True}),
+        (
+            {"allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}, {}]},
+            {"topologies": (NodeTerm((Requirement("zone", "In", ("a", "b")),)), NodeTerm())},
+        ),
     ],
 )
 def test_a_storage_class(found, fields):
-    assert storage.storage_class(decoded(wire.StorageClass, found)) == StorageClass("x", **fields)
+    assert storage.storage_class(decoded(storage_wire.StorageClass, found)) == StorageClass("x", **fields)
 
 
 def test_the_limits_of_a_node():
@@ -111,9 +156,9 @@ def test_the_limits_of_a_node():
         {"name": "empty", "allocatable": {}},
         {"name": "huge", "allocatable": {"count": 2**60}},
     ]
-    found = storage.csi_node(decoded(wire.CsiNode, {"spec": {"drivers": drivers}}))
+    found = storage.csi_node(decoded(storage_wire.CsiNode, {"spec": {"drivers": drivers}}))
     assert found == CsiNode("x", (("a", 3), ("b", 0), ("huge", 2**31)))
-    assert storage.csi_node(decoded(wire.CsiNode, {})) == CsiNode("x")
+    assert storage.csi_node(decoded(storage_wire.CsiNode, {})) == CsiNode("x")
 
 
 def test_the_volumes_of_a_pod():

@@ -22,12 +22,23 @@ from gangsched.core.objects.effects import (
     MakeGroup,
     PatchPodCondition,
     PatchStatus,
+    Prebind,
     PutDemand,
+    UndoPrebinding,
     WithdrawBinding,
 )
 from gangsched.core.objects.events import Event, Synced
 from gangsched.core.objects.podgroup import GroupSpec
-from gangsched.core.objects.results import BindRefused, EvictionRefused, GroupNotMade, Refused, Spared, StatusRefused
+from gangsched.core.objects.prebindings import SelectNode
+from gangsched.core.objects.results import (
+    BindRefused,
+    EvictionRefused,
+    GroupNotMade,
+    PrebindRefused,
+    Refused,
+    Spared,
+    StatusRefused,
+)
 from gangsched.core.objects.status import GroupStatus
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.credentials import Connection
@@ -41,9 +52,12 @@ from tests.runtime.fake_table import REAL, job
 KEY, DEMAND = GroupKey("ns", "g"), DemandKey("ns", "g")
 SPEC = GroupSpec(min_member=2)
 POOL = PoolDemand(instance_group="batch", units=())
+SELECTED = SelectNode("ns", "p", "c", "n1")
 SAMPLES: tuple[Effect, ...] = (
     BindPod(uid="u", namespace="ns", name="p", node="n1"),
     WithdrawBinding(uid="u", node="n1"),
+    Prebind(uid="u", what=SELECTED),
+    UndoPrebinding(what=SELECTED),
     EvictPod(uid="u", namespace="ns", name="p"),
     LookUpOwner(uid="u", namespace="ns", name="p"),
     PatchStatus(key=KEY, uid="u", status=GroupStatus()),
@@ -78,7 +92,7 @@ def test_only_the_table_tells_one_effect_from_another() -> None:
 
 @pytest.mark.parametrize("effect", SENT, ids=lambda effect: type(effect).__name__)
 def test_what_is_said_of_a_write_in_the_log_names_its_object(effect: Effect) -> None:
-    assert job(effect).write.about(effect).startswith(("ns/p", "ns/g"))
+    assert job(effect).write.about(effect).startswith(("ns/p", "ns/g", "PersistentVolumeClaim ns/p"))
 
 
 def test_no_two_kinds_share_a_key_but_those_that_take_each_others_place() -> None:
@@ -102,6 +116,7 @@ async def test_a_server_that_is_not_there_makes_every_write_unavailable() -> Non
     assert {(answer.passing, answer.message) for answer in answers.values()} == {(True, said)}
     assert {kind: answer.event for kind, answer in answers.items() if answer.event is not None} == {
         BindPod: BindRefused("u", "n1", Refused.UNAVAILABLE, said),
+        Prebind: PrebindRefused("u", SELECTED, said),
         EvictPod: EvictionRefused("u", Spared.UNAVAILABLE, said),
         PatchStatus: StatusRefused(KEY, stale=False),
     }

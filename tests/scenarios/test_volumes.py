@@ -58,7 +58,6 @@ def test_a_gang_waits_as_a_whole_if_one_zone_is_too_small_for_its_volumes(harnes
         ([claim("a-1", "v1", lost=True)], "VolumeNotReady", "a-1, whose PersistentVolume v1 is lost: "),
         ([claim("a-1", "v1", terminating=True)], "VolumeNotReady", "a-1, which is being deleted: "),
         ([claim("a-1", "v9")], "VolumeNotReady", "a-1, whose PersistentVolume v9 does not exist: "),
-        ([claim("a-1", storage_class="later"), LATER], "NotSupported", "a-1, which its StorageClass later binds only"),
         (
             [claim("a-1", "old"), volume("old", in_tree="cinder")],
             "NotSupported",

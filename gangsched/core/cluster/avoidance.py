@@ -130,6 +130,12 @@ class Avoidance:
                 self._count(node, several)
         return tries
 
+    def given_up(self, key: GroupKey, node: str) -> None:
+        """What a member of the gang needs beside the node cannot be had there at present."""
+        self._grow(self._by_gang.setdefault(key, {}), node)
+        _drop_oldest(self._by_gang[key], MOST_NODES_OF_A_GANG)
+        _drop_oldest(self._by_gang, MOST_GANGS)
+
     def accepted(self, uid: str, node: str) -> None:
         """The API server has bound the pod to the node: other nodes that have recently refused it are to blame."""
         self._succeeded(node, by_kubelet=False)

@@ -12,17 +12,20 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from msgspec.structs import replace
 
+from gangsched.core.cluster import unbound
+from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Kind, Ledger
 from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.constraints import registry
-from gangsched.core.constraints.constraint import Member, NodeConstraint, World
+from gangsched.core.constraints.constraint import Constraint, Member, NodeConstraint, World
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import Prebinding, Standing
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
@@ -46,10 +49,20 @@ class Cluster:
         self.nodes_by_row = Nodes()
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
+        self.attachments = Attachments({kind: self.volumes.known(kind) for kind in StorageKind})
         self.tallies = Tallies(self.namespaces, self._placed)
-        world = World(self.nodes_by_row, self.capacity, self.namespaces, self.volumes, self.tallies)
-        self.constraints = [each(world) for each in registry.CONSTRAINTS]
+        self.constraints: list[Constraint] = []
         self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.relief)
+        world = World(
+            self.nodes_by_row,
+            self.capacity,
+            self.namespaces,
+            self.volumes,
+            self.tallies,
+            self.ledger.spoken_for,
+            self.attachments.of,
+        )
+        self.constraints += [each(world) for each in registry.CONSTRAINTS]
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
         self.holdings = self.ledger.holdings
 
@@ -128,7 +141,7 @@ class Cluster:
             if self.ledger.put(Claim(BOUND, pod.node, pod)):
                 self.worsened.add(pod.node)
         elif claim is not None:
-            self.ledger.put(Claim(claim.kind, claim.node, pod))
+            self.ledger.put(Claim(claim.kind, claim.node, pod, claim.prebindings))
         return old
 
     def nominate(self, pod: Pod) -> None:
@@ -146,11 +159,11 @@ class Cluster:
             self.volumes.pod_changes(pod, None)
         return pod
 
-    def assume(self, uid: str, node: str) -> None:
-        """Count an unbound pod, or a placeholder, on the node from now on."""
+    def assume(self, uid: str, node: str, prebindings: tuple[Prebinding, ...] = ()) -> None:
+        """Count an unbound pod, or a placeholder, on the node from now on, with what must hold before it is bound."""
         pod = self.pods[uid]
         if not (pod.node or pod.terminal):
-            self.ledger.put(Claim(ASSUMED if pod.name else HELD, node, pod))
+            self.ledger.put(Claim(ASSUMED if pod.name else HELD, node, pod, prebindings))
 
     def forget(self, uid: str) -> None:
         """Withdraw an assumption; a pod that shows its node stays counted."""
@@ -175,18 +188,21 @@ class Cluster:
 
         Returns the known pods, by UID, whose claims it concerns.
         """
-        claims, concerned = self.volumes.set(kind, key, found)
+        limits = self.volumes.limits.get(key[1])
+        attached = self.attachments.change(self.volumes.known(kind).get(key), found)
+        claims = self.volumes.set(kind, key, found)
         for constraint in self.constraints if claims else ():
             constraint.claims_changed(claims)
         users = dict.fromkeys(uid for claim in claims for uid in self.volumes.users(claim))
         nodes = {self.node_of(uid) for uid in users}
-        for node in dict.fromkeys(concerned) & self.nodes.keys():
+        if limits != self.volumes.limits.get(key[1]):
+            nodes.add(key[1])
+        for node in attached & self.nodes.keys():
             for constraint in self.constraints:
                 constraint.set_node(self.capacity.rows[node], self.nodes[node])
-            nodes.add(node)
         # Every pod with a volume has it attached some time after it was bound, which frees nothing.
         eased = found is None or kind is not StorageKind.ATTACHMENT
-        for node in nodes & self.nodes.keys():
+        for node in (nodes | attached) & self.nodes.keys():
             if eased:
                 self.relief.note(row=self.capacity.rows[node])
             self.worsened.add(node)
@@ -198,6 +214,15 @@ class Cluster:
     def changes(self) -> int:
         """Grows with each change of a claim or a node."""
         return self.ledger.changes + self._node_changes
+
+    def standing(self, prebinding: Prebinding) -> Standing:
+        """How far the pre-binding has come, by what the watches show."""
+        return unbound.standing(self.volumes, prebinding)
+
+    def left_over(self) -> list[Prebinding]:
+        """Pre-bindings of gangsched that objects show, and that no claim of the ledger asks for any more."""
+        asked = self.ledger.spoken_for
+        return [each for each in self.volumes.marked if each not in asked.get(each.takes[0], {}).values()]
 
     def accepting(self, member: Member) -> Mask:
         """The rows whose nodes accept the class, regardless of the pods there."""
@@ -251,6 +276,7 @@ class Cluster:
         wrong += self.capacity.misplaced({name: node.allocatable for name, node in self.nodes.items()})
         wrong += self.labels.mismatches()
         wrong += self.volumes.contradictions(self.pods.values())
+        wrong += self.attachments.contradictions()
         if not self.relief.rows <= by_row.keys():
             wrong.append("a row without a node is noted as improved")
         return wrong

@@ -17,17 +17,17 @@ an unknown node is kept, and counts as soon as the node is known.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
 from gangsched.core.cluster.capacity import Capacity, Relief
+from gangsched.core.cluster.holdings import Holdings
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import PODS
+from gangsched.core.objects.prebindings import Prebinding, Taken
 
 
 class Kind(StrEnum):
@@ -44,11 +44,12 @@ BOUND, ASSUMED, HELD, NOMINATED = Kind
 
 
 class Claim(Struct, frozen=True, gc=False):
-    """The pod takes on the node what its shape requests, and whatever else constraints see in it."""
+    """The pod takes on the node what its shape requests, what constraints see in it, and what `prebindings` take."""
 
     kind: Kind
     node: str
     pod: Pod
+    prebindings: tuple[Prebinding, ...] = ()
 
     @property
     def counts(self) -> bool:
@@ -60,70 +61,19 @@ Claims = Mapping[str, Claim]
 """Claims by owner."""
 
 _NONE: Claims = {}
-_NOTHING: Mapping[str, int] = Counter()
-
-
-def asked_by(placeholders: Iterable[Pod]) -> Counter[str]:
-    """The sum of what these placeholders request, by resource; `pods` is their number."""
-    asked: Counter[str] = Counter()
-    for pod in placeholders:
-        asked[PODS] += 1
-        for resource, amount in pod.shape.requests:
-            asked[resource] += amount
-    return asked
-
-
-class Holdings:
-    """What each namespace holds for members that do not exist yet: the amounts that caps limit."""
-
-    def __init__(self) -> None:
-        self._nodes_changed = False
-        self._eased: set[str] = set()
-        self._held: dict[str, Counter[str]] = {}
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the same amounts are held."""
-        return isinstance(other, Holdings) and self._held == other._held
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def of(self, namespace: str) -> Mapping[str, int]:
-        """What the namespace holds, by resource; `pods` is the number of reservations."""
-        return self._held.get(namespace, _NOTHING)
-
-    def add(self, placeholder: Pod) -> None:
-        """Count another reservation."""
-        self._held.setdefault(placeholder.namespace, Counter()).update(asked_by([placeholder]))
-
-    def remove(self, placeholder: Pod) -> None:
-        """Stop counting a reservation: a member has taken it, or it was given up."""
-        held = self._held[placeholder.namespace]
-        held.subtract(asked_by([placeholder]))
-        self._eased.add(placeholder.namespace)
-        if not held[PODS]:
-            del self._held[placeholder.namespace]
-
-    def note_nodes_changed(self) -> None:
-        """Note that the limits of namespaces, which are shares of the cluster, may have changed."""
-        self._nodes_changed = True
-
-    def take_eased(self, namespaces: Iterable[str]) -> list[str]:
-        """Which of these namespaces hold less, or may have a higher limit, than at the last call."""
-        eased = [name for name in namespaces if self._nodes_changed or name in self._eased]
-        self._eased, self._nodes_changed = set(), False
-        return eased
 
 
 class Ledger:
-    """All `claims` by owner, and what is derived from them.
+    """All `claims` by owner, and what is derived from them; `changes` counts each that begins, ends or changes.
 
     `on_node` lists those that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
-    `changes` grows whenever a claim begins, ends or changes.
-    `capacity` and `constraints` count claims on known nodes. The end of a claim is noted in `relief`.
+    `spoken_for` are their pre-bindings, by what these take and by owner. `capacity` and `constraints` count claims on
+    known nodes. The end of a claim is noted in `relief`.
     """
 
     def __init__(self, capacity: Capacity, constraints: Sequence[Constraint], tallies: Tallies, relief: Relief) -> None:
         self.holdings = Holdings()
+        self.spoken_for: dict[Taken, dict[str, Prebinding]] = {}
         self._tallies = tallies
         self._capacity = capacity
         self._constraints = constraints
@@ -156,6 +106,7 @@ class Ledger:
         if claim is None:
             return
         self.changes += 1
+        self._silence(claim)
         if claim.kind is NOMINATED:
             del self.nominated[owner]
         else:
@@ -194,11 +145,24 @@ class Ledger:
     def _enter(self, claim: Claim) -> None:
         self.changes += 1
         owner = claim.pod.uid
+        if owner in self.claims:
+            self._silence(self.claims[owner])
         self.claims[owner] = claim
+        for prebinding in claim.prebindings:
+            for taken in prebinding.takes:
+                self.spoken_for.setdefault(taken, {})[owner] = prebinding
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
         else:
             self.on_node.setdefault(claim.node, {})[owner] = claim
+
+    def _silence(self, claim: Claim) -> None:
+        """What its pre-bindings took is spoken for no longer; others may wait for it."""
+        for taken in [taken for prebinding in claim.prebindings for taken in prebinding.takes]:
+            del self.spoken_for[taken][claim.pod.uid]
+            if not self.spoken_for[taken]:
+                del self.spoken_for[taken]
+            self._relief.note(everywhere=True)
 
     def _take(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)
@@ -256,6 +220,7 @@ class Ledger:
             ("lists of claims by node", self.on_node, fresh.on_node),
             ("nominated claims", self.nominated, fresh.nominated),
             ("amounts that namespaces hold", self.holdings, fresh.holdings),
+            ("pre-bindings under way", self.spoken_for, fresh.spoken_for),
         ):
             if kept != found:
                 wrong.append(f"the {what} are not those of the claims")

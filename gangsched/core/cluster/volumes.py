@@ -1,4 +1,4 @@
-"""Volume claims, volumes, storage classes, what nodes have attached and may, and which known pods use which claim.
+"""Volume claims, volumes, storage classes and the limits of nodes, and which known pods use which claim.
 
 Of pods it is told by the cluster, which alone changes it. What a pod's claims mean for its placement is asked here; the
 rules are those of kube-scheduler's plug-in VolumeBinding (`podHasPVCs` and `GetPodVolumeClaims` at v1.36.3).
@@ -7,10 +7,12 @@ rules are those of kube-scheduler's plug-in VolumeBinding (`podHasPVCs` and `Get
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
+from gangsched.core.cluster import unbound
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import (
     CsiNode,
@@ -21,8 +23,8 @@ from gangsched.core.objects.volumes import (
     Trouble,
     Unready,
     Volume,
-    VolumeAttachment,
     VolumeClaim,
+    Wanted,
     keys_of,
 )
 
@@ -30,42 +32,35 @@ Key = TypeVar("Key", bound=Hashable)
 What = TypeVar("What", bound=Hashable)
 
 _NOBODY: Mapping[str, None] = {}
-_NO_ATTACHMENTS: Mapping[VolumeAttachment, None] = {}
-_NOTHING: Collection[Attachment] = frozenset()
-
-
-class Changed(NamedTuple):
-    """The claims of which something may have changed, and the nodes that may attach or have attached other volumes."""
-
-    claims: Sequence[StorageKey] = ()
-    nodes: Sequence[str] = ()
 
 
 class Volumes:
-    """The objects by kind and key, `limits` by node and driver, and by node what is `attached` for VolumeAttachments.
+    """The objects by kind and key, and `limits` by node and driver.
 
     `contested` are the claims for a single pod that several known pods name, `limited` counts the nodes that limit a
-    driver.
+    driver. `marked` are pre-bindings of gangsched that the objects show and that have not come to their end.
     """
 
     def __init__(self) -> None:
         self.limits: dict[str, Mapping[str, int]] = {}
         self.limited: Counter[str] = Counter()
         self.contested: set[StorageKey] = set()
-        self._attached: dict[str, Counter[Attachment]] = {}
+        self.marked: dict[Prebinding, None] = {}
+        self._available: dict[str, dict[str, None]] = {}
+        self._meant_for: dict[StorageKey, dict[str, None]] = {}
+        self._waiting: dict[str, dict[StorageKey, None]] = {}
         self._objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         self._users: dict[StorageKey, dict[str, None]] = {}
         self._claims_of: dict[str, dict[StorageKey, None]] = {}
         self._attached_as: Counter[Attachment] = Counter()
-        self._attachments_of: dict[str, dict[VolumeAttachment, None]] = {}
 
     # Objects
 
-    def set(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> Changed:
-        """Set the object, or remove it with None. Returns what it concerns."""
+    def set(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[StorageKey]:
+        """Set the object, or remove it with None. Returns the claims of which something may have changed."""
         old = self._objects[kind].get(key)
         if old == found:
-            return Changed()
+            return []
         concerned = [*self._enter(old, -1), *self._enter(found, 1)]
         if found is None:
             del self._objects[kind][key]
@@ -74,7 +69,7 @@ class Volumes:
         concerned = list(dict.fromkeys(concerned))
         for claim in concerned:
             self._contest(claim)
-        return Changed(concerned, list(dict.fromkeys([*self._nodes_of(old), *self._nodes_of(found)])))
+        return concerned
 
     def known(self, kind: StorageKind) -> Mapping[StorageKey, StorageObject]:
         """The objects of this kind."""
@@ -88,19 +83,15 @@ class Volumes:
                     self._claims_of.setdefault(volume, {})[found.key] = None
                 elif volume:
                     _forget(self._claims_of, volume, found.key)
+                else:
+                    _list(self._waiting, found.storage_class, found.key, sign)
+                if found.ours and not volume:
+                    self._mark(SelectNode(*found.key, found.uid, found.selected), sign)
                 return (found.key,)
             case Volume(name, attachment=attachment):
                 if attachment is not None:
                     _count(self._attached_as, attachment, sign)
-                for each in self._attachments_of.get(name, _NO_ATTACHMENTS):
-                    self._attach(each, found, sign)
-                return tuple(self._claims_of.get(name, ()))
-            case VolumeAttachment(volume=volume):
-                if sign > 0:
-                    self._attachments_of.setdefault(volume, {})[found] = None
-                else:
-                    _forget(self._attachments_of, volume, found)
-                self._attach(found, self._volume(volume), sign)
+                return (*self._claims_of.get(name, ()), *self._offer(found, sign))
             case StorageClass(name):
                 claims = self._objects[StorageKind.CLAIM].values()
                 return tuple(
@@ -115,25 +106,23 @@ class Volumes:
                     del self.limits[name]
         return ()
 
-    def _attach(self, by: VolumeAttachment, volume: Volume | None, sign: int) -> None:
-        """Count it as attached, or no longer; kube-scheduler counts only volumes of CSI drivers."""
-        if volume is None or volume.attachment is None or volume.in_tree or not by.driver:
-            return
-        attachment = (by.driver, volume.attachment[1])
-        there = self._attached.setdefault(by.node, Counter())
-        _count(there, attachment, sign)
-        if not there:
-            del self._attached[by.node]
+    def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:
+        """List a volume to which no claim is bound. Returns the claims that may be bound to it, or no longer."""
+        if not volume.available:
+            return ()
+        if volume.claimed_by is None:
+            _list(self._available, volume.storage_class, volume.name, sign)
+        else:
+            _list(self._meant_for, volume.claimed_by[:2], volume.name, sign)
+            if volume.ours:
+                self._mark(ClaimVolume(volume.name, *volume.claimed_by), sign)
+        return self._waiting.get(volume.storage_class, ())
 
-    def _nodes_of(self, found: StorageObject | None) -> Iterable[str]:
-        match found:
-            case CsiNode(name):
-                return (name,)
-            case VolumeAttachment(node=node):
-                return (node,)
-            case Volume(name):
-                return [each.node for each in self._attachments_of.get(name, _NO_ATTACHMENTS)]
-        return ()
+    def _mark(self, prebinding: Prebinding, sign: int) -> None:
+        if sign > 0:
+            self.marked[prebinding] = None
+        else:
+            self.marked.pop(prebinding, None)
 
     # Pods
 
@@ -163,7 +152,7 @@ class Volumes:
             self.contested.discard(key)
 
     def _is_single(self, key: StorageKey) -> bool:
-        claim = self._claim(key)
+        claim = self.claim(key)
         return claim is not None and claim.single_pod
 
     # Questions
@@ -176,11 +165,11 @@ class Volumes:
     def unready(self, pod: Pod) -> Unready | None:
         """The first claim with which the pod cannot be placed; None if it can with all of them."""
         for name in pod.volume_claims:
-            found = self._claim((pod.namespace, name))
+            found = self.claim((pod.namespace, name))
             if (unready := self._unready(name, found)) is not None:
                 return unready
         for name in pod.own_volume_claims:
-            found = self._claim((pod.namespace, name))
+            found = self.claim((pod.namespace, name))
             if found is None:
                 return Unready(name, Trouble.NOT_MADE)
             if found.owner != pod.uid:
@@ -196,11 +185,11 @@ class Volumes:
             return Unready(name, Trouble.LOST, claim.volume)
         if claim.terminating:
             return Unready(name, Trouble.TERMINATING)
+        if self.waits(claim):
+            return None
         if not (claim.bound and claim.volume):
-            found = self._class(claim.storage_class)
-            waits = found is not None and found.waits and not claim.volume
-            return Unready(name, Trouble.WAITS if waits else Trouble.UNBOUND, claim.storage_class)
-        volume = self._volume(claim.volume)
+            return Unready(name, Trouble.UNBOUND, claim.storage_class)
+        volume = self.volume(claim.volume)
         if volume is None:
             return Unready(name, Trouble.NO_VOLUME, claim.volume)
         return Unready(name, Trouble.IN_TREE, f"{volume.name} ({volume.in_tree})") if volume.in_tree else None
@@ -209,43 +198,73 @@ class Volumes:
         """The volumes that the pod's claims name, as far as they exist; with `own` also of its ephemeral volumes."""
         names = (*pod.volume_claims, *pod.own_volume_claims) if own else pod.volume_claims
         for name in names:
-            claim = self._claim((pod.namespace, name))
-            volume = self._volume(claim.volume) if claim is not None else None
+            claim = self.claim((pod.namespace, name))
+            volume = self.volume(claim.volume) if claim is not None else None
             if volume is not None:
                 yield volume
 
+    def waits(self, claim: VolumeClaim) -> bool:
+        """Whether the claim is bound once its pod has a node, or its new volume has not been seen yet."""
+        if claim.volume:
+            return claim.bound and bool(claim.selected) and self.volume(claim.volume) is None
+        found = self.storage_class(claim.storage_class)
+        return found is not None and found.waits
+
+    def available(self, storage_class: str) -> Iterator[Volume]:
+        """The volumes of the class to which any claim may be bound."""
+        return filter(None, map(self.volume, self._available.get(storage_class, ())))
+
+    def meant_for(self, claim: VolumeClaim) -> str:
+        """The volume to which no other claim may be bound; empty if there is none."""
+        for name in self._meant_for.get(claim.key, ()):
+            found = self.volume(name)
+            if found is not None and found.claimed_by is not None and found.claimed_by[2] in ("", claim.uid):
+                return name
+        return ""
+
+    def has_several_users(self, key: StorageKey) -> bool:
+        """Whether several known pods use the claim."""
+        return len(self._users.get(key, _NOBODY)) > 1
+
+    def wants(self, pod: Pod) -> Sequence[tuple[Wanted, VolumeClaim]]:
+        """See `unbound.wants`."""
+        return unbound.wants(self, pod)
+
+    def choices(self, wanted: Wanted) -> Sequence[Volume]:
+        """See `unbound.choices`."""
+        return unbound.choices(self, wanted)
+
     def attachment(self, key: StorageKey) -> Attachment | None:
         """What the claim counts as on a node; one without a volume counts as its class's driver would attach it."""
-        claim = self._claim(key)
+        claim = self.claim(key)
         if claim is None:
             return None
-        volume = self._volume(claim.volume)
+        volume = self.volume(claim.volume)
         if volume is not None:
             return volume.attachment
-        found = self._class(claim.storage_class)
+        found = self.storage_class(claim.storage_class)
         return None if found is None or not found.driver else (found.driver, f"{key[0]}/{key[1]} (not bound)")
 
     def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
         """Whether another known pod may count as the same attachment."""
         return len(self._users.get(key, _NOBODY)) > 1 or self._attached_as[attachment] > 1
 
-    def attached(self, node: str) -> Collection[Attachment]:
-        """What is attached to the node of this name, or about to be, whether or not a known pod uses it."""
-        return self._attached.get(node, _NOTHING)
-
     def is_single(self, pod: Pod) -> bool:
         """Whether one of the pod's claims is for a single pod."""
         return any(self._is_single((pod.namespace, name)) for name in pod.volume_claims)
 
-    def _claim(self, key: StorageKey) -> VolumeClaim | None:
+    def claim(self, key: StorageKey) -> VolumeClaim | None:
+        """The claim of this namespace and name."""
         found = self._objects[StorageKind.CLAIM].get(key)
         return found if isinstance(found, VolumeClaim) else None
 
-    def _volume(self, name: str) -> Volume | None:
+    def volume(self, name: str) -> Volume | None:
+        """The volume of this name."""
         found = self._objects[StorageKind.VOLUME].get(("", name))
         return found if isinstance(found, Volume) else None
 
-    def _class(self, name: str) -> StorageClass | None:
+    def storage_class(self, name: str) -> StorageClass | None:
+        """The class of this name."""
         found = self._objects[StorageKind.CLASS].get(("", name))
         return found if isinstance(found, StorageClass) else None
 
@@ -265,6 +284,13 @@ def _count(counts: Counter[What], what: What, sign: int) -> None:
     counts[what] += sign
     if not counts[what]:
         del counts[what]
+
+
+def _list(index: dict[Key, dict[What, None]], key: Key, what: What, sign: int) -> None:
+    if sign > 0:
+        index.setdefault(key, {})[what] = None
+    else:
+        _forget(index, key, what)
 
 
 def _forget(index: dict[Key, dict[What, None]], key: Key, what: What) -> None:

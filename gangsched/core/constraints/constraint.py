@@ -7,20 +7,22 @@ Every question concerns many rows (nodes) at once, and arrays answer it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from gangsched.core.constraints.column import Column, Value
 from gangsched.core.constraints.nodes import Nodes
+from gangsched.core.constraints.storage import Storage
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import Prebinding, Taken
 from gangsched.core.objects.shape import Attachment, Shape
 from gangsched.core.objects.soft import Soft
-from gangsched.core.objects.volumes import StorageKey, Unready, Volume
+from gangsched.core.objects.volumes import StorageKey
 
 
 class Stock(Protocol):
@@ -35,48 +37,21 @@ class Stock(Protocol):
         """The resource's column; None where no node has any of it."""
 
 
-class Storage(Protocol):
-    """What is known of volume claims and volumes; see `cluster/volumes.py`."""
-
-    limits: dict[str, Mapping[str, int]]
-    contested: set[StorageKey]
-
-    @property
-    def matter(self) -> bool:
-        """Whether there are any claims."""
-
-    @property
-    def limited(self) -> Collection[str]:
-        """The drivers of which some node can attach only so many volumes."""
-
-    def unready(self, pod: Pod) -> Unready | None:
-        """The first claim with which the pod cannot be placed; None if it can with all of them."""
-
-    def volumes(self, pod: Pod, *, own: bool = True) -> Iterator[Volume]:
-        """The volumes of the pod's claims, as far as they exist; with `own` also of its ephemeral volumes."""
-
-    def attachment(self, key: StorageKey) -> Attachment | None:
-        """What the claim counts as on a node."""
-
-    def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
-        """Whether another known pod may count as the same attachment."""
-
-    def attached(self, node: str) -> Collection[Attachment]:
-        """What is attached to the node of this name, or about to be, whether or not a known pod uses it."""
-
-    def is_single(self, pod: Pod) -> bool:
-        """Whether one of the pod's claims is for a single pod."""
-
-
 @dataclass(frozen=True, slots=True)
 class World:
-    """What constraints may read of the cluster."""
+    """What constraints may read of the cluster.
+
+    `spoken_for`: by what they take, pre-bindings under way, by owner. `attached`: what a node of this name has
+    attached.
+    """
 
     nodes: Nodes
     stock: Stock
     namespaces: Mapping[str, Mapping[str, str]]
     volumes: Storage
     tallies: Tallies
+    spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+    attached: Callable[[str], Collection[Attachment]]
 
 
 class Sight(Hashable, Protocol):
@@ -210,6 +185,10 @@ class Plan:
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
         """Take back so many members, placed here or counted by the cluster. Returns the same as `take`."""
         return None
+
+    def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:  # noqa: ARG002 - for subclasses
+        """What must be done before this pod, a member taken on the row, is bound. Asked once for each such member."""
+        return ()
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """Why one more member is refused, and on which of the rows: (reason, resource in question, where)."""

@@ -72,7 +72,7 @@ class NodeVolumeLimits(Constraint):
 
     def set_node(self, row: int, node: Node) -> None:
         """Count what is attached to the node, whoever uses it."""
-        self._attach(row, frozenset(self._world.volumes.attached(node.name)))
+        self._attach(row, frozenset(self._world.attached(node.name)))
 
     def remove_node(self, row: int) -> None:
         """Nothing is attached there."""

@@ -1,38 +1,46 @@
-"""VolumeBinding: a node must match the node affinity of each volume of a pod, whose claims must all be bound.
+"""VolumeBinding: a node must match the node affinity of each volume of a pod, and have volumes for its unbound claims.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding. Which claims are ready is said in
-`cluster/volumes.py`. Claims that wait for the pod's node are not bound by gangsched yet: it refuses them by name.
+A claim that waits for the pod's node (WaitForFirstConsumer) is bound to the smallest volume that suffices and can be
+used on the node; otherwise one must be provisioned there. Which volume each member takes is planned here and done
+before the member is bound (`prebindings`).
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding at v1.36.3. Which claims are ready, and which
+volumes they may be bound to, is said in `cluster/volumes.py` and `cluster/unbound.py`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Member, NodeConstraint, Words, World
+from gangsched.core.constraints.constraint import Member, NodeConstraint, Plan, Words, World
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.volume_pool import VolumePool, Wants
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import NodeTerm
 
 
 @dataclass(frozen=True, slots=True)
 class BoundTo:
-    """The node affinities of a pod's volumes, each once; or that a claim is not `ready`.
+    """The node affinities of a pod's volumes, each once, and what its other claims want; or that one is not `ready`.
 
     Whose claim that is (`claim`) is told of one pod of the class alone.
     """
 
     affinities: tuple[tuple[NodeTerm, ...], ...] = ()
+    wants: Wants = ()
     ready: bool = True
     claim: str = field(default="", compare=False)
 
     def in_order(self) -> Sequence[object]:
-        """Whether it is ready, and the affinities."""
-        return self.ready, repr(self.affinities)
+        """Whether it is ready, the affinities, and what it wants."""
+        return self.ready, repr(self.affinities), repr(self.wants)
 
 
 class VolumeBinding(NodeConstraint):
@@ -49,11 +57,20 @@ class VolumeBinding(NodeConstraint):
             "not matched by the node affinity of a PersistentVolume",
             "room where the member's PersistentVolumes are: {nodes} elsewhere",
         ),
+        Words(
+            NodeReason.VOLUME_SHORTAGE,
+            "without a PersistentVolume of StorageClass {resource} that is left for the member",
+            "a PersistentVolume for each claim, or a StorageClass that provisions it: {nodes} without",
+        ),
     )
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._affinity = NodeAffinity(world)
+
+    def plan(self, *, emptied: bool) -> Plan:
+        """Which volumes members take. If no pod were there, volumes could be free that are not now."""
+        return self if emptied else VolumePlan(self._world, self._affinity, self)
 
     @property
     def selective(self) -> bool:
@@ -64,11 +81,19 @@ class VolumeBinding(NodeConstraint):
         """What its claims demand of nodes; nothing if all nodes do."""
         if not pod.uses_claims:
             return None
-        unready = self._world.volumes.unready(pod)
+        volumes = self._world.volumes
+        unready = volumes.unready(pod)
         if unready is not None:
             return BoundTo(ready=False, claim=unready.claim)
-        found = {volume.node_affinity for volume in self._world.volumes.volumes(pod)} - {None}
-        return BoundTo(tuple(sorted((terms for terms in found if terms is not None), key=repr))) if found else None
+        found = {volume.node_affinity for volume in volumes.volumes(pod)} - {None}
+        wants = tuple(wanted for wanted, _ in volumes.wants(pod))
+        affinities = tuple(sorted((terms for terms in found if terms is not None), key=repr))
+        return BoundTo(affinities, wants) if affinities or wants else None
+
+    def sees_nominated(self, pod: Pod) -> BoundTo | None:
+        """Where its bound volumes are. Volumes that another scheduler has in mind for it are not known."""
+        seen = self.sees(pod)
+        return None if seen is None or not seen.affinities else BoundTo(seen.affinities)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows that all volumes can be used on; none if a claim is not ready."""
@@ -78,6 +103,9 @@ class VolumeBinding(NodeConstraint):
         mask: Mask = np.full(len(rows), seen.ready, dtype=np.bool_)
         for terms in seen.affinities:
             mask &= self._affinity.among(terms, rows)
+        for wanted in seen.wants:
+            if wanted.selected:
+                mask &= self._world.nodes.names.among((wanted.selected,), rows)
         return mask
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
@@ -89,3 +117,95 @@ class VolumeBinding(NodeConstraint):
             yield NodeReason.VOLUME_AFFINITY, "", ~mask
         else:
             yield NodeReason.VOLUME_CLAIM, seen.claim, ~mask
+
+
+class VolumePlan(Plan):
+    """Which volumes the members placed on one snapshot take, and which of them were handed to pods."""
+
+    def __init__(self, world: World, affinity: NodeAffinity, constraint: VolumeBinding) -> None:
+        self._world = world
+        self._constraint = constraint
+        self._pool = VolumePool(world, affinity)
+        self._handed: Counter[tuple[Wants, int]] = Counter()
+
+    @property
+    def selective(self) -> bool:
+        """Whether there are any claims."""
+        return self._constraint.selective
+
+    def sees(self, pod: Pod) -> BoundTo | None:
+        """What its claims demand of nodes."""
+        return self._constraint.sees(pod)
+
+    def sees_nominated(self, pod: Pod) -> BoundTo | None:
+        """Where its bound volumes are."""
+        return self._constraint.sees_nominated(pod)
+
+    def mask(self, member: Member, rows: IntArray) -> Mask | None:
+        """The rows that all volumes can be used on, whichever are left."""
+        return self._constraint.mask(member, rows)
+
+    def room(self, member: Member, rows: IntArray) -> IntArray | None:
+        """For how many members the volumes suffice that are left, or are provisioned, on each row."""
+        seen = member.sight(BoundTo)
+        if seen is None or not seen.wants:
+            return None
+        return self._pool.room(seen.wants, rows)
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """Take the best volumes for each member. Returns the rows where these could be used."""
+        seen = member.sight(BoundTo)
+        if seen is None or not seen.wants:
+            return None
+        chosen: set[str] = set()
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            chosen |= self._pool.take(seen.wants, row, count)
+        return self._pool.rows_of(seen.wants, chosen)
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """Give back what the last members of the class took."""
+        seen = member.sight(BoundTo)
+        if seen is None or not seen.wants:
+            return None
+        chosen: set[str] = set()
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            for _ in range(count):
+                chosen.update(self._pool.give_back(seen.wants, row))
+        return self._pool.rows_of(seen.wants, chosen)
+
+    def couples(self, member: Member, other: Member) -> bool:
+        """Whether both may take the same volumes, or use a claim that is still to be bound."""
+        seen, others = member.sight(BoundTo), other.sight(BoundTo)
+        if seen is None or others is None:
+            return False
+        wants = {wanted.storage_class for wanted in others.wants if self._pool.offered(wanted)}
+        claims = {wanted.claim for wanted in others.wants if wanted.claim[1]}
+        return any(wanted.storage_class in wants or wanted.claim in claims for wanted in seen.wants)
+
+    def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
+        """What binds the pod's claims to the volumes that it takes there."""
+        seen = self.sees(pod)
+        if seen is None or not seen.wants:
+            return ()
+        chosen = self._pool.taken(seen.wants, row)[self._handed[seen.wants, row]]
+        self._handed[seen.wants, row] += 1
+        claims = [claim for _, claim in self._world.volumes.wants(pod)]
+        node = self._world.stock.names[row]
+        return [
+            ClaimVolume(name, claim.namespace, claim.name, claim.uid)
+            if name
+            else SelectNode(claim.namespace, claim.name, claim.uid, node)
+            for claim, name in zip(claims, chosen, strict=True)
+        ]
+
+    def look(self, rows: IntArray) -> int:
+        """A digest of the volumes that are taken, wherever: they may be shared by rows."""
+        return hash((self._pool.look(), len(rows)))
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """The claim, where the volumes cannot be used, or where none is left."""
+        yield from self._constraint.refusals(member, rows)
+        seen, room = member.sight(BoundTo), self.room(member, rows)
+        if seen is None or room is None:
+            return
+        yield NodeReason.VOLUME_SHORTAGE, seen.wants[-1].storage_class, room == 0

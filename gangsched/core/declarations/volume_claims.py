@@ -20,13 +20,11 @@ _TOLD = {
     Trouble.LOST: "whose PersistentVolume {about} is lost: restore the volume, or replace the claim",
     Trouble.TERMINATING: "which is being deleted: create it again once it is gone, or name another",
     Trouble.UNBOUND: "which is not bound: provide a PersistentVolume that it can be bound to",
-    Trouble.WAITS: "which its StorageClass {about} binds only for a pod that has a node (WaitForFirstConsumer), for "
-    "which this version of gangsched cannot arrange: bind the claim beforehand, or let another scheduler place the pod",
     Trouble.NO_VOLUME: "whose PersistentVolume {about} does not exist: restore the volume, or replace the claim",
     Trouble.IN_TREE: "whose PersistentVolume {about} is of a kind that a CSI driver has replaced, which this version "
     "of gangsched cannot translate: make it a volume of that driver, or let another scheduler place the pod",
 }
-NOT_SUPPORTED = (Trouble.WAITS, Trouble.IN_TREE)
+NOT_SUPPORTED = (Trouble.IN_TREE,)
 """What this version cannot honour, which may change once the claim is bound."""
 
 

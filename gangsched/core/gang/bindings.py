@@ -8,15 +8,16 @@ member that was refused wherever it was tried, while others were bound, goes fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gangsched.core.cluster.avoidance import TRIES_ON_A_NODE, Tries
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.writes import Barred, Binding, BindState
+from gangsched.core.gang.writes import Barred, Binding, BindState, Errand
 from gangsched.core.objects.effects import BindPod, Effect, WithdrawBinding
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.retry import doubled
 
@@ -24,26 +25,47 @@ FIRST_RETRY_S = 0.25
 LONGEST_RETRY_S = 5.0
 FIRST_BAR_S = 10.0
 LONGEST_BAR_S = 300.0
+_NONE: Mapping[str, Sequence[Prebinding]] = {}
 FOR_GOOD = frozenset({Refused.FORBIDDEN, Refused.DENIED})
 
 
-def begin(gang: Gang, cluster: Cluster, assignments: Sequence[tuple[Pod, str]], *, held: bool = False) -> list[BindPod]:
+def begin(
+    gang: Gang,
+    cluster: Cluster,
+    assignments: Sequence[tuple[Pod, str]],
+    *,
+    held: bool = False,
+    above: bool = False,
+    prebindings: Mapping[str, Sequence[Prebinding]] = _NONE,
+) -> list[BindPod]:
     """Reserve all nodes and, unless they are only to be `held`, send all bindings; of a vanguard only the first.
 
-    None is sent beside placeholders, whose reservations must be durable first.
+    None is sent beside placeholders, whose reservations must be durable first, nor before what must hold before them
+    (`prebindings`, by the member's UID). Members `above` the minimum wait for no others, and none waits for them.
     """
     begun = []
     for pod, node in assignments:
         if not pod.name:
             cluster.set_pod(pod)
             gang.vacancies += 1
-        cluster.assume(pod.uid, node)
-        binding = gang.bindings[pod.uid] = Binding(pod, node, vacant=not pod.name)
+        errands = tuple(map(Errand, prebindings.get(pod.uid, ())))
+        binding = Binding(pod, node, vacant=not pod.name, errands=errands, above=above)
+        cluster.assume(pod.uid, node, binding.prebindings)
+        gang.bindings[pod.uid] = binding
         begun.append(binding)
     if held or gang.vacant():
         return []
     ahead = _ahead(gang)
-    return [_send(binding) for binding in begun if ahead is None or binding is ahead]
+    return [_send(binding) for binding in _prepared(gang, begun) if ahead is None or binding is ahead]
+
+
+def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
+    """Those of these bindings that wait for no pre-binding: of a quorum none, before all its members are prepared."""
+    if not gang.record.scheduled_at and (
+        gang.stage_since or any(each.awaits for each in gang.bindings.values() if not each.above)
+    ):
+        return []
+    return [binding for binding in several if binding.awaits is None]
 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:
@@ -64,11 +86,12 @@ def _to_send_again(gang: Gang) -> list[Binding]:
     if gang.contradicted:
         return []
     held, ahead = BindState.HELD, _ahead(gang)
-    return [
+    due = [
         binding
         for binding in (gang.bindings.values() if ahead is None else [ahead])
         if binding.state is held and not binding.vacant and gang.durability.covers(binding.pod.uid)
     ]
+    return _prepared(gang, due) if due else due
 
 
 def _ahead(gang: Gang) -> Binding | None:
@@ -107,10 +130,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
         release(gang, cluster, event.uid)
         return False
     if event.why in FOR_GOOD and gang.record.scheduled_at:
-        before = gang.barred.get(event.uid)
-        times = before.times + 1 if before is not None else 1
-        wait_s = doubled(FIRST_BAR_S, times, longest=LONGEST_BAR_S)
-        gang.barred[event.uid] = Barred(now + max(wait_s, event.retry_after_s), event.message, times)
+        bar(gang, event.uid, event.message, now, longer_s=event.retry_after_s)
         release(gang, cluster, event.uid)
         return False
     wait_s = doubled(FIRST_RETRY_S, binding.tries, longest=LONGEST_RETRY_S)
@@ -127,6 +147,14 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
         gang.attempt.heard(event.message)
         release(gang, cluster, event.uid)
     return False
+
+
+def bar(gang: Gang, uid: str, why: str, now: float, *, longer_s: float = 0.0) -> None:
+    """Do not try the member for a while, which doubles each time, or for so long if that is longer."""
+    before = gang.barred.get(uid)
+    times = before.times + 1 if before is not None else 1
+    wait_s = doubled(FIRST_BAR_S, times, longest=LONGEST_BAR_S)
+    gang.barred[uid] = Barred(now + max(wait_s, longer_s), why, times)
 
 
 def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:
@@ -243,7 +271,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
 
 def _send(binding: Binding) -> BindPod:
     binding.sent()
-    return BindPod(binding.pod.uid, binding.pod.namespace, binding.pod.name, binding.node)
+    return BindPod(binding.pod.uid, binding.pod.namespace, binding.pod.name, binding.node, binding.above)
 
 
 def going_first(gang: Gang, avoided: frozenset[str], assignments: Sequence[tuple[Pod, str]]) -> Sequence[str]:

@@ -40,14 +40,14 @@ def keep_clock(
         if now < record.retry_at:
             return False
         take(gang, Step.BACK_OFF_ENDS)
-    if gang.plain or census.bound:
+    if census.bound or (gang.plain and not gang.stage_since):
         return False
-    if not counts:
+    if not (counts or gang.stage_since):
         take(gang, Step.CLOCK_STOPS)
         return False
-    if not record.clock_start:
+    if not (record.clock_start or gang.stage_since):
         start(gang, now)
-    if now < runs_out(gang, census, terms, seed=policy.seed):
+    if now < runs_out(gang, census, terms, policy):
         return False
     if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
         take(gang, Step.OUT_OF_TIME, timeouts=gang.record.timeouts + 1, outcome=Outcome.OUT_OF_TIME)
@@ -74,15 +74,18 @@ def pause(gang: Gang, now: float) -> None:
         take(gang, Step.CLOCK_PAUSES, capped=replace(capped, paused_at=now, ran_s=ran_s))
 
 
-def runs_out(gang: Gang, census: Census, terms: Terms, *, seed: int) -> float:
+def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
     """When the clock runs out, in epoch seconds; NEVER while a binding was sent or a member is bound.
 
-    `seed` decides how much of the terms' jitter is added in each attempt, in whole seconds.
+    While pre-bindings are awaited the clock is paused, and they may last for a time of their own. The policy's seed
+    decides how much of the terms' jitter is added in each attempt, in whole seconds.
     """
     sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
+    if gang.stage_since and not (census.bound or sent):
+        return gang.stage_since + policy.pre_bind_timeout_s
     if not gang.record.clock_start or census.bound or sent:
         return NEVER
-    longer_s = int(_jitter(gang, seed, gang.record.timeouts) * terms.jitter_s) if terms.jitter_s else 0
+    longer_s = int(_jitter(gang, policy.seed, gang.record.timeouts) * terms.jitter_s) if terms.jitter_s else 0
     return gang.record.clock_start + terms.max_schedule_time_s + longer_s
 
 

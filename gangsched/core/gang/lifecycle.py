@@ -15,7 +15,7 @@ from msgspec import Struct
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import Need, role_minima
 from gangsched.core.declarations.terms import Terms
-from gangsched.core.gang import bindings, placeholders, rollback, runs, wants
+from gangsched.core.gang import bindings, placeholders, prebinding, rollback, runs, wants
 from gangsched.core.gang.clock import NEVER, back_off, keep_clock, runs_out
 from gangsched.core.gang.gang import Census, Gang, take_census
 from gangsched.core.gang.states import Facts, settle
@@ -94,15 +94,20 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         census = take_census(gang)
     if gang.attempt.take_exhausted():
         back_off(gang, now=now, policy=policy)
+    prebinding.keep(gang, need, now)
     standing = _standing(gang, census, need, terms, now)
     if _is_hopeless(gang, standing.census, need, complete=standing.complete):
         _give_up(gang, cluster)
         standing = _standing(gang, take_census(gang), need, terms, now)
     _unpark_if_changed(gang, standing.census, terms)
     counts = not gang.outside and (not standing.to_come or bool(gang.vacant()))
+    overdue = prebinding.overdue(gang, policy) if gang.stage_since else ""
     timed_out = keep_clock(
         gang, standing.census, terms, complete=standing.complete, counts=counts, now=now, policy=policy
     )
+    if timed_out and overdue:
+        # The back-off is waited out, though what is taken back changes what the members ask for.
+        take(gang, Step.ROLLED_BACK, undone=overdue)
     if timed_out and gang.bindings:
         _give_up(gang, cluster)
         gang.attempt.wait()
@@ -198,6 +203,9 @@ def _is_hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> b
     """
     if gang.record.scheduled_at or census.bound or not gang.bindings:
         return False
+    if gang.stage_since and complete and gang.attempt.refusal is None:
+        # A member whose pre-bindings failed may find another place beside the others.
+        return False
     held = [binding.pod for binding in gang.bindings.values() if binding.state is BindState.HELD]
     return len(held) == len(gang.bindings) and (not complete or not need.met_by(held))
 
@@ -223,5 +231,5 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
     if gang.partial_since and (gang.undo is None or gang.undo.retried):
         due.append(rollback.due_at(gang, policy))
     if record.outcome is not Outcome.OUT_OF_TIME:
-        due.append(record.retry_at or runs_out(gang, census, terms, seed=policy.seed))
+        due.append(record.retry_at or runs_out(gang, census, terms, policy))
     return min(due)

@@ -65,7 +65,7 @@ def _without_room(unconfirmed: list[Reserved], cluster: Cluster, node: str, cont
             snapshot.take(row, classify(snapshot, [binding.pod])[binding.pod.uid], 1)
         stale += left
     for _, binding in unconfirmed:
-        cluster.assume(binding.pod.uid, node)
+        cluster.assume(binding.pod.uid, node, binding.prebindings)
     for key, raised in failed.items():
         contain(key, raised)
     return [(gang, binding) for gang, binding in stale if gang.key not in failed]

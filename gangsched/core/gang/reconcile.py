@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
-from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, rollback
+from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
@@ -27,10 +28,12 @@ def reconcile(
     policy: Policy,
     priority_classes: Mapping[str, int],
     foreign: Foreign,
+    avoidance: Avoidance,
     now: float,
 ) -> tuple[Assessment, list[Effect]]:
     """Bring the gang up to date. Returns how it stands, with what it wants of a scheduling cycle, and effects."""
     bindings.reconcile(gang, cluster)
+    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
     terms = resolve(
         gang.key,
         gang.group,
@@ -41,7 +44,7 @@ def reconcile(
         volumes=cluster.volumes,
     )
     gang.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
-    effects: list[Effect] = [*placeholders.settle(gang, cluster, terms)]
+    effects += placeholders.settle(gang, cluster, terms)
     caps.keep(gang, cluster, terms, now=now, policy=policy)
     assessment = lifecycle.advance(gang, cluster, terms, now=now, policy=policy)
     if _must_be_durable(gang, assessment):

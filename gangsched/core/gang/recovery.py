@@ -25,6 +25,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.status import Condition, Reservation
 from gangsched.core.planning.filling import classify
+from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
 
 
@@ -150,7 +151,8 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
             member = classify(snapshot, [pod])[pod.uid]
             if snapshot.fits(member, row):
                 snapshot.take(row, member, 1)
-                bindings.begin(gang, cluster, [(pod, place.node)], held=True)
+                asked = prebindings(snapshot, [(pod, place.node)])
+                bindings.begin(gang, cluster, [(pod, place.node)], held=True, prebindings=asked)
     if gang.bindings and spec is not None:
         if not gang.record.scheduled_at:
             take_over(gang, spec)

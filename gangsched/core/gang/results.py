@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance, Tries
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, clock, making, rollback
+from gangsched.core.gang import bindings, clock, making, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.membership import Members
 from gangsched.core.objects import results as answers
@@ -38,6 +38,11 @@ class Results:
                 self._bound(event, now)
             case answers.StatusWritten() | answers.StatusRefused():
                 self._written(event, now)
+            case answers.PrebindRefused(uid):
+                preparing = members.gang_of(uid)
+                if preparing is not None:
+                    prebinding.note_refused(preparing, event, now)
+                    members.dirty.note(preparing.key)
             case answers.GroupNotMade(key, message) if key in members.gangs:
                 making.note_refused(members.gangs[key], message)
                 members.dirty.note(key)

@@ -1,4 +1,4 @@
-"""Writes of one gang that are under way: bindings and evictions."""
+"""Writes of one gang that are under way: pre-bindings, bindings and evictions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.results import EvictionRefused, OwnerSeen
 
 
@@ -21,8 +22,45 @@ class BindState(StrEnum):
 
 
 @dataclass(slots=True)
+class Errand:
+    """A pre-binding of a member. `retry_at` is when it may be written (again), `tries` how often that was tried.
+
+    `made`: the watch has shown it. `done`: it holds.
+    """
+
+    what: Prebinding
+    made: bool = False
+    done: bool = False
+    tries: int = 0
+    retry_at: float = 0.0
+    complaint: str = ""
+
+    def sent(self, again_at: float) -> None:
+        """It was sent to the API server, and is sent again at that time if nothing is heard of it."""
+        self.tries += 1
+        self.retry_at = again_at
+
+    def put_off(self) -> None:
+        """It is sent once the watch shows a change."""
+        self.retry_at = float("inf")
+
+    def failed(self, complaint: str, retry_at: float) -> None:
+        """The server has not written it."""
+        self.retry_at = retry_at
+        self.complaint = complaint
+
+    def shown(self, *, done: bool) -> None:
+        """The watch shows it, and whether it holds."""
+        self.made = True
+        self.done = done
+        self.complaint = ""
+
+
+@dataclass(slots=True)
 class Binding:
     """A member's reservation and binding. `retry_at` is when it may be sent (again), `tries` how often it was sent.
+
+    `errands` must be done before it is sent; they were begun at `since`. `above`: the member is above the minimum.
 
     `withdrawn`: its withdrawal was asked for and has not been answered. `vacant`: the member does not exist yet, `pod`
     is a placeholder (it has no name) and is never sent; see `core.gang.placeholders`.
@@ -36,6 +74,19 @@ class Binding:
     complaint: str = ""
     withdrawn: bool = False
     vacant: bool = False
+    errands: tuple[Errand, ...] = ()
+    since: float = 0.0
+    above: bool = False
+
+    @property
+    def awaits(self) -> Errand | None:
+        """The first pre-binding that does not hold yet."""
+        return next((errand for errand in self.errands if not errand.done), None)
+
+    @property
+    def prebindings(self) -> tuple[Prebinding, ...]:
+        """What must hold before it is sent."""
+        return tuple(errand.what for errand in self.errands)
 
     def sent(self) -> None:
         """It was sent to the API server."""
@@ -56,6 +107,10 @@ class Binding:
     def withdraw(self) -> None:
         """Its withdrawal was asked for."""
         self.withdrawn = True
+
+    def begin(self, now: float) -> None:
+        """Its pre-bindings are awaited from now on, if they were not before."""
+        self.since = self.since or now
 
     def renew(self, pod: Pod) -> None:
         """The member has changed to this form."""

@@ -2,8 +2,8 @@
 
 The result of a `BindPod` comes back as `PodBound` or `BindRefused`, that of a `PatchStatus` as `StatusWritten` or
 `StatusRefused`, that of an `EvictPod` as `PodEvicted` or `EvictionRefused`, that of a `LookUpOwner` as `OwnerSeen`,
-the failure of a `MakeGroup` as `GroupNotMade` (the watch shows its success). The others report nothing back: they are
-repeated when a later event shows that they are still due.
+the failure of a `MakeGroup` as `GroupNotMade` (the watch shows its success), that of a `Prebind` as `PrebindRefused`
+(likewise). The others report nothing back: they are repeated when a later event shows that they are still due.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from msgspec import Struct
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject
 from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.status import GroupStatus
 
 
@@ -28,6 +29,19 @@ class BindPod(Effect, frozen=True):
     name: str
     node: str
     above: bool = False
+
+
+class Prebind(Effect, frozen=True):
+    """Write what must hold before this pod (by UID) is bound, if nobody else has written anything in its place."""
+
+    uid: str
+    what: Prebinding
+
+
+class UndoPrebinding(Effect, frozen=True):
+    """Take back what gangsched has written there, unless it has come to its end meanwhile."""
+
+    what: Prebinding
 
 
 class WithdrawBinding(Effect, frozen=True):

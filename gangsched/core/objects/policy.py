@@ -59,7 +59,8 @@ class Policy(Struct, frozen=True):
     those of plug-ins, which may be named beside gangsched's own; `gpu_strategy` is that of pods without a group that
     ask for a GPU. `turns` says which instance groups have strict FIFO lanes.
     `owner_guard` says what follows when several owners claim one group. Placeholders are kept for `max_hold_s` at a
-    time; `namespace_limits` keep one namespace from blocking the others.
+    time; `namespace_limits` keep one namespace from blocking the others. A quorum's pre-bindings may take
+    `pre_bind_timeout_s`.
     """
 
     scheduler_names: tuple[str, ...] = ("gangsched",)
@@ -75,6 +76,7 @@ class Policy(Struct, frozen=True):
     message_interval_s: float = 30.0
     degraded_after_s: float = 2.0
     repair_deadline_s: float = 30.0
+    pre_bind_timeout_s: float = 600.0
     seed: int = 0
     strategies: Mapping[str, Strategy] = field(default_factory=dict)
     gpu_strategy: str = "BestFit"

@@ -29,6 +29,8 @@ class Reason(StrEnum):
     """A declaration (the PodGroup's spec or a pod's annotations) cannot be read."""
     NOT_SUPPORTED = "NotSupported"
     """A member or the PodGroup asks for something that this version refuses by name."""
+    PRE_BINDING = "PreBinding"
+    """There are nodes for the quorum. Before it is bound, its volumes are bound or provisioned there."""
     VOLUME_NOT_READY = "VolumeNotReady"
     """A PersistentVolumeClaim that the quorum cannot do without does not exist, is lost, being deleted or not bound."""
     STRATEGY_UNKNOWN = "StrategyUnknown"
@@ -111,6 +113,9 @@ class NodeReason(StrEnum):
     or not bound. Not a node's fault: all nodes refuse."""
     VOLUME_AFFINITY = "VolumeNodeAffinityMismatch"
     """The node affinity of a PersistentVolume of the member does not match the node."""
+    VOLUME_SHORTAGE = "NoVolumeToBind"
+    """No PersistentVolume is left that a claim of the member could be bound to on the node, and none is provisioned
+    there."""
     VOLUME_ZONE = "VolumeZoneMismatch"
     """The node is not in the zone or region that the labels of a PersistentVolume of the member name."""
     INSUFFICIENT = "Insufficient"

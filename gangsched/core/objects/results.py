@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event
+from gangsched.core.objects.prebindings import Prebinding
 
 
 class Answer(Event, frozen=True):
@@ -49,6 +50,15 @@ class BindRefused(Answer, frozen=True):
     uid: str
     node: str
     why: Refused
+    message: str
+    retry_after_s: float = 0.0
+
+
+class PrebindRefused(Answer, frozen=True):
+    """A pre-binding for this pod (by UID) was not written; `retry_after_s` is what the server asked for, 0 without."""
+
+    uid: str
+    what: Prebinding
     message: str
     retry_after_s: float = 0.0
 

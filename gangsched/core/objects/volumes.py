@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import Attachment, NodeTerm
+from gangsched.core.objects.shape import Attachment, Labels, NodeTerm, Requirement
 
 StorageKey = tuple[str, str]
 """Namespace (empty for what has none) and name."""
@@ -32,6 +32,8 @@ class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
 
     `volume` is the PersistentVolume that it names, `bound` that both know of each other. `single_pod`: its access mode
     is ReadWriteOncePod. `owner` is the UID of its controller: of a pod, if it was made for an ephemeral volume.
+    What it asks of a volume is known while it is not bound: `size` in bytes, access `modes`, `block` for a volume
+    without a file system, and `selector`. A volume is provisioned for the node `selected`; `ours`: gangsched said so.
     """
 
     namespace: str
@@ -43,6 +45,13 @@ class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
     terminating: bool = False
     single_pod: bool = False
     owner: str = ""
+    uid: str = ""
+    size: int = 0
+    modes: tuple[str, ...] = ()
+    block: bool = False
+    selector: tuple[Requirement, ...] = ()
+    selected: str = ""
+    ours: bool = False
 
     @property
     def key(self) -> StorageKey:
@@ -56,6 +65,8 @@ class Volume(Struct, frozen=True, gc=False, tag=True):
     `node_affinity` None lets every node use it. `zones` are its zone and region labels, each with the values that a
     node's label may have. `attachment` is what it counts as against the limits of nodes, None where no CSI driver
     attaches it. `in_tree` is the kind of a source whose node affinity CSI migration translates, empty for all others.
+    What claims ask of it is known while it is `available`: no claim is bound to it. `claimed_by` is then the claim
+    (namespace, name, UID or an empty text) that alone may be bound to it; `ours`: gangsched said so.
     """
 
     name: str
@@ -63,6 +74,14 @@ class Volume(Struct, frozen=True, gc=False, tag=True):
     zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
     attachment: Attachment | None = None
     in_tree: str = ""
+    available: bool = False
+    storage_class: str = ""
+    size: int = 0
+    modes: tuple[str, ...] = ()
+    block: bool = False
+    labels: Labels = ()
+    claimed_by: tuple[str, str, str] | None = None
+    ours: bool = False
 
     @property
     def key(self) -> StorageKey:
@@ -71,11 +90,16 @@ class Volume(Struct, frozen=True, gc=False, tag=True):
 
 
 class StorageClass(Struct, frozen=True, gc=False, tag=True):
-    """A StorageClass. `waits`: claims are bound once a pod that uses them has a node. `driver` provisions volumes."""
+    """A StorageClass. `waits`: claims are bound once a pod that uses them has a node. `driver` provisions volumes.
+
+    `provisions`: volumes are made for its claims, on nodes that match one of `topologies` if that is not None.
+    """
 
     name: str
     driver: str = ""
     waits: bool = False
+    provisions: bool = False
+    topologies: tuple[NodeTerm, ...] | None = None
 
     @property
     def key(self) -> StorageKey:
@@ -112,6 +136,23 @@ class VolumeAttachment(Struct, frozen=True, gc=False, tag=True):
 StorageObject = VolumeClaim | Volume | StorageClass | CsiNode | VolumeAttachment
 
 
+class Wanted(Struct, frozen=True, gc=False, cache_hash=True):
+    """What a claim that waits for the pod's node asks of a volume; claims that ask for the same are interchangeable.
+
+    A volume is provisioned on the node `selected` alone, if one is. `volume` is that which alone may be bound to the
+    claim, if there is one. `claim` names the claim if several known pods use it.
+    """
+
+    size: int
+    storage_class: str
+    modes: tuple[str, ...] = ()
+    block: bool = False
+    selector: tuple[Requirement, ...] = ()
+    selected: str = ""
+    volume: str = ""
+    claim: tuple[str, str] = ("", "")
+
+
 class Trouble(StrEnum):
     """Why a pod cannot be placed with a volume claim yet."""
 
@@ -121,7 +162,6 @@ class Trouble(StrEnum):
     LOST = "its volume is lost"
     TERMINATING = "it is being deleted"
     UNBOUND = "it is not bound"
-    WAITS = "it waits for the pod's node"
     NO_VOLUME = "its volume does not exist"
     IN_TREE = "its volume is translated for CSI drivers"
 

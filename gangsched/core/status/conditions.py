@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.core.gang import bindings, rollback
+from gangsched.core.gang import bindings, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import raised
@@ -14,7 +14,16 @@ from gangsched.core.objects.wording import number_is, number_of
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status import explanation
 
-UNTOLD_REASONS = frozenset({Reason.SCHEDULED, Reason.SUCCEEDED, Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS})
+UNTOLD_REASONS = frozenset(
+    {
+        Reason.SCHEDULED,
+        Reason.SUCCEEDED,
+        Reason.PRE_BINDING,
+        Reason.BINDING,
+        Reason.PLACES_HELD,
+        Reason.NO_MEMBERS,
+    }
+)
 """Reasons that need no Warning Event and no condition on waiting members."""
 _ENDS = {Phase.SUCCEEDED: Reason.SUCCEEDED, Phase.FAILED: Reason.GANG_FAILED}
 NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER_FITS, Reason.TIMED_OUT})
@@ -42,6 +51,8 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return assessment.terms.hindrance.reason
     if bindings.complaint(gang):
         return Reason.BINDING_REFUSED
+    if prebinding.first_awaited(gang) is not None:
+        return Reason.PRE_BINDING
     if gang.flies():
         return Reason.BINDING if any(not binding.vacant for binding in gang.flying()) else Reason.PLACES_HELD
     if gang.record.phase is Phase.TIMED_OUT:
@@ -111,6 +122,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         f"{refusal}",
         Reason.SUCCEEDED: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
         Reason.SCHEDULED: f"{number_is(_there(assessment), 'member')} bound or done, of {gang.record.minimum} needed.",
+        Reason.PRE_BINDING: _prebinding(gang),
         Reason.BINDING: f"{number_is(len(gang.flying()) - len(gang.vacant()), 'binding')} under way.",
         Reason.NOT_ITS_TURN: _in_line(gang, assessment),
         Reason.PLACES_HELD: _held(gang, assessment),
@@ -134,6 +146,19 @@ def _capped(assessment: Assessment, note: str) -> str:
     if not assessment.census.bound:
         return f"{note} {assessment.terms.lowered}".rstrip()
     return f"{len(assessment.census.bound)} of {number_is(assessment.minimum, 'member')} bound and stay. {note}"
+
+
+def _prebinding(gang: Gang) -> str:
+    """What is awaited first before the members with nodes are bound."""
+    errand = prebinding.first_awaited(gang)
+    if errand is None:
+        return ""
+    waiting = sum(binding.awaits is not None for binding in gang.bindings.values())
+    refused = f" The API server refused to write this, which is tried again: {errand.complaint}"
+    return (
+        f"{number_of(len(gang.flying()), 'member')} have nodes and are bound once all is ready: {errand.what.awaited} "
+        f"({number_of(waiting, 'member')} so waiting).{refused if errand.complaint else ''}"
+    )
 
 
 def _binding_refused(gang: Gang, assessment: Assessment) -> str:
@@ -196,7 +221,7 @@ def _undone(gang: Gang) -> str:
         return f"{gang.undo.note}: the bound members are evicted, so that the group starts over whole."
     if gang.undo is not None:
         return f"{gang.undo.note}; the condition Degraded says why the bound members are left."
-    return f"{gang.record.undone}: those were evicted; the group is planned again after a back-off."
+    return f"{gang.record.undone}: what was bound or written for it is taken back; planned again after a back-off."
 
 
 def scheduled_note(gang: Gang, assessment: Assessment) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gangsched.core.declarations.terms import Terms
-from gangsched.core.gang import bindings, placeholders, rollback
+from gangsched.core.gang import bindings, placeholders, prebinding, rollback
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -156,6 +156,7 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         gang.record.capped.note if gang.record.capped is not None else gang.outside,
         assessment.terms.lowered,
         refused.why if refused else None,
+        prebinding.awaited(gang),
     )
 
 

@@ -1,0 +1,85 @@
+"""Volume claims that wait for their pod's node: what they ask for, which volumes there are, how far their binding is.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go and FindMatchingVolume of
+k8s.io/component-helpers storage/volume at v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Standing
+from gangsched.core.objects.selectors import matches
+from gangsched.core.objects.volumes import Volume, VolumeClaim, Wanted, keys_of
+
+if TYPE_CHECKING:
+    from gangsched.core.cluster.volumes import Volumes
+
+
+def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
+    """The pod's claims that wait for its node, with what they ask of volumes, the smallest first."""
+    found = []
+    for key in keys_of(pod):
+        claim = volumes.claim(key)
+        if claim is None or not volumes.waits(claim):
+            continue
+        wanted = Wanted(
+            claim.size,
+            claim.storage_class,
+            claim.modes,
+            claim.block,
+            claim.selector,
+            selected=claim.selected,
+            volume="" if claim.selected else volumes.meant_for(claim),
+            claim=key if volumes.has_several_users(key) else ("", ""),
+        )
+        found.append((wanted, claim))
+    return sorted(found, key=lambda each: (each[0].size, repr(each[0]), each[1].name)) if len(found) > 1 else found
+
+
+def choices(volumes: Volumes, wanted: Wanted) -> list[Volume]:
+    """The volumes to which a claim that asks for this may be bound, wherever they can be used; the best first."""
+    if wanted.selected:
+        return []
+    if wanted.volume:
+        only = volumes.volume(wanted.volume)
+        return [only] if only is not None and _suffices(only, wanted) else []
+    found = [
+        volume
+        for volume in volumes.available(wanted.storage_class)
+        if _suffices(volume, wanted)
+        and set(wanted.modes) <= set(volume.modes)
+        and matches(wanted.selector, dict(volume.labels))
+    ]
+    return sorted(found, key=lambda volume: (volume.size, volume.name))
+
+
+def _suffices(volume: Volume, wanted: Wanted) -> bool:
+    return volume.size >= wanted.size and volume.block is wanted.block
+
+
+def standing(volumes: Volumes, prebinding: Prebinding) -> Standing:
+    """How far a pre-binding of a claim has come.
+
+    Raises:
+        TypeError: it is of another kind (a defect of gangsched).
+    """
+    if not isinstance(prebinding, SelectNode | ClaimVolume):
+        raise TypeError(f"{type(prebinding).__name__} concerns no claim")
+    claim = volumes.claim((prebinding.namespace, prebinding.claim))
+    if claim is None or claim.uid != prebinding.uid or claim.lost or claim.terminating:
+        return Standing.LOST
+    if claim.volume:
+        done = claim.bound and volumes.volume(claim.volume) is not None
+        return Standing.DONE if done else Standing.MADE
+    if isinstance(prebinding, SelectNode):
+        if claim.selected:
+            return Standing.MADE if claim.selected == prebinding.node else Standing.LOST
+        return Standing.GIVEN_UP if claim.ours else Standing.OPEN
+    volume = volumes.volume(prebinding.volume)
+    if volume is None or claim.selected:
+        return Standing.LOST
+    if volume.claimed_by is not None:
+        return Standing.MADE if volumes.meant_for(claim) == volume.name else Standing.LOST
+    return Standing.OPEN if volume.available else Standing.MADE

@@ -1,0 +1,52 @@
+"""What constraints may ask about volume claims and volumes; `cluster/volumes.py` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import Attachment
+from gangsched.core.objects.volumes import StorageClass, StorageKey, Unready, Volume, VolumeClaim, Wanted
+
+
+class Storage(Protocol):
+    """What is known of volume claims and volumes; see `cluster/volumes.py`."""
+
+    limits: dict[str, Mapping[str, int]]
+    contested: set[StorageKey]
+
+    @property
+    def matter(self) -> bool:
+        """Whether there are any claims."""
+
+    @property
+    def limited(self) -> Collection[str]:
+        """The drivers of which some node can attach only so many volumes."""
+
+    def unready(self, pod: Pod) -> Unready | None:
+        """The first claim with which the pod cannot be placed; None if it can with all of them."""
+
+    def volumes(self, pod: Pod, *, own: bool = True) -> Iterator[Volume]:
+        """The volumes of the pod's claims, as far as they exist; with `own` also of its ephemeral volumes."""
+
+    def attachment(self, key: StorageKey) -> Attachment | None:
+        """What the claim counts as on a node."""
+
+    def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
+        """Whether another known pod may count as the same attachment."""
+
+    def is_single(self, pod: Pod) -> bool:
+        """Whether one of the pod's claims is for a single pod."""
+
+    def wants(self, pod: Pod) -> Sequence[tuple[Wanted, VolumeClaim]]:
+        """The pod's claims that wait for its node, with what they ask of volumes, the smallest first."""
+
+    def choices(self, wanted: Wanted) -> Sequence[Volume]:
+        """The volumes to which a claim that asks for this may be bound, wherever they can be used; the best first."""
+
+    def volume(self, name: str) -> Volume | None:
+        """The volume of this name."""
+
+    def storage_class(self, name: str) -> StorageClass | None:
+        """The class of this name."""

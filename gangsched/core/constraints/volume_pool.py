@@ -1,0 +1,195 @@
+"""The volumes that members placed on one snapshot take for their claims that wait for a node.
+
+Rows whose nodes can use the same volumes share them. Members that want the same take volumes in turn, and give back
+those taken last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from gangsched.core.constraints.constraint import World
+from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.prebindings import ClaimVolume, SelectNode
+from gangsched.core.objects.volumes import Volume, Wanted
+
+_MANY = 1 << 40
+"""More members than there are."""
+Wants = tuple[Wanted, ...]
+"""What the claims of one member want, the smallest first."""
+Chosen = tuple[str, ...]
+"""The volume for each of them, empty where one is provisioned."""
+
+
+class VolumePool:
+    """What is left of the cluster's volumes, none of which was taken at first."""
+
+    def __init__(self, world: World, affinity: NodeAffinity) -> None:
+        self._world = world
+        self._affinity = affinity
+        self._used: Counter[str] = Counter()
+        self._shared: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        self._taken: dict[tuple[Wants, int], list[Chosen]] = {}
+        self._choices: dict[Wanted, Sequence[Volume]] = {}
+
+    def room(self, wants: Wants, rows: IntArray) -> IntArray:
+        """For how many members the volumes suffice that are left, or are provisioned, on each row."""
+        provisioned = self._provisioned(wants, rows)
+        room: IntArray = np.where(provisioned.all(axis=0), _MANY, 0)
+        shared = _shares(wants)
+        if not shared and not any(map(self.offered, wants)):
+            return room
+        known: dict[Hashable, int] = {}
+        usable = self._affinities(wants, rows)
+        for at, row in enumerate(rows.tolist()):
+            # Rows with the same affinities share volumes.
+            here = (tuple(usable[at]), tuple(provisioned[:, at].tolist()), row if shared else -1)
+            if here not in known:
+                known[here] = self._members(wants, row)
+            room[at] = known[here]
+        return room
+
+    def take(self, wants: Wants, row: int, count: int) -> set[str]:
+        """Take the best volumes for so many members. Returns them."""
+        chosen: set[str] = set()
+        for _ in range(count):
+            # A pod that has to be counted there, though nothing is left, takes nothing.
+            one = self._choose(wants, row) or ("",) * len(wants)
+            self._push(wants, row, one)
+            chosen.update(one)
+        return chosen
+
+    def taken(self, wants: Wants, row: int) -> Sequence[Chosen]:
+        """What members took on the row, one after the other."""
+        return self._taken[wants, row]
+
+    def look(self) -> Hashable:
+        """Equal while the same volumes are taken."""
+        return frozenset(self._used.items())
+
+    def offered(self, wanted: Wanted) -> Sequence[Volume]:
+        """The volumes for it, used or not."""
+        found = self._choices.get(wanted)
+        if found is None:
+            found = self._choices[wanted] = self._world.volumes.choices(wanted)
+        return found
+
+    def _provisioned(self, wants: Wants, rows: IntArray) -> Mask:
+        """For each claim (by row of the array) on which of the rows a volume would be provisioned for it."""
+        found: Mask = np.zeros((len(wants), len(rows)), dtype=np.bool_)
+        for at, wanted in enumerate(wants):
+            storage = self._world.volumes.storage_class(wanted.storage_class)
+            if storage is not None and storage.provisions:
+                terms = storage.topologies
+                found[at] = True if terms is None else self._affinity.among(terms, rows)
+        return found
+
+    def _usable(self, volume: Volume, row: int) -> bool:
+        terms = volume.node_affinity
+        return terms is None or bool(self._affinity.among(terms, np.array([row], dtype=np.int64))[0])
+
+    def _affinities(self, wants: Wants, rows: IntArray) -> list[list[int]]:
+        """For each of the rows the node affinities, by number, of the volumes that could be used there."""
+        terms = dict.fromkeys(volume.node_affinity for wanted in wants for volume in self.offered(wanted))
+        found: list[list[int]] = [[] for _ in rows]
+        for number, each in enumerate(terms):
+            usable = range(len(rows)) if each is None else np.flatnonzero(self._affinity.among(each, rows)).tolist()
+            for at in usable:
+                found[at].append(number)
+        return found
+
+    def _members(self, wants: Wants, row: int) -> int:
+        """For how many members the row has volumes: found by taking them, which is then undone."""
+        number = 0
+        while (chosen := self._choose(wants, row)) is not None:
+            fresh = any(chosen) and any(name and not self._used[name] for name in chosen)
+            self._push(wants, row, chosen)
+            number += 1
+            if not fresh and (number > 1 or not _shares(wants)):
+                # The next ones would take nothing either.
+                for _ in range(number):
+                    self.give_back(wants, row)
+                return _MANY
+        for _ in range(number):
+            self.give_back(wants, row)
+        return number
+
+    def _choose(self, wants: Wants, row: int) -> Chosen | None:
+        """The volumes for the next member on the row; None if they do not suffice."""
+        provisioned = self._provisioned(wants, np.array([row], dtype=np.int64))[:, 0].tolist()
+        chosen: list[str] = []
+        for wanted, may_be_made in zip(wants, provisioned, strict=True):
+            settled = self._settled(wanted)
+            if settled is not None:
+                if not self._is_there(settled, row):
+                    return None
+                chosen.append(settled[1])
+                continue
+            name = next((v.name for v in self.offered(wanted) if self._is_free(v, chosen) and self._usable(v, row)), "")
+            if not name and not may_be_made:
+                return None
+            chosen.append(name)
+        return tuple(chosen)
+
+    def _is_free(self, volume: Volume, chosen: Sequence[str]) -> bool:
+        taken = ("PersistentVolume", "", volume.name) in self._world.spoken_for
+        return not (self._used[volume.name] or volume.name in chosen or taken)
+
+    def _settled(self, wanted: Wanted) -> tuple[int, str] | None:
+        """The row (-1 for any) and the volume of a claim that several pods share, if another one has settled them."""
+        if not wanted.claim[1]:
+            return None
+        if self._shared.get(wanted.claim):
+            return self._shared[wanted.claim][-1]
+        for prebinding in self._world.spoken_for.get(("PersistentVolumeClaim", *wanted.claim), {}).values():
+            if isinstance(prebinding, ClaimVolume):
+                return -1, prebinding.volume
+            if isinstance(prebinding, SelectNode):
+                return self._world.stock.names.index(prebinding.node), ""
+        return None
+
+    def _is_there(self, settled: tuple[int, str], row: int) -> bool:
+        if not settled[1]:
+            return settled[0] == row
+        volume = self._world.volumes.volume(settled[1])
+        return volume is not None and self._usable(volume, row)
+
+    def _push(self, wants: Wants, row: int, chosen: Chosen) -> None:
+        self._taken.setdefault((wants, row), []).append(chosen)
+        self._used.update(filter(None, chosen))
+        for wanted, name in zip(wants, chosen, strict=True):
+            if wanted.claim[1]:
+                self._shared.setdefault(wanted.claim, []).append((row, name))
+
+    def give_back(self, wants: Wants, row: int) -> Chosen:
+        """Give back what the last member took on the row. Returns it."""
+        chosen = self._taken[wants, row].pop()
+        for wanted, name in zip(wants, chosen, strict=True):
+            if name:
+                self._used[name] -= 1
+            if wanted.claim[1]:
+                self._shared[wanted.claim].pop()
+        self._used += Counter()
+        return chosen
+
+    def rows_of(self, wants: Wants, chosen: set[str]) -> IntArray | None:
+        """The rows where members may find other volumes than before."""
+        if _shares(wants):
+            return np.arange(len(self._world.stock.names))
+        found = [volume for name in chosen if name and (volume := self._world.volumes.volume(name)) is not None]
+        if not found:
+            return None
+        rows = np.arange(len(self._world.stock.names))
+        changed: Mask = np.zeros(len(rows), dtype=np.bool_)
+        for terms in {volume.node_affinity for volume in found}:
+            changed |= True if terms is None else self._affinity.among(terms, rows)
+        return np.flatnonzero(changed)
+
+
+def _shares(wants: Wants) -> bool:
+    """Whether several pods use one of the claims."""
+    return any(wanted.claim[1] for wanted in wants)

@@ -1,0 +1,151 @@
+"""The stage before bindings: what must hold of other objects is written and awaited for all members of a quorum.
+
+No binding of a quorum is sent before every pre-binding of all its members holds, by what the watches show. Members
+above the minimum, and those of a scheduled gang, each wait for their own alone. The stage does not know the kinds of
+pre-bindings (`core.objects.prebindings`): `Cluster.standing` judges them.
+
+What gangsched has written carries a mark, and the marks are the stage's whole record. A pre-binding that is shown and
+that no reservation asks for is taken back (`Leftovers`), whatever the reason: a time-out, a deleted member, a node that
+is gone, a lost answer, a former leader. A new leader that plans the same again goes on where the former one was.
+"""
+
+from __future__ import annotations
+
+from gangsched.core.cluster.avoidance import Avoidance
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.minima import Need
+from gangsched.core.gang import bindings
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.writes import Binding, BindState, Errand
+from gangsched.core.objects.effects import Effect, Prebind, UndoPrebinding
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.prebindings import Prebinding, Standing
+from gangsched.core.objects.results import PrebindRefused
+from gangsched.core.objects.retry import doubled
+
+UNSEEN_S = 15.0
+"""A pre-binding that was sent, and that neither an answer nor the watch tells of, is sent again after this."""
+LEFTOVER_S = 2.0
+"""A pre-binding that nothing asks for is taken back after this: its gang may be about to be planned in the same way."""
+NEVER = float("inf")
+
+
+def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy, now: float) -> list[Effect]:
+    """Send the pre-bindings that are due; give up reservations for which they cannot hold any more."""
+    effects: list[Effect] = []
+    for uid, binding in list(gang.bindings.items()):
+        if not binding.errands or binding.state is not BindState.HELD:
+            continue
+        binding.begin(now)
+        for errand in binding.errands:
+            standing = cluster.standing(errand.what)
+            given_up = (standing is Standing.GIVEN_UP and errand.tries) or (standing is Standing.OPEN and errand.made)
+            if standing is Standing.LOST or given_up:
+                if given_up:
+                    avoidance.given_up(gang.key, binding.node)
+                bindings.release(gang, cluster, uid)
+                break
+            if standing in (Standing.MADE, Standing.DONE):
+                errand.shown(done=standing is Standing.DONE)
+            elif standing is Standing.GIVEN_UP:
+                errand.put_off()  # what an earlier attempt has left there is taken back first
+            elif (errand.retry_at <= now or not errand.tries) and not gang.contradicted:
+                errand.sent(again_at=now + UNSEEN_S)
+                effects.append(Prebind(uid, errand.what))
+        if gang.record.scheduled_at and binding.awaits and now >= binding.since + policy.pre_bind_timeout_s:
+            _bar(gang, binding, now)
+            bindings.release(gang, cluster, uid)
+    return effects
+
+
+def _bar(gang: Gang, binding: Binding, now: float) -> None:
+    """A member of a scheduled gang, which alone waits for its pre-bindings, is not tried again for a while."""
+    awaited = binding.awaits
+    if awaited is not None:
+        bindings.bar(gang, binding.pod.uid, f"in time, {awaited.what.awaited} was not done", now)
+
+
+def keep(gang: Gang, need: Need, now: float) -> None:
+    """Begin or end the stage of a quorum, during which the gang's clock is paused (rule 4).
+
+    It goes on while a member whose reservation was given up has no other yet.
+    """
+    quorum = [binding for binding in gang.bindings.values() if not binding.above]
+    open_ = not gang.record.scheduled_at and any(binding.awaits for binding in quorum)
+    if gang.stage_since and quorum and not gang.record.scheduled_at:
+        open_ = open_ or not need.met_by([binding.pod for binding in quorum])
+    if open_ and not gang.stage_since:
+        started = gang.record.clock_start
+        gang.stage_since, gang.stage_ran_s = now, now - started if started else 0.0
+        take(gang, Step.CLOCK_STOPS)
+    elif gang.stage_since and not open_:
+        if gang.stage_ran_s and not (gang.record.clock_start or gang.record.retry_at or gang.record.scheduled_at):
+            take(gang, Step.CLOCK_STARTS, clock_start=now - gang.stage_ran_s)
+        gang.stage_since = 0.0
+
+
+def first_awaited(gang: Gang) -> Errand | None:
+    """The first pre-binding that some member waits for."""
+    return next((errand for binding in gang.bindings.values() if (errand := binding.awaits) is not None), None)
+
+
+def awaited(gang: Gang) -> tuple[Prebinding, str] | None:
+    """What users are told of it."""
+    first = first_awaited(gang)
+    return (first.what, first.complaint) if first is not None else None
+
+
+def overdue(gang: Gang, policy: Policy) -> str:
+    """What has not been done in time, as a sentence without its end."""
+    first = first_awaited(gang)
+    what = f" ({first.what.awaited}{f'; {first.complaint}' if first.complaint else ''})" if first is not None else ""
+    return f"The group's volumes were not ready within {policy.pre_bind_timeout_s:g}s{what}"
+
+
+def note_refused(gang: Gang, event: PrebindRefused, now: float) -> None:
+    """The server has not written a pre-binding: it is sent again, as bindings are."""
+    binding = gang.bindings.get(event.uid)
+    for errand in binding.errands if binding is not None else ():
+        if errand.what == event.what and not errand.made:
+            wait_s = doubled(bindings.FIRST_RETRY_S, errand.tries, longest=bindings.LONGEST_RETRY_S)
+            errand.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
+
+
+def next_due(gang: Gang, policy: Policy) -> float:
+    """When `go_on` has something to do without a further event, in epoch seconds; infinity if it has not."""
+    due = [NEVER]
+    for binding in gang.bindings.values():
+        if binding.awaits is None or binding.state is not BindState.HELD:
+            continue
+        due += [errand.retry_at for errand in binding.errands if not (errand.made or errand.done)]
+        if gang.record.scheduled_at:
+            due.append(binding.since + policy.pre_bind_timeout_s)
+    return min(due)
+
+
+class Leftovers:
+    """Takes back pre-bindings that nothing asks for.
+
+    `_since` is when each was first found, `_asked` when it was last sent that it be taken back.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[Prebinding, float] = {}
+        self._asked: dict[Prebinding, float] = {}
+
+    def take_back(self, cluster: Cluster, now: float) -> list[Effect]:
+        """What is to be sent now."""
+        found = cluster.left_over() if cluster.volumes.marked else []
+        self._since = {each: self._since.get(each, now) for each in found}
+        self._asked = {each: at for each, at in self._asked.items() if each in self._since}
+        due = [each for each in found if self._due(each) <= now]
+        self._asked.update(dict.fromkeys(due, now))
+        return [UndoPrebinding(each) for each in due]
+
+    def next_due(self) -> float:
+        """When `take_back` has something to send without a further event, in epoch seconds; infinity if it has not."""
+        return min(map(self._due, self._since), default=NEVER)
+
+    def _due(self, found: Prebinding) -> float:
+        return self._asked[found] + UNSEEN_S if found in self._asked else self._since[found] + LEFTOVER_S

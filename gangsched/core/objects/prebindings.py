@@ -1,0 +1,85 @@
+"""Pre-bindings: what must hold of other objects before a member may be bound to its node.
+
+A plan yields for each member a small tuple of these values, and the stage (`core.gang.prebinding`) has them written and
+waits for them without knowing their kinds. Another kind is another class here, the function that judges it
+(`Cluster.standing`), the one that writes and undoes it (`kube.prebinding`), and the constraint that plans it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from msgspec import Struct
+
+Taken = tuple[str, str, str]
+"""Something that one pre-binding at a time may speak for: a kind of objects, a namespace and a name."""
+
+
+class Prebinding(Struct, frozen=True, gc=False, tag=True, tag_field="prebinding"):
+    """One write to another object, for a member's node."""
+
+    @property
+    def takes(self) -> tuple[Taken, ...]:
+        """What nobody else may take while it is planned, written or awaited."""
+        raise NotImplementedError
+
+    @property
+    def awaited(self) -> str:
+        """What is awaited, as a sentence without its end."""
+        raise NotImplementedError
+
+
+class SelectNode(Prebinding, frozen=True):
+    """A volume for this very claim (by UID) is to be provisioned for the node.
+
+    `node` is empty in what the watch shows of a claim whose provisioner has given up.
+    """
+
+    namespace: str
+    claim: str
+    uid: str
+    node: str
+
+    @property
+    def takes(self) -> tuple[Taken, ...]:
+        """The claim."""
+        return (("PersistentVolumeClaim", self.namespace, self.claim),)
+
+    @property
+    def awaited(self) -> str:
+        """The volume."""
+        return f"a volume for the PersistentVolumeClaim {self.claim} is being provisioned for node {self.node}"
+
+
+class ClaimVolume(Prebinding, frozen=True):
+    """The volume is to be bound to this very claim (by UID)."""
+
+    volume: str
+    namespace: str
+    claim: str
+    uid: str
+
+    @property
+    def takes(self) -> tuple[Taken, ...]:
+        """The volume and the claim."""
+        return ("PersistentVolume", "", self.volume), ("PersistentVolumeClaim", self.namespace, self.claim)
+
+    @property
+    def awaited(self) -> str:
+        """That both are bound to each other."""
+        return f"the PersistentVolumeClaim {self.claim} is being bound to the PersistentVolume {self.volume}"
+
+
+class Standing(Enum):
+    """How far a pre-binding has come, by what the watches show."""
+
+    OPEN = auto()
+    """Nothing is written."""
+    MADE = auto()
+    """It is written, and others do their part."""
+    GIVEN_UP = auto()
+    """It was written, and whoever was to do the rest has taken it back."""
+    DONE = auto()
+    """It holds: the member may be bound."""
+    LOST = auto()
+    """It can never hold: the object is gone, or was taken by another."""

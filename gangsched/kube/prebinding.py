@@ -1,0 +1,146 @@
+"""Writes what must hold before a member is bound, and takes it back: one call each, with a classified answer.
+
+Each reads the object first and writes it on condition that it has not changed since: what another has written there is
+never replaced. None of them raises for a failure of the server or the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from gangsched.core.objects.effects import Prebind, UndoPrebinding
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
+from gangsched.core.objects.results import PrebindRefused
+from gangsched.kube.answers import Answer, Outcome
+from gangsched.kube.errors import UNREADABLE, ApiError, Garbled, KubeError
+from gangsched.kube.objects import TIMEOUT_S, quoted, write
+from gangsched.kube.session import MERGE_PATCH, ApiSession
+from gangsched.kube.storage import MARK, SELECTED_NODE
+
+_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+Json = dict[str, Any]
+Change = Callable[[Json], Json | None]
+"""The merge patch for an object; None if it must not be changed, because it is not, or no longer, as expected."""
+
+
+async def prebind(session: ApiSession, effect: Prebind) -> Answer:
+    """Write the pre-binding. `STALE` if something else is written there, which the watch will show."""
+    what = effect.what
+    if isinstance(what, SelectNode):
+        change: Change = partial(_selecting, what=what, pod_uid=effect.uid)
+    elif isinstance(what, ClaimVolume):
+        change = partial(_claiming, what=what)
+    else:
+        raise TypeError(f"{type(what).__name__} cannot be written")
+    done = await _change(session, what, change)
+    if done.done:
+        return done
+    said = done.message or f"{about(what)} is not as it was"
+    return done._replace(event=PrebindRefused(effect.uid, what, said, done.retry_after_s), message=said)
+
+
+async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer:
+    """Take the pre-binding back. `STALE` if it has come to its end, or is not ours."""
+    what = effect.what
+    if isinstance(what, SelectNode):
+        change: Change = partial(_unselecting, what=what)
+    elif isinstance(what, ClaimVolume):
+        change = partial(_unclaiming, what=what)
+    else:
+        raise TypeError(f"{type(what).__name__} cannot be taken back")
+    return await _change(session, what, change)
+
+
+def about(what: Prebinding) -> str:
+    """The object, for the log."""
+    kind, namespace, name = what.takes[0]
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
+async def _change(session: ApiSession, what: Prebinding, change: Change) -> Answer:
+    path = _path(what)
+    try:
+        answer = await session.request("GET", path, timeout_s=TIMEOUT_S)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return Answer(Outcome.GONE)
+        try:
+            found = msgspec.json.decode(answer.checked().body, type=Json)
+            patch = change(found)
+        except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
+            raise Garbled(f"{about(what)} cannot be read: {error}") from error
+        if patch is None:
+            return Answer(Outcome.STALE)
+        meta = {"resourceVersion": found["metadata"]["resourceVersion"], "uid": found["metadata"]["uid"]}
+        patch["metadata"] = {**patch.get("metadata", {}), **meta}
+        answer = await write(session, "PATCH", path, patch, content_type=MERGE_PATCH)
+        answer.checked()
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return Answer(Outcome.GONE)
+        passing = error.passing or error.status == HTTPStatus.CONFLICT
+        return Answer(Outcome.UNAVAILABLE if passing else Outcome.REFUSED, None, error.retry_after_s, str(error))
+    except KubeError as error:
+        return Answer(Outcome.UNAVAILABLE, message=str(error))
+    return Answer(Outcome.WRITTEN)
+
+
+def _path(what: Prebinding) -> str:
+    if isinstance(what, ClaimVolume):
+        return f"/api/v1/persistentvolumes/{quoted(what.volume)}"
+    if isinstance(what, SelectNode):
+        return f"/api/v1/namespaces/{quoted(what.namespace)}/persistentvolumeclaims/{quoted(what.claim)}"
+    raise TypeError(f"{type(what).__name__} has no object")
+
+
+def _annotations(found: Json) -> Json:
+    annotations: Json = found["metadata"].get("annotations") or {}
+    return annotations
+
+
+def _selecting(found: Json, *, what: SelectNode, pod_uid: str) -> Json | None:
+    if found["metadata"]["uid"] != what.uid or found["spec"].get("volumeName"):
+        return None
+    if _annotations(found).get(SELECTED_NODE):
+        return None
+    return {"metadata": {"annotations": {SELECTED_NODE: what.node, MARK: pod_uid}}}
+
+
+def _unselecting(found: Json, *, what: SelectNode) -> Json | None:
+    annotations = _annotations(found)
+    if found["metadata"]["uid"] != what.uid or found["spec"].get("volumeName") or MARK not in annotations:
+        return None
+    if annotations.get(SELECTED_NODE, "") != what.node:
+        return None
+    return {"metadata": {"annotations": {SELECTED_NODE: None, MARK: None}}}
+
+
+def _claiming(found: Json, *, what: ClaimVolume) -> Json | None:
+    reference = found["spec"].get("claimRef")
+    ours = (what.namespace, what.claim)
+    if (found.get("status") or {}).get("phase") != "Available":
+        return None
+    if reference and ((reference.get("namespace"), reference.get("name")) != ours or reference.get("uid")):
+        return None
+    claim = {
+        "kind": "PersistentVolumeClaim",
+        "apiVersion": "v1",
+        "namespace": what.namespace,
+        "name": what.claim,
+        "uid": what.uid,
+    }
+    return {"metadata": {"annotations": {_BY_CONTROLLER: "yes", MARK: what.uid}}, "spec": {"claimRef": claim}}
+
+
+def _unclaiming(found: Json, *, what: ClaimVolume) -> Json | None:
+    reference, annotations = found["spec"].get("claimRef") or {}, _annotations(found)
+    claimed = (reference.get("namespace"), reference.get("name"), reference.get("uid"))
+    if MARK not in annotations or claimed != (what.namespace, what.claim, what.uid):
+        return None
+    if (found.get("status") or {}).get("phase") != "Available":
+        return None
+    return {"metadata": {"annotations": {_BY_CONTROLLER: None, MARK: None}}, "spec": {"claimRef": None}}

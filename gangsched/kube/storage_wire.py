@@ -1,0 +1,111 @@
+"""What is read of claims, volumes, storage classes and CSINodes, as `wire` does for other objects."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.kube import wire
+
+
+class ClaimResources(Struct, gc=False):
+    requests: wire.Quantities | None = None
+
+
+class ClaimSpec(Struct, gc=False, rename="camel"):
+    volume_name: str | None = None
+    storage_class_name: str | None = None
+    access_modes: list[str] | None = None
+    volume_mode: str | None = None
+    selector: wire.LabelSelector | None = None
+    resources: ClaimResources | None = None
+
+
+class ClaimStatus(Struct, gc=False):
+    phase: str | None = None
+
+
+class VolumeClaim(Struct, gc=False):
+    """A PersistentVolumeClaim."""
+
+    metadata: wire.Meta
+    spec: ClaimSpec | None = None
+    status: ClaimStatus | None = None
+
+
+class VolumeNodeAffinity(Struct, gc=False):
+    required: wire.NodeSelector | None = None
+
+
+class ClaimRef(Struct, gc=False):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class VolumeStatus(Struct, gc=False):
+    phase: str | None = None
+
+
+class PersistentVolumeSpec(wire.InTreeSources, gc=False, rename="camel"):
+    csi: wire.CsiSource | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    capacity: wire.Quantities | None = None
+    access_modes: list[str] | None = None
+    volume_mode: str | None = None
+    storage_class_name: str | None = None
+    claim_ref: ClaimRef | None = None
+
+
+class PersistentVolume(Struct, gc=False):
+    metadata: wire.Meta
+    spec: PersistentVolumeSpec | None = None
+    status: VolumeStatus | None = None
+
+
+class TopologyLabel(Struct, gc=False):
+    key: str = ""
+    values: list[str] | None = None
+
+
+class TopologyTerm(Struct, gc=False, rename="camel"):
+    match_label_expressions: list[TopologyLabel] | None = None
+
+
+class StorageClass(Struct, gc=False, rename="camel"):
+    metadata: wire.Meta
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologyTerm] | None = None
+
+
+class DriverLimit(Struct, gc=False):
+    count: int | None = None
+
+
+class CsiDriver(Struct, gc=False):
+    name: str = ""
+    allocatable: DriverLimit | None = None
+
+
+class CsiNodeSpec(Struct, gc=False):
+    drivers: list[CsiDriver] | None = None
+
+
+class CsiNode(Struct, gc=False):
+    metadata: wire.Meta
+    spec: CsiNodeSpec | None = None
+
+
+class AttachmentSource(Struct, gc=False, rename="camel"):
+    persistent_volume_name: str | None = None
+
+
+class AttachmentSpec(Struct, gc=False, rename="camel"):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource | None = None
+
+
+class VolumeAttachment(Struct, gc=False):
+    metadata: wire.Meta
+    spec: AttachmentSpec | None = None

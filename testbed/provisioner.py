@@ -1,0 +1,100 @@
+"""Plays the external provisioner of a CSI driver: makes a volume for each claim that names a node.
+
+A claim of a StorageClass of this driver whose annotation names a node gets a PersistentVolume in the zone of that node,
+which kube-controller-manager binds to it. Where a zone has no room the annotation is removed, as the real one does when
+storage is exhausted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Self
+
+from testbed.api import Api, ApiError
+
+DRIVER = "zonal.csi.example.com"
+ZONE = "topology.kubernetes.io/zone"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
+_EVERY_S = 0.1
+Json = dict[str, Any]
+
+
+class Provisioner:
+    """Works while it is entered. `room` is how many volumes a zone takes in all; zones that it does not name take any.
+
+    While it is `paused` it does nothing. `given_up` are the claims (namespace/name) that got no volume, in order.
+    """
+
+    def __init__(self, api: Api, *, room: Mapping[str, int] | None = None) -> None:
+        self.paused = False
+        self.given_up: list[str] = []
+        self._api = api
+        self._room = room or {}
+        self._made: Counter[str] = Counter()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="provisioner", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while not self._ended.wait(_EVERY_S):
+            # What fails now is tried again the next time.
+            with contextlib.suppress(ApiError, OSError):
+                self._look()
+
+    def _look(self) -> None:
+        if self.paused:
+            return
+        classes = self._api.get("/apis/storage.k8s.io/v1/storageclasses")["items"]
+        ours = {each["metadata"]["name"] for each in classes if each["provisioner"] == DRIVER}
+        for claim in self._api.get(_CLAIMS)["items"] if ours else ():
+            node = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
+            if node and claim["spec"].get("storageClassName") in ours and not claim["spec"].get("volumeName"):
+                self._provision(claim, node)
+
+    def _provision(self, claim: Json, node: str) -> None:
+        meta = claim["metadata"]
+        labels = self._api.get(f"/api/v1/nodes/{node}")["metadata"].get("labels", {})
+        zone = labels.get(ZONE, "")
+        if self._made[zone] >= self._room.get(zone, self._made[zone] + 1):
+            path = f"/api/v1/namespaces/{meta['namespace']}/persistentvolumeclaims/{meta['name']}"
+            version = meta["resourceVersion"]
+            self._api.merge(path, {"metadata": {"annotations": {SELECTED_NODE: None}, "resourceVersion": version}})
+            self.given_up.append(f"{meta['namespace']}/{meta['name']}")
+            return
+        inside = {"key": ZONE, "operator": "In", "values": [zone]}
+        volume = {
+            "metadata": {"name": f"pvc-{meta['uid']}", "annotations": {"pv.kubernetes.io/provisioned-by": DRIVER}},
+            "spec": {
+                "capacity": claim["spec"]["resources"]["requests"],
+                "accessModes": claim["spec"]["accessModes"],
+                "storageClassName": claim["spec"]["storageClassName"],
+                "persistentVolumeReclaimPolicy": "Retain",
+                "csi": {"driver": DRIVER, "volumeHandle": meta["uid"]},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [inside]}]}} if zone else None,
+                "claimRef": {
+                    "kind": "PersistentVolumeClaim",
+                    "apiVersion": "v1",
+                    "namespace": meta["namespace"],
+                    "name": meta["name"],
+                    "uid": meta["uid"],
+                },
+            },
+        }
+        try:
+            self._api.post(_VOLUMES, volume)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+        else:
+            self._made[zone] += 1

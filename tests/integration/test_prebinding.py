@@ -1,0 +1,170 @@
+"""Gangs on volumes that wait for the pod's node: all are bound or provisioned before the first member is bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gangsched.kube.storage import MARK, SELECTED_NODE
+from testbed.provisioner import DRIVER, Provisioner
+from testbed.workloads import pod_template
+from tests.integration.cluster import Cluster
+from tests.integration.test_volumes import (
+    PATH,
+    ZONE,
+    _no_volumes_left,  # noqa: F401 - a fixture
+    add_claim,
+    add_volume,
+    bound,
+    claim_spec,
+    uses,
+    zones,
+    zones_of_volumes,
+)
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def zoned(cluster: Cluster) -> Cluster:
+    for name in ("a1", "a2", "b1", "b2"):
+        cluster.add_node(name, labels={ZONE: name[0]}, cpu="8")
+    return cluster
+
+
+def add_class(cluster: Cluster, provisioner: str = "kubernetes.io/no-provisioner") -> None:
+    cluster.api.post(
+        "/apis/storage.k8s.io/v1/storageclasses",
+        {
+            "metadata": {"name": cluster.namespace},
+            "provisioner": provisioner,
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
+
+
+def claims(cluster: Cluster) -> list[Json]:
+    found: list[Json] = cluster.api.get(f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims")["items"]
+    return found
+
+
+def left(cluster: Cluster) -> list[str]:
+    """What shows pre-bindings and is not bound."""
+    found = [
+        each["metadata"]["name"]
+        for each in claims(cluster)
+        if not each["spec"].get("volumeName") and {MARK, SELECTED_NODE} & each["metadata"].get("annotations", {}).keys()
+    ]
+    shown = [each for each in cluster.api.get(PATH)["items"] if each["status"].get("phase") == "Available"]
+    return found + [
+        each["metadata"]["name"]
+        for each in shown
+        if "claimRef" in each["spec"] or MARK in each["metadata"].get("annotations", {})
+    ]
+
+
+def add_workers(cluster: Cluster, name: str, number: int, **spec: object) -> None:
+    cluster.add_group(name, min_member=number, **spec)
+    for at in range(number):
+        add_claim(cluster, f"{name}-{at}")
+        cluster.add_pod(f"{name}-{at}", name, **uses(f"{name}-{at}"))
+
+
+@pytest.mark.usefixtures("operator")
+def test_workers_go_whole_to_the_zone_that_has_a_volume_for_each(zoned: Cluster) -> None:
+    add_class(zoned)
+    for zone, number in (("a", 7), ("b", 8)):
+        for at in range(number):
+            add_volume(zoned, f"{zoned.namespace}-{zone}{at}", zone)
+    add_workers(zoned, "w", 8, placement={"topology": {"key": ZONE, "mode": "Required"}})
+    zoned.until_bound("w", 8, within_s=60)
+    assert set(zones(zoned, "w").values()) == {"b"}
+    assert zones(zoned, "w") == zones_of_volumes(zoned, "w")
+    zoned.until(lambda: not left(zoned))
+
+
+@pytest.mark.usefixtures("operator")
+def test_workers_get_volumes_provisioned_and_none_is_bound_before_the_last(zoned: Cluster) -> None:
+    add_class(zoned, DRIVER)
+    with Provisioner(zoned.api) as provisioner:
+        provisioner.paused = True
+        add_workers(zoned, "w", 8)
+        message = zoned.until_reason("w", "PreBinding")
+        assert "is being provisioned for node" in message
+        zoned.until(lambda: len(left(zoned)) == 8)
+        assert not zoned.bound()
+        provisioner.paused = False
+        zoned.until_bound("w", 8, within_s=60)
+    assert zones(zoned, "w") == zones_of_volumes(zoned, "w")
+    assert not left(zoned)
+
+
+@pytest.mark.usefixtures("operator")
+def test_workers_go_elsewhere_where_the_provisioner_has_no_room(zoned: Cluster) -> None:
+    add_class(zoned, DRIVER)
+    with Provisioner(zoned.api, room={"a": 0}) as provisioner:
+        add_workers(zoned, "w", 4)
+        zoned.until_bound("w", 4, within_s=90)
+        assert provisioner.given_up
+    assert set(zones(zoned, "w").values()) == {"b"}
+    zoned.until(lambda: not left(zoned))
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_stateful_set_is_bound_again_on_its_provisioned_volumes(zoned: Cluster) -> None:
+    add_class(zoned, DRIVER)
+    made = {
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": 3,
+            "serviceName": "db",
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": {"gangsched.io/pod-group": "db"}},
+            "template": pod_template("db"),
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim_spec(zoned)}],
+        },
+    }
+    path = f"/apis/apps/v1/namespaces/{zoned.namespace}/statefulsets"
+    zoned.add_group("db", min_member=3)
+    with Provisioner(zoned.api):
+        zoned.api.post(path, made)
+        zoned.until_bound("db", 3, within_s=60)
+    first = zones_of_volumes(zoned, "db")
+    assert first == zones(zoned, "db")
+    zoned.api.delete(f"{path}/db")
+    zoned.until(lambda: not zoned.pods("db"), within_s=60)
+    zoned.api.post(path, made)
+    zoned.until_bound("db", 3, within_s=60)
+    assert zones(zoned, "db") == first == zones_of_volumes(zoned, "db")
+
+
+@pytest.mark.usefixtures("operator")
+def test_what_was_written_is_taken_back_when_a_member_or_the_group_goes(zoned: Cluster) -> None:
+    add_class(zoned, DRIVER)
+    add_workers(zoned, "w", 3)
+    zoned.until(lambda: len(left(zoned)) == 3)
+    zoned.delete_pod("w-1")
+    zoned.until(lambda: not left(zoned))
+    zoned.add_pod("w-1", "w", **uses("w-1"))
+    zoned.until(lambda: len(left(zoned)) == 3)
+    zoned.delete_group("w")
+    zoned.until(lambda: not left(zoned))
+    assert len(claims(zoned)) == 3
+
+
+@pytest.mark.usefixtures("operator")
+@pytest.mark.parametrize("number", range(20))
+def test_two_gangs_race_for_the_last_volumes(zoned: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
+    add_class(zoned)
+    for at in range(5):
+        add_volume(zoned, f"{zoned.namespace}-{at}", "ab"[at % 2])
+    for name in ("one", "two"):
+        add_workers(zoned, name, 4)
+    zoned.until(lambda: len(zoned.bound()) == 4, within_s=60)
+    names = {name.partition("-")[0] for name in zoned.bound()}
+    [other] = {"one", "two"} - names
+    assert len(names) == 1
+    zoned.until(lambda: "without a PersistentVolume" in zoned.condition(other).get("message", ""))
+    zoned.until(lambda: not left(zoned))
+    assert sum(bound(zoned)) == 4

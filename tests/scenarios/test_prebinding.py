@@ -1,0 +1,187 @@
+"""Claims that wait for the pod's node: volumes are bound or provisioned for the whole quorum before it is bound."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.volumes import StorageClass
+from tests.builders import claim, group, node, pod, volume
+from tests.harness import Course, Harness
+
+FAST = StorageClass("fast", "csi", waits=True, provisions=True)
+LOCAL = StorageClass("local", "none", waits=True)
+GI = 1 << 30
+
+
+@pytest.fixture
+def harness(course: Course) -> Harness:  # noqa: ARG001 - the course is set before the harness is made
+    return Harness()
+
+
+def waiting(number: int, name: str = "a", *, storage_class: str = "fast", size: int = GI):
+    return [
+        claim(f"default/{name}-{at}", storage_class=storage_class, size=size, uid=f"claim-{name}-{at}")
+        for at in range(number)
+    ]
+
+
+def members(number: int, name: str = "a", **fields):
+    return [pod(f"default/{name}-{at}", group=name, volume_claims=[f"{name}-{at}"], **fields) for at in range(number)]
+
+
+def free(name: str, zone: str = "", *, size: int = GI, storage_class: str = "local", **fields):
+    return volume(name, zone=zone, available=True, size=size, storage_class=storage_class, **fields)
+
+
+def zones_of(harness: Harness, prefix: str = "default/a") -> set[str]:
+    return {harness.pod(name).node[0] for name in harness.bound(prefix)}
+
+
+def test_no_member_is_bound_before_the_last_volume_is_provisioned(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="2") for at in range(2)), group(min_member=4))
+    harness.provide(FAST, *waiting(4))
+    harness.disks.busy = True
+    harness.add(*members(4))
+    harness.wait(3)
+    assert [each.ours for each in harness.disks.claims()] == [True] * 4
+    for each in harness.disks.claims()[:3]:
+        harness.disks.provision(each)
+    harness.wait(31)
+    assert harness.bound() == []
+    assert harness.condition("default/a").reason == "PreBinding"
+    assert "PersistentVolumeClaim a-3 is being provisioned for node n" in harness.condition("default/a").message
+    harness.disks.provision(harness.disks.claim("default/a-3"))
+    harness.wait(3)
+    assert len(harness.bound()) == 4
+    assert all(each.selected == harness.pod(f"default/{each.name}").node for each in harness.disks.claims())
+
+
+def test_the_zone_is_taken_that_has_volumes_for_all(harness: Harness) -> None:
+    harness.add(*(node(f"{zone}{at}", cpu="4", labels={"zone": zone}) for zone in "ab" for at in range(2)))
+    harness.provide(LOCAL, *waiting(8, storage_class="local"))
+    harness.provide(*(free(f"{zone}{at}", zone) for zone, most in (("a", 7), ("b", 8)) for at in range(most)))
+    harness.add(group(min_member=8, topology=Topology("zone")), *members(8))
+    harness.wait(3)
+    assert len(harness.bound()) == 8
+    assert zones_of(harness) == {"b"}
+    assert harness.disks.left() == []
+
+
+def test_a_gang_with_too_few_volumes_writes_nothing_and_says_so(harness: Harness) -> None:
+    harness.add(node("n1", cpu="8"), group(min_member=3), *members(3))
+    harness.provide(LOCAL, *waiting(3, storage_class="local"), free("v0"), free("v1"))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert harness.disks.left() == []
+    assert "without a PersistentVolume of StorageClass local" in harness.condition("default/a").message
+    harness.provide(free("v2"))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+
+
+def test_the_smallest_volume_that_suffices_is_taken(harness: Harness) -> None:
+    harness.add(node("n1"), group(min_member=2), *members(2))
+    harness.provide(LOCAL, *waiting(1, storage_class="local", size=2 * GI))
+    harness.provide(claim("default/a-1", storage_class="local", size=GI, uid="claim-a-1"))
+    harness.provide(free("large", size=9 * GI), free("mid", size=3 * GI), free("small", size=GI))
+    harness.wait(3)
+    assert [harness.disks.claim(f"default/a-{at}").volume for at in range(2)] == ["mid", "small"]
+
+
+def test_two_gangs_that_race_for_the_last_volumes_leave_one_whole(harness: Harness) -> None:
+    harness.add(node(cpu="64"))
+    harness.provide(LOCAL, *(free(f"v{at}") for at in range(3)))
+    for name in "ab":
+        harness.provide(*waiting(2, name, storage_class="local"))
+        harness.add(group(f"default/{name}", min_member=2), *members(2, name))
+    harness.wait(3)
+    assert len(harness.bound()) == 2
+    assert len({name[:9] for name in harness.bound()}) == 1
+    assert harness.disks.left() == []
+
+
+def test_what_was_written_is_taken_back_at_the_time_out(harness: Harness) -> None:
+    harness.add(node("n1", cpu="8"), group(min_member=3))
+    harness.provide(FAST, LOCAL, *waiting(2), claim("default/a-2", storage_class="local", size=GI, uid="c2"))
+    harness.provide(free("v0"))
+    harness.disks.busy = True
+    harness.add(*members(3))
+    harness.wait(500)
+    assert harness.disks.left() == ["a-0", "a-1", "v0"]
+    assert harness.status("default/a").phase == "Reserved"
+    harness.wait(100 + 8)
+    assert harness.disks.left() == []
+    assert harness.status("default/a").phase == "TimedOut"
+    harness.disks.busy = False
+    harness.wait(60)
+    assert len(harness.bound()) == 3
+
+
+def test_what_was_written_is_taken_back_if_a_member_is_deleted(harness: Harness) -> None:
+    harness.add(node("n1", cpu="8"), group(min_member=3))
+    harness.provide(FAST, *waiting(3))
+    harness.disks.busy = True
+    harness.add(*members(3))
+    harness.wait(3)
+    harness.disks.provision(harness.disks.claim("default/a-0"))
+    harness.delete("default/a-2")
+    harness.wait(5)
+    assert harness.disks.left() == []
+    assert harness.bound() == []
+    assert harness.disks.claim("default/a-0").bound
+
+
+@pytest.mark.without("all", why="A new leader does not know which nodes to avoid.")
+def test_a_member_whose_provisioner_gives_up_gets_another_node() -> None:
+    harness = Harness()
+    harness.add(*(node(f"n{at}", cpu="2", labels={"zone": f"{at}"}) for at in range(3)), group(min_member=4))
+    harness.provide(FAST, *waiting(4))
+    harness.disks.full = {"n0"}
+    harness.add(*members(4))
+    harness.wait(30)
+    assert len(harness.bound()) == 4
+    assert harness.disks.left() == []
+    assert "n0" not in {each.node for each in harness.pods.values()}
+
+
+def test_a_pre_binding_that_is_refused_or_lost_is_sent_again(harness: Harness) -> None:
+    lost = []
+
+    def lose(effect) -> bool:
+        lost.append(effect.what)
+        return lost.count(effect.what) < 2
+
+    harness.lose_prebinding = lose
+    harness.add(node("n1", cpu="8"), group(min_member=2))
+    harness.provide(FAST, *waiting(2))
+    harness.add(*members(2))
+    harness.wait(40)
+    assert len(harness.bound()) == 2
+
+
+def test_a_member_above_the_minimum_waits_for_its_own_volume_alone(harness: Harness) -> None:
+    harness.add(node("n1", cpu="8"), group(min_member=2))
+    harness.provide(FAST, LOCAL, *waiting(2), claim("default/a-2", storage_class="local", size=GI, uid="c2"))
+    harness.add(*members(3))
+    harness.wait(3)
+    assert len(harness.bound()) == 2
+    harness.provide(free("v0"))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+
+
+def test_a_plain_pod_gets_its_volume(harness: Harness) -> None:
+    harness.add(node(), pod("p", group="", volume_claims=["a-0"]))
+    harness.provide(FAST, *waiting(1))
+    harness.wait(3)
+    assert harness.bound() == ["default/p"]
+
+
+def test_members_that_share_a_claim_go_to_one_node(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="3") for at in range(2)), group(min_member=3))
+    harness.provide(FAST, *waiting(1))
+    harness.add(*(pod(f"default/a-{at}", volume_claims=["a-0"]) for at in range(3)))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+    assert len({each.node for each in harness.pods.values()}) == 1
