@@ -24,8 +24,41 @@ _TERMS = [
 ]
 
 
-def storage_class(name: str, mode: str, driver: str = DRIVERS[0]) -> Json:
-    return {"kind": "StorageClass", "metadata": {"name": name}, "provisioner": driver, "volumeBindingMode": mode}
+SELECTED = "volume.kubernetes.io/selected-node"
+STATIC = "kubernetes.io/no-provisioner"
+
+
+def storage_class(name: str, mode: str, driver: str = DRIVERS[0], *, zones: Sequence[Sequence[str]] = ()) -> Json:
+    """With `zones`, volumes are provisioned in one of them: each is a term, whose values are alternatives."""
+    topologies = [{"matchLabelExpressions": [{"key": ZONE, "values": [*values]}]} for values in zones]
+    made: Json = {"kind": "StorageClass", "metadata": {"name": name}, "provisioner": driver, "volumeBindingMode": mode}
+    return made | ({"allowedTopologies": topologies} if topologies else {})
+
+
+def unclaimed(name: str, *terms: Any, size: str = "1Gi", phase: str = "Available", **spec: Any) -> Json:
+    """A volume that no claim is bound to."""
+    source = {"csi": {"driver": DRIVERS[0], "volumeHandle": name}}
+    asked = {"storageClassName": "static", "capacity": {"storage": size}, "volumeMode": "Filesystem"} | spec
+    labels = asked.pop("labels", {})
+    return volume(name, *terms, labels=labels, **source, **asked) | {"status": {"phase": phase}}
+
+
+def waiting(
+    name: str,
+    *,
+    namespace: str = "red",
+    size: str = "1Gi",
+    storage: str = "static",
+    selected: str = "",
+    mode: str = "ReadWriteOnce",
+    **spec: Any,
+) -> Json:
+    """A claim that waits for its pod's node; a volume is being provisioned for the `selected` one."""
+    asked = {"resources": {"requests": {"storage": size}}, "storageClassName": storage, "volumeMode": "Filesystem"}
+    made = claim(name, namespace=namespace, mode=mode, **(asked | spec))
+    if selected:
+        made["metadata"]["annotations"] = {SELECTED: selected}
+    return made
 
 
 def csi_node(name: str, **limits: int | None) -> Json:
@@ -111,6 +144,9 @@ class VolumeDice(Dice):
             for number in range(self._one([0, 4, 8]))
         ]
         classes = [storage_class(name, mode, self._one(DRIVERS)) for name, mode in CLASSES.items()]
+        classes.append(storage_class("static", CLASSES["later"], STATIC))
+        classes.append(storage_class("zonal", CLASSES["later"], zones=[["a"], ["c", "b"]][: self._one([1, 2])]))
+        volumes += [self._unclaimed(number) for number in range(8)]
         standing = [self._user_on(self._one([*names, *names, "ghost"])) for _ in range(pods)]
         made = [self._labelled(name) for name in names]
         return World(made, standing, [*classes, *limits, *volumes, *claims, *attached])
@@ -149,7 +185,7 @@ class VolumeDice(Dice):
 
     def _claim(self, name: str, namespace: str, volumes: list[str]) -> Json:
         mode = self._one(["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"])
-        if self._chance(0.85):
+        if self._chance(0.75):
             return claim(
                 name, self._one(volumes), namespace=namespace, mode=mode, storageClassName=self._one(["", "later"])
             )
@@ -162,7 +198,36 @@ class VolumeDice(Dice):
             {"storageClassName": "unheard-of"},
             {},
         ]
+        if self._chance(0.7):
+            return self._waiting(name, namespace)
         return claim(name, namespace=namespace, mode=mode, **self._one(odd))
+
+    def _unclaimed(self, number: int) -> Json:
+        spec: Json = {
+            "storageClassName": self._one(["static", "static", "zonal"]),
+            "volumeMode": self._one(["Filesystem", "Filesystem", "Block"]),
+            "accessModes": self._some(["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"], most=3),
+            "labels": {"tier": self._one(["x", "y"])},
+        }
+        if self._chance(0.3):
+            spec["claimRef"] = {"namespace": self._one([*NAMESPACES]), "name": f"c{number}"}
+        terms = self._some(_TERMS, most=2, none=0.4)
+        size, phase = self._one(["1Gi", "2Gi", "512Mi"]), self._one(["Available", "Available", "Available", "Released"])
+        return unclaimed(f"free{number}", *terms, size=size, phase=phase, **spec)
+
+    def _waiting(self, name: str, namespace: str) -> Json:
+        spec: Json = {"volumeMode": "Block"} if self._chance(0.2) else {}
+        if self._chance(0.3):
+            spec["selector"] = {"matchLabels": {"tier": self._one(["x", "y"])}}
+        return waiting(
+            name,
+            namespace=namespace,
+            size=self._one(["1Gi", "2Gi", "600Mi"]),
+            storage=self._one(["static", "static", "zonal", "later"]),
+            selected=self._one(["", "", "", "n1", "n2", "gone"]),
+            mode=self._one(["ReadWriteOnce", "ReadWriteMany"]),
+            **spec,
+        )
 
     def _disk(self) -> Json:
         read_only = {"readOnly": self._chance(0.5)}

@@ -10,13 +10,16 @@ from tests.integration.oracle_volumes import (
     BETA_ZONE,
     CLASSES,
     REGION,
+    STATIC,
     VolumeDice,
     claim,
     csi_node,
     naming,
     storage_class,
+    unclaimed,
     using,
     volume,
+    waiting,
 )
 from tests.integration.oracle_worlds import NAMESPACES, ZONE, node, on, pod
 from tests.judge import Judge
@@ -62,6 +65,38 @@ STORAGE: list[Json] = [
     claim("classless"),
     claim("of-no-class", storageClassName="unheard-of"),
     claim("later", storageClassName="later"),
+    storage_class("static", "WaitForFirstConsumer", STATIC),
+    storage_class("in-a", "WaitForFirstConsumer", zones=[["a"]]),
+    storage_class("in-a-or-b", "WaitForFirstConsumer", zones=[["a"], ["c", "b"]]),
+    unclaimed("free-anywhere", size="5Gi"),
+    unclaimed("free-in-b", (f"{ZONE} In b",)),
+    unclaimed("free-labelled", (f"{ZONE} In b",), size="2Gi", labels={"tier": "x"}),
+    unclaimed("free-block", volumeMode="Block"),
+    unclaimed("free-many", (f"{ZONE} In a",), size="9Gi", accessModes=["ReadWriteMany", "ReadWriteOnce"]),
+    unclaimed("released", size="99Gi", phase="Released"),
+    unclaimed("meant", (f"{ZONE} In b",), claimRef={"namespace": "red", "name": "wait-meant"}),
+    unclaimed("meant-for-another", size="50Gi", claimRef={"namespace": "blue", "name": "wait-meant"}),
+    unclaimed("meant-small", (f"{ZONE} In b",), claimRef={"namespace": "red", "name": "wait-meant-small"}),
+    waiting("wait"),
+    waiting("wait-2"),
+    waiting("wait-3"),
+    waiting("wait-large", size="6Gi"),
+    waiting("wait-too-large", size="10Gi"),
+    waiting("wait-many", mode="ReadWriteMany"),
+    waiting("wait-block", volumeMode="Block"),
+    waiting("wait-labelled", selector={"matchLabels": {"tier": "x"}}),
+    waiting(
+        "wait-not-labelled", selector={"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["x"]}]}
+    ),
+    waiting("wait-empty-selector", selector={}),
+    waiting("wait-meant"),
+    waiting("wait-meant-small", size="2Gi"),
+    waiting("wait-in-a", storage="in-a"),
+    waiting("wait-in-a-or-b", storage="in-a-or-b"),
+    waiting("wait-selected", storage="later", selected="full"),
+    waiting("wait-selected-nowhere", storage="later", selected="gone"),
+    waiting("wait-selected-static", selected="full"),
+    waiting("wait-selected-elsewhere", storage="in-a", selected="in-b"),
 ]
 WORLD = World(
     nodes=[
@@ -98,7 +133,6 @@ PROBES: dict[str, Json] = {
     **{
         f"uses {name}": using(name)
         for name in (each["metadata"]["name"] for each in STORAGE if each["kind"] == "PersistentVolumeClaim")
-        if name != "later"
     },
     "uses a claim that is missing": using("missing"),
     "uses a claim of another namespace": using("v-1", namespace="grey"),
@@ -107,6 +141,11 @@ PROBES: dict[str, Json] = {
     "uses a volume by two handles": using("v-1", "same-handle"),
     "uses two volumes, one of which is there": using("there-0", "v-1"),
     "uses a zonal volume and one elsewhere": using("zone-b", "in-a-or-pool"),
+    "uses two claims that wait": using("wait", "wait-2"),
+    "uses three claims that wait": using("wait", "wait-2", "wait-3"),
+    "uses a claim that waits and one of a zone": using("wait", "zone-b"),
+    "uses a claim that waits and a larger one": using("wait", "wait-large"),
+    "uses claims of two classes that wait": using("wait-in-a", "wait-labelled"),
     "has an ephemeral volume that is not made yet": pod(
         volumes=[
             {
@@ -151,19 +190,6 @@ def test_each_node_takes_a_pod_with_volumes_exactly_if_kube_scheduler_says_so(
     judged: dict[str, Verdicts], probe: str
 ) -> None:
     agree([judged[probe]])
-
-
-def test_claims_that_wait_for_the_pods_node_are_refused_by_name(oracle: Bench) -> None:
-    """kube-scheduler would bind them. Once the claim is bound nothing is refused any more."""
-    with oracle.world(
-        World(
-            [node("n")],
-            storage=[storage_class("later", "WaitForFirstConsumer"), claim("later", storageClassName="later")],
-        )
-    ):
-        [asked] = oracle.ask([using("later")])
-    assert asked.unsupported == ("later: it waits for the pod's node",)
-    assert not asked.gangsched
 
 
 @seeded(4)

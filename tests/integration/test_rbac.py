@@ -104,6 +104,7 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
         cluster.until_bound("whole", 2)
         cluster.add_pod("app-0", labels={"spark-app-id": "app", "spark-role": "driver"}, annotations=ONE_EXECUTOR)
         demanded_and_fulfilled(cluster)
+        volumes_are_awaited(cluster)
         undo_against_a_budget(cluster)
         undo_of_a_job(cluster)
         cluster.until(lambda: cluster.told("large-0").get("reason") == "GangIncomplete")
@@ -132,6 +133,31 @@ def demanded_and_fulfilled(cluster: Cluster) -> None:
     )
     cluster.add_node("n2", cpu="4", labels={"resource_channel": "batch"})
     cluster.until(lambda: not cluster.api.get(demands)["items"])
+
+
+def volumes_are_awaited(cluster: Cluster) -> None:
+    """A claim is bound to a volume, and one waits for a provisioner that there is not."""
+    for name, provisioner in (("rights-static", "kubernetes.io/no-provisioner"), ("rights-made", "example.com/none")):
+        mode = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
+        cluster.api.post("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": name}, **mode})
+    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volume = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/tmp/none"}}
+    spec = volume | {"storageClassName": "rights-static"}
+    cluster.api.post("/api/v1/persistentvolumes", {"metadata": {"name": "rights"}, "spec": spec})
+    claims = f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims"
+    for name in ("rights-static", "rights-made"):
+        cluster.api.post(claims, {"metadata": {"name": name}, "spec": asked | {"storageClassName": name}})
+        cluster.add_pod(name, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}])
+    cluster.until(lambda: "rights-static" in cluster.bound())
+    cluster.until(
+        lambda: (
+            "volume.kubernetes.io/selected-node" in cluster.api.get(f"{claims}/rights-made")["metadata"]["annotations"]
+        )
+    )
+    cluster.delete_pod("rights-made")
+    for name in ("rights-static", "rights-made"):
+        cluster.api.delete(f"/apis/storage.k8s.io/v1/storageclasses/{name}")
+    cluster.api.delete("/api/v1/persistentvolumes/rights")
 
 
 def undo_against_a_budget(cluster: Cluster) -> None:

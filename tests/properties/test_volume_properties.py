@@ -9,6 +9,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, Volume, VolumeAttachment, VolumeClaim
 from gangsched.core.planning.filling import classify
+from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 from tests.effort import tries
@@ -27,15 +28,29 @@ claims = st.builds(
     VolumeClaim,
     st.just("default"),
     st.sampled_from(CLAIMS),
-    st.sampled_from(("", *VOLUMES * 3)),
+    st.sampled_from(("", "", "", "", *VOLUMES * 2)),
     storage_class=st.sampled_from(("", "later")),
+    size=st.sampled_from((0, 1, 2)),
+    selected=st.sampled_from(("", "", "", "", "n1")),
     bound=st.sampled_from((True, True, True, False)),
     lost=st.sampled_from((False, False, False, True)),
     single_pod=st.booleans(),
     owner=st.sampled_from(("", "p0")),
 )
-volumes = st.builds(Volume, st.sampled_from(VOLUMES), affinities, attachment=attachments)
-classes = st.builds(StorageClass, st.just("later"), st.sampled_from(("csi", "other")), st.booleans())
+volumes = st.builds(
+    Volume,
+    st.sampled_from((*VOLUMES, "v4", "v5")),
+    affinities,
+    attachment=attachments,
+    available=st.booleans(),
+    storage_class=st.sampled_from(("later", "later", "")),
+    size=st.sampled_from((1, 2, 3)),
+    claimed_by=st.sampled_from((None, None, None, ("default", "c1", ""))),
+)
+zonal = st.sampled_from((None, None, (NodeTerm((Requirement("zone", "In", ("a",)),)),)))
+classes = st.builds(
+    StorageClass, st.just("later"), st.sampled_from(("csi", "other")), st.booleans(), st.booleans(), zonal
+)
 csi_nodes = st.builds(
     CsiNode, st.sampled_from(NODES), st.sampled_from(((), (("csi", 0),), (("csi", 1),), (("csi", 2), ("other", 1))))
 )
@@ -104,6 +119,10 @@ def after(steps) -> Cluster:
     return cluster
 
 
+def shares_a_claim(one, other) -> bool:
+    return bool({*one.volume_claims, *one.own_volume_claims} & {*other.volume_claims, *other.own_volume_claims})
+
+
 def rooms(snapshot: Snapshot, asking) -> dict[str, bool]:
     member = class_of(snapshot, asking)
     caps = snapshot.caps(member)
@@ -152,7 +171,12 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
         if open_:
             name, row = data.draw(st.sampled_from(open_))
             snapshot.take(row, members[each.uid], 1)
-            cluster.assume(each.uid, name)
+            asked = tuple(prebindings(snapshot, [(each, name)]).get(each.uid, ()))
+            cluster.assume(each.uid, name, asked)
+            once = [taken for one in asked for taken in one.takes if taken[0] == "PersistentVolume"]
+            others = {uid for taken in once for uid in cluster.ledger.spoken_for[taken]} - {each.uid}
+            assert all(shares_a_claim(each, cluster.pods[uid]) for uid in others), "a volume is taken twice"
+            assert cluster.validate() == []
             placed.append(each.uid)
     for uid in placed:
         cluster.forget(uid)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Standing
 from gangsched.core.objects.selectors import matches
@@ -24,16 +26,13 @@ def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
         claim = volumes.claim(key)
         if claim is None or not volumes.waits(claim):
             continue
+        shared = key if volumes.has_several_users(key) else ("", "")
         wanted = Wanted(
-            claim.size,
-            claim.storage_class,
-            claim.modes,
-            claim.block,
-            claim.selector,
-            selected=claim.selected,
-            volume="" if claim.selected else volumes.meant_for(claim),
-            claim=key if volumes.has_several_users(key) else ("", ""),
+            claim.size, claim.storage_class, claim.modes, claim.block, claim.selector, claim.selected, claim=shared
         )
+        if not claim.selected:
+            fitting = (each for each in volumes.meant_for(claim) if _suffices(each, wanted))
+            wanted = replace(wanted, volume=next((each.name for each in fitting), ""))
         found.append((wanted, claim))
     return sorted(found, key=lambda each: (each[0].size, repr(each[0]), each[1].name)) if len(found) > 1 else found
 
@@ -44,7 +43,7 @@ def choices(volumes: Volumes, wanted: Wanted) -> list[Volume]:
         return []
     if wanted.volume:
         only = volumes.volume(wanted.volume)
-        return [only] if only is not None and _suffices(only, wanted) else []
+        return [only] if only is not None else []
     found = [
         volume
         for volume in volumes.available(wanted.storage_class)
@@ -56,7 +55,8 @@ def choices(volumes: Volumes, wanted: Wanted) -> list[Volume]:
 
 
 def _suffices(volume: Volume, wanted: Wanted) -> bool:
-    return volume.size >= wanted.size and volume.block is wanted.block
+    of_class = volume.storage_class == wanted.storage_class
+    return of_class and volume.size >= wanted.size and volume.block is wanted.block
 
 
 def standing(volumes: Volumes, prebinding: Prebinding) -> Standing:
@@ -81,5 +81,5 @@ def standing(volumes: Volumes, prebinding: Prebinding) -> Standing:
     if volume is None or claim.selected:
         return Standing.LOST
     if volume.claimed_by is not None:
-        return Standing.MADE if volumes.meant_for(claim) == volume.name else Standing.LOST
+        return Standing.MADE if volume in volumes.meant_for(claim) else Standing.LOST
     return Standing.OPEN if volume.available else Standing.MADE

@@ -214,13 +214,11 @@ class Volumes:
         """The volumes of the class to which any claim may be bound."""
         return filter(None, map(self.volume, self._available.get(storage_class, ())))
 
-    def meant_for(self, claim: VolumeClaim) -> str:
-        """The volume to which no other claim may be bound; empty if there is none."""
-        for name in self._meant_for.get(claim.key, ()):
-            found = self.volume(name)
-            if found is not None and found.claimed_by is not None and found.claimed_by[2] in ("", claim.uid):
-                return name
-        return ""
+    def meant_for(self, claim: VolumeClaim) -> Iterator[Volume]:
+        """The volumes to which no other claim may be bound."""
+        for found in filter(None, map(self.volume, self._meant_for.get(claim.key, ()))):
+            if found.claimed_by is not None and found.claimed_by[2] in ("", claim.uid):
+                yield found
 
     def has_several_users(self, key: StorageKey) -> bool:
         """Whether several known pods use the claim."""
