@@ -46,9 +46,11 @@ class Cluster:
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
         self.tallies = Tallies(self.namespaces, self._placed)
-        world = World(self.nodes_by_row, self.capacity, self.namespaces, self.volumes, self.tallies)
+        self.preferred = Tallies(self.namespaces, self._placed)
+        known = (self.nodes_by_row, self.capacity, self.namespaces, self.volumes)
+        world = World(*known, self.tallies, self.preferred)
         self.constraints = [each(world) for each in registry.CONSTRAINTS]
-        self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.relief)
+        self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.preferred, self.relief)
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
         self.holdings = self.ledger.holdings
 
@@ -79,7 +81,7 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        # Of which nodes topology spread takes account decides about other nodes too; one more, and empty, opens no other.
+        # Which nodes topology spread counts decides about others too; one more, and empty, opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         self.relief.note(row=row, all_asked=bool(self.tallies) and not alike)
         self.worsened.add(node.name)
@@ -198,6 +200,7 @@ class Cluster:
 
     def _namespaces_changed(self) -> None:
         self.tallies.namespaces_changed()
+        self.preferred.namespaces_changed()
         self.ledger.labels_changed()
 
     def _placed(self) -> Iterable[tuple[Pod, int]]:
