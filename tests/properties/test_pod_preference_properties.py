@@ -1,4 +1,4 @@
-"""What members prefer of other pods: placed on a snapshot they count as if bound, and it never decides about fitting."""
+"""What members prefer of other pods: placed members count as if bound, and it never decides whether a gang fits."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def problems(draw: st.DrawFn) -> tuple[list[Node], list[Pod], list[Pod]]:
 
 def cluster_of(there: list[Node], pods: list[Pod]) -> Cluster:
     cluster = Cluster()
-    for each in there:
-        cluster.set_node(each)
+    for one in there:
+        cluster.set_node(one)
     for each in pods:
         cluster.set_pod(each)
     return cluster

@@ -149,14 +149,14 @@ class Quorum:
     def _packed_or_searched(self) -> Places | None:
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
-        if placed.total() == self.slots.number:
-            return hand_out(self._snapshot, self._first_of(placed), self._classes, shares)
         self._snapshot.undo(mark)
-        found = self._search(self.slots.number, self.steps)
+        found = (placed, shares) if placed.total() == self.slots.number else self._search(self.slots.number, self.steps)
         if found is None:
             return None
-        self._take(found[1])
-        return hand_out(self._snapshot, self._first_of(found[0]), self._classes, found[1])
+        places = hand_out(self._snapshot, self._first_of(found[0]), self._classes, found[1])
+        taken = Counter((self._preferring[pod.uid], self._snapshot.cluster.capacity.rows[node]) for pod, node in places)
+        self._take((member, row, count) for (member, row), count in taken.items())
+        return places
 
     def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[Places | None, Counts]:
         """Places for all of them, or None and by how many which class was short in the first order."""
