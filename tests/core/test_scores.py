@@ -10,9 +10,10 @@ from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Constraint, Member, Plan
 from gangsched.core.constraints.image_locality import ImageLocality
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.pod_preferences import PodPreferencesPlan
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Toleration
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import preferring
 from gangsched.core.planning.placement import Ask, Placement, classify, place
@@ -284,3 +285,13 @@ def test_the_same_members_are_passed_over_whatever_they_prefer(cluster_of, likes
     )
     assert isinstance(found, Placement)
     assert [member.name for member, _ in found.assignments] == ["a-1", "a-2"]
+
+
+def test_pods_are_counted_again_for_what_is_preferred_when_a_namespace_has_other_labels(cluster_of):
+    cluster = cluster_of(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
+    cluster.set_pod(pod("team/there", node="n2"))
+    term = PodTerm("zone", (), namespace_selector=(Requirement("old", "Exists"),))
+    assert scores(cluster, PodPreferencesPlan, near={1: term}) == [0, 0]
+    cluster.set_namespace("team", (("old", ""),))
+    assert scores(cluster, PodPreferencesPlan, near={1: term}) == [0, 100]
+    assert cluster.validate() == []

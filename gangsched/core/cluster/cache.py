@@ -47,8 +47,7 @@ class Cluster:
         self.volumes = Volumes()
         self.tallies = Tallies(self.namespaces, self._placed)
         self.preferred = Tallies(self.namespaces, self._placed)
-        known = (self.nodes_by_row, self.capacity, self.namespaces, self.volumes)
-        world = World(*known, self.tallies, self.preferred)
+        world = World(self.nodes_by_row, self.capacity, self.namespaces, self.volumes, self.tallies, self.preferred)
         self.constraints = [each(world) for each in registry.CONSTRAINTS]
         self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.preferred, self.relief)
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
