@@ -295,3 +295,15 @@ def test_pods_are_counted_again_for_what_is_preferred_when_a_namespace_has_other
     cluster.set_namespace("team", (("old", ""),))
     assert scores(cluster, PodPreferencesPlan, near={1: term}) == [0, 100]
     assert cluster.validate() == []
+
+
+def test_members_that_fit_only_the_other_way_round_count_for_what_others_prefer(cluster_of):
+    """The large members first, as usual, would leave no room for the last small one."""
+    snapshot = Snapshot(cluster_of(node("n1", cpu=4, labels={"x": "1"}), node("n2", cpu=6, labels={"x": "2"})))
+    fond = asked(snapshot, near={1: PodTerm("x", (Requirement("app", "In", ("a",)),), ("default",))})
+    small = [pod(f"small-{at}", cpu=2, labels={"app": "a"}) for at in range(2)]
+    large = [pod(f"large-{at}", cpu=3) for at in range(2)]
+    found = place(snapshot, Ask(members=[*large, *small], need=4))
+    assert isinstance(found, Placement)
+    assert {node for member, node in found.assignments if member in small} == {"n1"}
+    assert snapshot.scores.liking(fond).behind.tolist() == [0, 200]
