@@ -67,6 +67,37 @@ Each pod is aimed at one filter. In how many pairs did the filter refuse a node,
 """
 
 
+SCORES = {
+    "TaintToleration": "",
+    "NodeAffinity": "a preferred term that is malformed counts for no node, where kube-scheduler rejects the pod",
+    "PodTopologySpread": (
+        "the cluster's default constraints do not count: their selector comes from the Services, "
+        "ReplicationControllers, ReplicaSets and StatefulSets of a pod, which would have to be watched in all "
+        "namespaces, and a group says by its strategy whether it spreads; of a pod's constraints the first 8 count"
+    ),
+    "InterPodAffinity": (
+        "a pod's own `namespaceSelector` with NotIn or DoesNotExist means what the API documents; the heaviest 8 terms "
+        "of affinity and of anti-affinity count"
+    ),
+    "ImageLocality": "it orders nodes that are equal by all else",
+    "NodeResourcesFit": "the strategy of the group takes its place",
+    "NodeResourcesBalancedAllocation": "the strategy of the group takes its place",
+}
+"""The scores of the default profile, and what of each is not covered and why."""
+
+_SCORED = """
+## What scores
+
+Scores order the nodes that take a member ([where members go](strategies.md)). They are normalised over all nodes that
+accept the member, so they are kube-scheduler's numbers where all of these have room.
+`tests/integration/test_scores_of_pods.py` compares PodTopologySpread and InterPodAffinity, 300 random pods each and
+named cases; `tests/integration/test_scores.py` compares the others. Each number must be the same.
+
+| Score | Decided in | Not covered, and why |
+| --- | --- | --- |
+"""
+
+
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """How often pods aimed at one filter (empty: at any) were judged, and with which verdicts."""
 
@@ -99,7 +130,10 @@ def page(root: Path) -> str:
         f"| {each.disagreements} |"
         for each in found
     ]
-    return _HEAD + _DECIDED + "\n".join(decided) + "\n" + _PAIRS + "\n".join(judged) + "\n"
+    files |= {"InterPodAffinity": files["PodPreferences"], "NodeResourcesFit": "—"}
+    scored = [f"| {name} | {files.get(name, '—')} | {why or 'nothing is left out'} |" for name, why in SCORES.items()]
+    tables = ((_DECIDED, decided), (_PAIRS, judged), (_SCORED, scored))
+    return _HEAD + "".join(head + "\n".join(lines) + "\n" for head, lines in tables)
 
 
 def _decided(name: str, file: str, why: str, found: list[Figures]) -> str:

@@ -48,6 +48,7 @@ from gangsched.core.objects.volumes import (
 )
 from gangsched.kube import convert, storage, storage_wire, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
+from gangsched.kube.pod_terms import labels
 
 PAGE = 500
 LIST_TIMEOUT_S = 60.0
@@ -133,7 +134,7 @@ def _read_node(raw: Raw) -> tuple[str | None, Node]:
 
 def _read_namespace(raw: Raw) -> tuple[str | None, tuple[str, Labels]]:
     meta = _NAMESPACE.decode(raw).metadata
-    return meta.resource_version, (meta.name or "", convert.labels(meta.labels))
+    return meta.resource_version, (meta.name or "", labels(meta.labels))
 
 
 def _read_priority_class(raw: Raw) -> tuple[str | None, tuple[str, int]]:

@@ -51,14 +51,16 @@ class Cluster:
         self.volumes = Volumes()
         self.attachments = Attachments({kind: self.volumes.known(kind) for kind in StorageKind})
         self.tallies = Tallies(self.namespaces, self._placed)
+        self.preferred = Tallies(self.namespaces, self._placed)
         self.constraints: list[Constraint] = []
-        self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.relief)
+        self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.preferred, self.relief)
         world = World(
             self.nodes_by_row,
             self.capacity,
             self.namespaces,
             self.volumes,
             self.tallies,
+            self.preferred,
             self.ledger.spoken_for,
             self.attachments.of,
         )
@@ -93,7 +95,7 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        # Of which nodes topology spread takes account decides about others too; one more, and empty, opens no other.
+        # Which nodes topology spread counts decides about others too; one more, and empty, opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         self.relief.note(row=row, all_asked=bool(self.tallies) and not alike)
         self.worsened.add(node.name)
@@ -235,6 +237,7 @@ class Cluster:
 
     def _namespaces_changed(self) -> None:
         self.tallies.namespaces_changed()
+        self.preferred.namespaces_changed()
         self.ledger.labels_changed()
 
     def _placed(self) -> Iterable[tuple[Pod, int]]:

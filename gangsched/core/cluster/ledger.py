@@ -28,6 +28,7 @@ from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding, Taken
+from gangsched.core.objects.shape import PodTerm
 
 
 class Kind(StrEnum):
@@ -67,14 +68,22 @@ class Ledger:
     """All `claims` by owner, and what is derived from them; `changes` counts each that begins, ends or changes.
 
     `on_node` lists those that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
-    `spoken_for` are their pre-bindings, by what these take and by owner. `capacity` and `constraints` count claims on
-    known nodes. The end of a claim is noted in `relief`.
+    `spoken_for` are their pre-bindings, by what these take and by owner. `capacity`, `constraints` and tallies count
+    claims on known nodes; tallies of what is `preferred` wake nobody. The end of a claim is noted in `relief`.
     """
 
-    def __init__(self, capacity: Capacity, constraints: Sequence[Constraint], tallies: Tallies, relief: Relief) -> None:
+    def __init__(
+        self,
+        capacity: Capacity,
+        constraints: Sequence[Constraint],
+        tallies: Tallies,
+        preferred: Tallies,
+        relief: Relief,
+    ) -> None:
         self.holdings = Holdings()
         self.spoken_for: dict[Taken, dict[str, Prebinding]] = {}
         self._tallies = tallies
+        self._preferred = preferred
         self._capacity = capacity
         self._constraints = constraints
         self._relief = relief
@@ -172,6 +181,7 @@ class Ledger:
         for constraint in self._constraints:
             constraint.add(claim.pod, row)
         self._note(self._tallies.add(claim.pod, row))
+        self._preferred.add(claim.pod, row)
 
     def _give_back(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)
@@ -182,6 +192,7 @@ class Ledger:
             for constraint in self._constraints:
                 constraint.remove(claim.pod, row)
             self._note(self._tallies.remove(claim.pod, row))
+            self._preferred.remove(claim.pod, row)
         self._relief.note(row=row, everywhere=self._opens_elsewhere(claim.pod))
 
     def _count_again(self, before: Claim, claim: Claim) -> None:
@@ -190,6 +201,8 @@ class Ledger:
         if row is not None and claim.counts and (old.labels, old.terminating) != (new.labels, new.terminating):
             self._note(self._tallies.remove(old, row))
             self._note(self._tallies.add(new, row))
+            self._preferred.remove(old, row)
+            self._preferred.add(new, row)
 
     def _note(self, asked: Iterable[Question]) -> None:
         """These questions have other answers now, and if some were dropped, perhaps those too."""
@@ -204,7 +217,7 @@ class Ledger:
 
         `constraints` know the same nodes as those of the ledger, and no pods.
         """
-        fresh = Ledger(self._capacity, constraints, self._tallies, self._relief)
+        fresh = Ledger(self._capacity, constraints, self._tallies, self._preferred, self._relief)
         taken = []
         for claim in self.claims.values():
             fresh._enter(claim)
@@ -227,7 +240,7 @@ class Ledger:
         for known, other in zip(self._constraints, constraints, strict=True):
             if known.told() != other.told():
                 wrong.append(f"what {type(known).__name__} knows is not what nodes and claims say")
-        return wrong + self._tallies.contradictions()
+        return wrong + self._tallies.contradictions() + self._preferred.contradictions()
 
     def placed(self) -> Iterator[tuple[Pod, int]]:
         """The pods that count on known nodes, each with its row."""
@@ -245,6 +258,11 @@ def _takes_alike(before: Claim, after: Claim) -> bool:
         before.node == after.node
         and (before.kind is after.kind or (before.kind is ASSUMED and after.kind is BOUND))
         and old.shape == new.shape
+        and (old.soft is new.soft or _preferred_terms(old) == _preferred_terms(new))
         and old.volume_claims == new.volume_claims
         and old.own_volume_claims == new.own_volume_claims
     )
+
+
+def _preferred_terms(pod: Pod) -> tuple[tuple[int, PodTerm], ...]:
+    return pod.soft.pod_terms if pod.soft is not None else ()

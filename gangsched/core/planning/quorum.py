@@ -149,16 +149,17 @@ class Quorum:
     def _packed_or_searched(self) -> Places | None:
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
-        if placed.total() == self.slots.number:
-            return hand_out(self._snapshot, self._first_of(placed), self._classes, shares)
         self._snapshot.undo(mark)
-        found = whole(self.search(self.slots.number, self.steps))
+        enough = placed.total() == self.slots.number
+        found = (placed, shares) if enough else whole(self.search(self.slots.number, self.steps))
         return None if found is None else self.place(*found)
 
     def place(self, selection: Selection, shares: list[Share]) -> Places:
         """Take these shares for the first members of these kinds."""
-        self._take(shares)
-        return hand_out(self._snapshot, self._first_of(selection), self._classes, shares)
+        places = hand_out(self._snapshot, self._first_of(selection), self._classes, shares)
+        taken = Counter((self._preferring[pod.uid], self._snapshot.cluster.capacity.rows[node]) for pod, node in places)
+        self._take((member, row, count) for (member, row), count in taken.items())
+        return places
 
     def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[Places | None, Counts]:
         """Places for all of them, or None and by how many which class was short in the first order."""
