@@ -83,6 +83,12 @@ def test_the_core_must_be_covered_and_by_tests_that_are_not_slow(
 
 
 @ways
+def test_where_coverage_is_not_measured_nothing_slows_the_test(run: Run, way: tuple[str, ...]) -> None:
+    test = "import pytest, sys\n@pytest.mark.no_cover\ndef test_that_is_not_traced(): assert sys.gettrace() is None"
+    assert "1 passed" in run(test, "--cov", "--cov-report=", *way).stdout
+
+
+@ways
 def test_what_tests_have_measured_is_told_at_the_end(run: Run, way: tuple[str, ...]) -> None:
     done = run("def test_that_measures(record_property): record_property('measured', 'took 1.5 s')", *way)
     assert "measured: took 1.5 s" in done.stdout.splitlines()
