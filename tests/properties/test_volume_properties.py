@@ -12,7 +12,7 @@ from gangsched.core.planning.filling import classify
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
-from tests.effort import tries
+from tests.effort import examples
 from tests.harness import KINDS
 from tests.verdicts import class_of
 
@@ -134,7 +134,7 @@ def rooms(snapshot: Snapshot, asking) -> dict[str, bool]:
 
 
 @given(steps)
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_nothing_is_left_of_objects_and_pods_that_are_gone(steps):
     cluster = after(steps)
     for uid in list(cluster.pods):
@@ -148,7 +148,7 @@ def test_nothing_is_left_of_objects_and_pods_that_are_gone(steps):
 
 
 @given(steps, st.data())
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_taken_back_exactly(steps, data):
     cluster = after(steps)
     waiting = [each for each in cluster.pods.values() if not each.node and not each.terminal]
@@ -189,7 +189,7 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
 
 
 @given(steps)
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_room_is_how_many_members_a_node_takes_one_after_another(steps):
     cluster = after(steps)
     snapshot = Snapshot(cluster)
