@@ -12,6 +12,7 @@ from bench.quality.instances import ZONE, Gang, Instance, Kind, Rule, drawn
 from bench.quality.optimum import optimum
 from bench.quality.outcomes import Outcome
 from bench.quality.planners import DEFAULT, FIRST_FIT, PLANNERS
+from gangsched.core.objects.pod import role_of
 from tests import naive
 from tests.builders import node
 
@@ -30,7 +31,7 @@ def put(outcome: Outcome) -> None:
     world = world_of(outcome.instance)
     for gang in outcome.instance.gangs:
         names = {role: [*outcome.placed.get((gang.name, role), Counter()).elements()] for role in ("worker", "driver")}
-        pods = {role: [pod for pod in gang.pods() if pod.declaration.role == role] for role in names}
+        pods = {role: [pod for pod in gang.pods() if role_of(pod) == role] for role in names}
         chosen = [(pod, [name]) for role in names for pod, name in zip(pods[role], names[role], strict=False)]
         assert naive.one_by_one(world, chosen, len(chosen)), (outcome.instance.seed, gang)
         for pod, [name] in chosen:

@@ -123,8 +123,8 @@ def _spared(snapshot: Snapshot, member: MemberClass, rows: IntArray) -> IntArray
     columns = [column for resource, column in capacity.columns.items() if resource.endswith(GPU_SUFFIX)]
     if not columns or any(resource.endswith(GPU_SUFFIX) for resource, _ in member.shape.requests):
         return None
-    having = capacity.allocatable[rows[:, None], columns].any(axis=1)
-    return None if having.all() or not having.any() else having.astype(np.int64)
+    having: IntArray = np.minimum(capacity.allocatable[rows[:, None], columns].max(axis=1), 1)
+    return None if having.all() or not having.any() else having
 
 
 def preferring(
