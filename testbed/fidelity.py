@@ -13,7 +13,6 @@ from gangsched.core.constraints.registry import CONSTRAINTS
 FIGURES = Path("docs/fidelity.jsonl")
 _RENAMED = {"NodeResources": "NodeResourcesFit", "TopologySpread": "PodTopologySpread"}
 _REFUSED = "a pod that uses {} is refused by name (reason `NotSupported`) until that is built"
-_VOLUMES = "random pairs: named cases and random worlds of `tests/integration/test_oracle_volumes.py` judge it instead"
 
 FILTERS = {
     "NodeUnschedulable": "",
@@ -22,10 +21,10 @@ FILTERS = {
     "NodeAffinity": "",
     "NodePorts": "",
     "NodeResourcesFit": "an extended resource that only a DeviceClass provides counts as missing, as no node lists it",
-    "VolumeRestrictions": _VOLUMES,
-    "NodeVolumeLimits": _VOLUMES,
-    "VolumeBinding": _VOLUMES,
-    "VolumeZone": _VOLUMES,
+    "VolumeRestrictions": "",
+    "NodeVolumeLimits": "",
+    "VolumeBinding": "a pod whose volume is of a kind that a CSI driver has replaced is refused by name (`NotSupported`)",
+    "VolumeZone": "",
     "PodTopologySpread": "",
     "InterPodAffinity": (
         "a pod's own `namespaceSelector` with NotIn or DoesNotExist means what the API documents, where kube-scheduler "
@@ -33,9 +32,7 @@ FILTERS = {
         "its node at most; a pod with more than 8 terms of affinity and spread is refused by name (`NotSupported`)"
     ),
     "DynamicResources": _REFUSED.format("`resourceClaims`"),
-    "NodeDeclaredFeatures": (
-        "random pairs: named cases and random worlds of `tests/integration/test_oracle.py` judge it instead"
-    ),
+    "NodeDeclaredFeatures": "",
 }
 """The filters of the default profile in kube-scheduler's order, and what of each is not covered and why."""
 
@@ -48,7 +45,10 @@ which are leaving, have ended, are being resized or are nominated. Both must acc
 
 - `tests/integration/test_judged.py` judges the pairs below in `make test`, and 20 times as many others in
   `make nightly`. It shows that a constraint which accepts everything is caught, and has the known differences as cases.
-- `tests/integration/test_oracle.py` has a named case for each rule and edge, judged in the same way.
+- `tests/integration/test_judged_gangs.py` places random gangs: what gangsched places is judged pod by pod, with the
+  members before as they were placed; of what it refuses every way to place it is judged, until none is left.
+- `tests/integration/test_oracle.py` and `tests/integration/test_oracle_volumes.py` have a named case for each rule and
+  edge, judged in the same way.
 - `tests/integration/test_judge.py` shows that the program says what the running kube-scheduler says.
 """
 _DECIDED = """

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.matching import Matchable
+from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.shape import Shape
@@ -20,7 +21,7 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import couples, expect, hoped
 from gangsched.core.planning.search import Share, Slots
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.planning.strategies import PACK, one_by_one
+from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, one_by_one
 
 Counts = Mapping[MemberClass, int]
 Places = list[tuple[Pod, str]]
@@ -114,6 +115,7 @@ def _fill(
         rank=rank[rows],
         preferences=tuple(each[rows] for each in preferences),
         scarce=partial(snapshot.scarce, member, rows),
+        spared=_spared(snapshot, member, rows),
     )
     total = min(count, int(room.caps.sum()))
     if not total:
@@ -121,6 +123,16 @@ def _fill(
     shares = distribute(room, total)
     snapshot.take_all(member, shares)
     return [(member, row, number) for row, number in shares]
+
+
+def _spared(snapshot: Snapshot, member: MemberClass, rows: IntArray) -> IntArray | None:
+    """What a strategy is told of GPUs that the class does not request (`objects.strategy.Room`)."""
+    capacity = snapshot.cluster.capacity
+    columns = [column for resource, column in capacity.columns.items() if resource.endswith(GPU_SUFFIX)]
+    if not columns or any(resource.endswith(GPU_SUFFIX) for resource, _ in member.shape.requests):
+        return None
+    having: IntArray = np.minimum(capacity.allocatable[rows[:, None], columns].max(axis=1), 1)
+    return None if having.all() or not having.any() else having
 
 
 def preferring(
