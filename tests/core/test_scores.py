@@ -306,4 +306,6 @@ def test_members_that_fit_only_the_other_way_round_count_for_what_others_prefer(
     found = place(snapshot, Ask(members=[*large, *small], need=4))
     assert isinstance(found, Placement)
     assert {node for member, node in found.assignments if member in small} == {"n1"}
-    assert snapshot.scores.liking(fond).behind.tolist() == [0, 200]
+    behind = snapshot.scores.liking(fond).behind
+    assert behind is not None
+    assert behind.tolist() == [0, 200]
