@@ -40,6 +40,7 @@ class Cluster:
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.relief = Relief()
+        self._node_changes = 0
         self.worsened: set[str] = set()
         self.capacity = Capacity()
         self.nodes_by_row = Nodes()
@@ -79,10 +80,11 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        # Of which nodes topology spread takes account decides about other nodes too; one more, and empty, opens no other.
+        # Of which nodes topology spread takes account decides about others too; one more, and empty, opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         self.relief.note(row=row, all_asked=bool(self.tallies) and not alike)
         self.worsened.add(node.name)
+        self._node_changes += 1
         self.holdings.note_nodes_changed()
         return True
 
@@ -98,6 +100,7 @@ class Cluster:
         del self.nodes[name]
         self.relief.note(domains=self.labels.forget(), all_asked=bool(self.tallies))
         self.relief.no_node(row)
+        self._node_changes += 1
         self.worsened.add(name)
         return True
 
@@ -186,6 +189,11 @@ class Cluster:
         return list(users)
 
     # Questions
+
+    @property
+    def changes(self) -> int:
+        """Grows with each change of a claim or a node."""
+        return self.ledger.changes + self._node_changes
 
     def accepting(self, member: Member) -> Mask:
         """The rows whose nodes accept the class, regardless of the pods there."""

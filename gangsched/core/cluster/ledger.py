@@ -118,6 +118,7 @@ class Ledger:
     """All `claims` by owner, and what is derived from them.
 
     `on_node` lists those that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
+    `changes` grows whenever a claim begins, ends or changes.
     `capacity` and `constraints` count claims on known nodes. The end of a claim is noted in `relief`.
     """
 
@@ -127,6 +128,7 @@ class Ledger:
         self._capacity = capacity
         self._constraints = constraints
         self._relief = relief
+        self.changes = 0
         self.claims: dict[str, Claim] = {}
         self.on_node: dict[str, dict[str, Claim]] = {}
         self.nominated: dict[str, Claim] = {}
@@ -153,6 +155,7 @@ class Ledger:
         claim = self.claims.pop(owner, None)
         if claim is None:
             return
+        self.changes += 1
         if claim.kind is NOMINATED:
             del self.nominated[owner]
         else:
@@ -189,6 +192,7 @@ class Ledger:
     # What is derived
 
     def _enter(self, claim: Claim) -> None:
+        self.changes += 1
         owner = claim.pod.uid
         self.claims[owner] = claim
         if claim.kind is NOMINATED:
