@@ -188,7 +188,7 @@ def running(*nodes):
             running("a1", "b1", "c1", "d1"),
             {"spread": [Spread(BY_APP, 1, min_domains=5)], **NEW},
             "8 where topology spread by zone (a has 1 of at most 1, b has 1 of at most 1, c has 1 of at most 1, "
-            "1 more are full; minDomains 5, there are 4) allows no more",
+            "1 more full; minDomains 5, there are 4) allows no more",
             id="too few domains",
         ),
         pytest.param(

@@ -199,7 +199,7 @@ class SpreadPlan(Plan):
             why = f"fewest in {column.value(fewest)}: {there[fewest]}"
         closed = sorted((column.value(number), int(there[number])) for number in np.unique(column.numbers(rows)))
         full = [f"{value} has {count} of at most {most}" for value, count in closed[:NAMED]]
-        full += [f"{len(closed) - NAMED} more are full"] if len(closed) > NAMED else []
+        full += [f"{len(closed) - NAMED} more full"] if len(closed) > NAMED else []
         return f"{key} ({', '.join(full)}; {why})"
 
     def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
