@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -17,6 +18,7 @@ from msgspec import Struct
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.nodes import NAMED
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.constraints.tally import PlannedTallies, of_spread
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -77,6 +79,16 @@ class TopologySpread(Constraint):
         return SpreadPlan(self._world, self._affinity, self._taints, emptied=emptied)
 
 
+class _Judged(NamedTuple):
+    """The domains that a constraint counts, the pods `there` by domain, and which rows it refuses for which reason."""
+
+    spread: Spread
+    domains: IntArray
+    there: IntArray
+    unlabelled: Mask
+    closed: Mask
+
+
 class SpreadPlan(Plan):
     """`_eligible` are for each constraint of a shape the rows that it counts, and the numbers of their domains."""
 
@@ -111,7 +123,8 @@ class SpreadPlan(Plan):
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows on which no constraint is exceeded."""
         closed: Mask | None = None
-        for _, _, where in self.refusals(member, rows):
+        for counted in self._judged(member, rows):
+            where = counted.unlabelled | counted.closed
             closed = where if closed is None else closed | where
         return None if closed is None else ~closed
 
@@ -129,19 +142,10 @@ class SpreadPlan(Plan):
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """Each constraint, and where it is exceeded or the label is missing."""
-        spreads = member.shape.spread
-        for spread, (eligible, domains) in zip(spreads, self._counted(member) if spreads else (), strict=True):
-            key, numbers = spread.term.topology_key, self._numbers(spread)[rows]
-            yield NodeReason.SPREAD_LABEL, key, numbers < 0
-            there = self._by_domain(spread, eligible, self._tallies)
-            closed = (numbers >= 0) & (there[numbers] > self._most(spread, member, there[domains]))
-            for row, count in self._tallies.nominated(of_spread(spread)).items():
-                at = np.flatnonzero(rows == row)
-                if len(at) and eligible[row]:
-                    there[numbers[at]] += count
-                    closed[at] |= there[numbers[at]] > self._most(spread, member, there[domains])
-                    there[numbers[at]] -= count
-            yield NodeReason.SPREAD, self._described(spread, domains, there), closed
+        for counted in self._judged(member, rows):
+            key = counted.spread.term.topology_key
+            yield NodeReason.SPREAD_LABEL, key, counted.unlabelled
+            yield NodeReason.SPREAD, self._described(counted, rows[counted.closed]), counted.closed
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """Where pods are that constraints count."""
@@ -214,6 +218,21 @@ class SpreadPlan(Plan):
 
     # Inside
 
+    def _judged(self, member: Member, rows: IntArray) -> Iterator[_Judged]:
+        """Each constraint, judged on these rows."""
+        spreads = member.shape.spread
+        for spread, (eligible, domains) in zip(spreads, self._counted(member) if spreads else (), strict=True):
+            numbers = self._numbers(spread)[rows]
+            there = self._by_domain(spread, eligible, self._tallies)
+            closed = (numbers >= 0) & (there[numbers] > self._most(spread, member, there[domains]))
+            for row, count in self._tallies.nominated(of_spread(spread)).items():
+                at = np.flatnonzero(rows == row)
+                if len(at) and eligible[row]:
+                    there[numbers[at]] += count
+                    closed[at] |= there[numbers[at]] > self._most(spread, member, there[domains])
+                    there[numbers[at]] -= count
+            yield _Judged(spread, domains, there, numbers < 0, closed)
+
     def _is_counted(self, member: Member, spread: Spread) -> bool:
         """Whether members of the class match the selector; an empty one matches them, though it counts no pod."""
         if spread.term.selector == ():
@@ -235,13 +254,19 @@ class SpreadPlan(Plan):
         numbers = self._numbers(spread)[there.rows[counted]]
         return np.bincount(numbers, weights=there.counts[counted], minlength=size).astype(np.int64)
 
-    def _described(self, spread: Spread, domains: IntArray, there: IntArray) -> str:
-        """The constraint's key, and what keeps other domains from taking more."""
-        key = spread.term.topology_key
-        if len(domains) < spread.min_domains:
-            return f"{key} (minDomains {spread.min_domains}, there are {len(domains)})"
-        fewest = int(domains[there[domains].argmin()])
-        return f"{key} (fewest in {self._world.nodes.by_label(key).value(fewest)}: {there[fewest]})"
+    def _described(self, judged: _Judged, rows: IntArray) -> str:
+        """The constraint's key, how full the domains of these rows are, and what keeps them from taking more."""
+        spread, domains, there = judged.spread, judged.domains, judged.there
+        key, column = spread.term.topology_key, self._world.nodes.by_label(spread.term.topology_key)
+        most, why = spread.max_skew, f"minDomains {spread.min_domains}, there are {len(domains)}"
+        if len(domains) >= spread.min_domains:
+            fewest = int(domains[there[domains].argmin()])
+            most += int(there[fewest])
+            why = f"fewest in {column.value(fewest)}: {there[fewest]}"
+        closed = sorted((column.value(number), int(there[number])) for number in np.unique(column.numbers(rows)))
+        full = [f"{value} has {count} of at most {most}" for value, count in closed[:NAMED]]
+        full += [f"{len(closed) - NAMED} more full"] if len(closed) > NAMED else []
+        return f"{key} ({', '.join(full)}; {why})"
 
     def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
         """How many pods a domain may have that takes one more member; `there` are those in the counted domains."""
