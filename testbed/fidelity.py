@@ -13,9 +13,7 @@ from gangsched.core.constraints.registry import CONSTRAINTS
 FIGURES = Path("docs/fidelity.jsonl")
 _RENAMED = {"NodeResources": "NodeResourcesFit", "TopologySpread": "PodTopologySpread"}
 _REFUSED = "a pod that uses {} is refused by name (reason `NotSupported`) until that is built"
-_VOLUMES = (
-    "random pairs: named cases and random worlds of `tests/integration/test_oracle_volumes.py` judge it instead"
-)
+_VOLUMES = "random pairs: named cases and random worlds of `tests/integration/test_oracle_volumes.py` judge it instead"
 
 FILTERS = {
     "NodeUnschedulable": "",
