@@ -23,7 +23,7 @@ FILTERS = {
     "NodeResourcesFit": "an extended resource that only a DeviceClass provides counts as missing, as no node lists it",
     "VolumeRestrictions": "",
     "NodeVolumeLimits": "",
-    "VolumeBinding": "a pod whose volume is of a kind that a CSI driver has replaced is refused by name (`NotSupported`)",
+    "VolumeBinding": "a pod whose volume is of a kind that CSI drivers have replaced is refused (`NotSupported`)",
     "VolumeZone": "",
     "PodTopologySpread": "",
     "InterPodAffinity": (

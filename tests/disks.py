@@ -100,7 +100,10 @@ class Disks:
             self.given_up.append(claim.selected)
             self._harness.provide(replace(claim, selected=""))
             return
-        zone = dict(self._harness.nodes[claim.selected].labels).get("zone", "")
+        node = self._harness.nodes.get(claim.selected)
+        if node is None:
+            return
+        zone = dict(node.labels).get("zone", "")
         terms = (NodeTerm((Requirement("zone", "In", (zone,)),)),) if zone else None
         self.made += 1
         name = f"made-{self.made}"

@@ -1,7 +1,8 @@
 """Runs the core for a `World`, with a simulated clock and an executor in memory.
 
-Every binding succeeds and is observed at once. Nothing else changes, and bound pods do not end. The clock jumps from
-one deadline of the machine to the next until the longest maxScheduleTime has passed.
+Every binding succeeds and is observed at once, of a pod and of a volume, and every volume asked for is provisioned.
+Nothing else changes, and bound pods do not end. The clock jumps from one deadline of the machine to the next until the
+longest maxScheduleTime has passed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gangsched.cli.findings import Finding, Findings
 from gangsched.cli.world import World
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod, Effect, MakeGroup, PatchStatus
+from gangsched.core.objects.effects import BindPod, Effect, MakeGroup, PatchStatus, Prebind
 from gangsched.core.objects.events import (
     Event,
     ForeignGroupSeen,
@@ -29,15 +30,18 @@ from gangsched.core.objects.events import (
     PodsReplaced,
     PriorityClassesReplaced,
     StorageReplaced,
+    StorageSeen,
     Synced,
     TimePassed,
 )
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
+from gangsched.core.objects.volumes import StorageKind, Volume, VolumeClaim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,7 @@ class _Simulation:
         self._policy = policy
         self._start = self._now = world.start
         self._pods = {pod.uid: pod for pod in world.pods}
+        self._storage = {kind: dict(found) for kind, found in world.storage.items()}
         self._successors = dict(world.successors)
         self._inbox: list[Event] = [
             NamespacesReplaced(tuple(world.namespaces.items())),
@@ -124,11 +129,27 @@ class _Simulation:
             if successor is not None:
                 self._pods[successor.uid] = successor
                 self._inbox.append(PodSeen(successor))
+        elif isinstance(effect, Prebind):
+            self._prepare(effect.what)
         elif isinstance(effect, PatchStatus):
             self._inbox.append(StatusWritten(effect.key, "1", effect.status.reservation is not None))
         elif isinstance(effect, MakeGroup):
             made = Group(effect.key, f"made/{effect.key}", "1", 1, self._now, effect.spec, made=True)
             self._inbox.append(GroupSeen(made))
+
+    def _prepare(self, what: Prebinding) -> None:
+        """Bind the claim, to a volume that is there or to one that is made for it."""
+        if not isinstance(what, SelectNode | ClaimVolume):
+            return
+        claims, volumes = self._storage[StorageKind.CLAIM], self._storage[StorageKind.VOLUME]
+        claim = claims[what.namespace, what.claim]
+        name = what.volume if isinstance(what, ClaimVolume) else f"made for {what.namespace}/{what.claim}"
+        volume = volumes.get(("", name), Volume(name))
+        if isinstance(claim, VolumeClaim) and isinstance(volume, Volume):
+            volumes["", name] = replace(volume, available=False)
+            claims[claim.key] = replace(claim, volume=name, bound=True)
+            self._inbox.append(StorageSeen(StorageKind.VOLUME, volumes["", name]))
+            self._inbox.append(StorageSeen(StorageKind.CLAIM, claims[claim.key]))
 
     def _alone(self, pod: Pod) -> Finding:
         """The finding for a bound plain pod, of which the machine keeps no record."""

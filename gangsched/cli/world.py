@@ -203,6 +203,7 @@ class _Builder:
         metadata = mapping(body.get("metadata"))
         if kind is StorageKind.CLAIM:
             metadata = {**metadata, "namespace": manifest.namespace}
+        body = {"status": {"phase": "Available"}, **body} if kind is StorageKind.VOLUME else body
         found = _decoded(lambda raw: STORAGE[kind].read(msgspec.Raw(raw)), {**body, "metadata": metadata}, manifest)[1]
         self._world.storage[kind].setdefault(found.key, found)
 

@@ -325,20 +325,30 @@ class TestVolumes:
         there = (self.named("n2"), self.claim(self.CLAIM, "v"), self.volume("v", "n2"), limit)
         assert "as many volumes of d as allowed" in run(group(), made, *there).group()["message"]
 
-    def test_a_claim_that_waits_for_the_pods_node_is_named(self, run):
-        storage_class = {
+    @staticmethod
+    def later(provisioner):
+        return {
             "apiVersion": "storage.k8s.io/v1",
             "kind": "StorageClass",
             "metadata": {"name": "later"},
-            "provisioner": "d",
+            "provisioner": provisioner,
             "volumeBindingMode": "WaitForFirstConsumer",
         }
+
+    def test_a_volume_is_provisioned_for_a_claim_that_waits_for_the_pods_node(self, run):
         claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "later"}}]
-        found = run(node(), group(), workload("StatefulSet", volumeClaimTemplates=claims), storage_class).group()
-        assert (found["reason"], "data-w-0, which its StorageClass later binds only" in found["message"]) == (
-            "NotSupported",
-            True,
-        )
+        made = workload("StatefulSet", volumeClaimTemplates=claims)
+        assert run(node(), group(), made, self.later("d")).group()["bound"] == 1
+
+    def test_a_volume_without_a_status_can_be_bound_to_such_a_claim(self, run):
+        claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "later"}}]
+        made = workload("StatefulSet", volumeClaimTemplates=claims)
+        there = (self.named("n1"), self.named("n2"), self.later("kubernetes.io/no-provisioner"))
+        volume = self.volume("v", "n2")
+        volume["spec"]["storageClassName"] = "later"
+        assert run(group(), made, *there, volume).group()["placements"] == {"w-0": "n2"}
+        missing = run(group(), made, *there).group()["message"]
+        assert "2 without a PersistentVolume of StorageClass later" in missing
 
     def test_claims_and_volumes_are_no_ignored_objects(self, run):
         assert run(node(), self.claim("c", "v"), self.volume("v", "n1")).errors == []

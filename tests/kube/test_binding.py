@@ -143,7 +143,7 @@ async def test_a_message_of_the_server_stays_on_one_line() -> None:
 
 
 async def test_an_answer_that_does_not_come_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gangsched.kube.objects._TIMEOUT_S", 0.05)
+    monkeypatch.setattr("gangsched.kube.objects.TIMEOUT_S", 0.05)
     api = FakeApi()
     api.answer("POST", BIND_PATH, stream(then="hang"))
     api.answer("GET", POD_PATH, stream(then="hang"))

@@ -106,7 +106,7 @@ def after_bindings(injector: Injector) -> None:
 
 def amid_bindings(injector: Injector) -> None:
     """Two of its places are assumed, and one of them is in no binding."""
-    injector.into(Cluster, "assume", after=True, when=lambda _cluster, uid, _node: uid == "uid-default/a-1")
+    injector.into(Cluster, "assume", after=True, when=lambda _cluster, uid, *_: uid == "uid-default/a-1")
 
 
 def in_queue(injector: Injector) -> None:

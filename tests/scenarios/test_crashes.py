@@ -16,8 +16,9 @@ from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, OwnerSeen, PodBound, Refused
+from gangsched.core.objects.volumes import StorageClass
 from gangsched.kube.dialects.table import DEFAULT
-from tests.builders import foreign_group, group, key, node, pod, pods, shape
+from tests.builders import claim, foreign_group, group, key, node, pod, pods, shape
 from tests.effort import some
 from tests.faulty import Faulty
 from tests.living import Death, Living
@@ -191,6 +192,23 @@ def two_jobs(harness: Living) -> None:
     harness.wait(30)
 
 
+def volumes_that_are_awaited(harness: Living) -> None:
+    """The nodes chosen at first are gone before the volumes are provisioned for them."""
+    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.provide(*(claim(f"a-{number}", storage_class="fast", uid=f"claim-{number}") for number in range(3)))
+    harness.disks.busy = True
+    harness.add(node("n1", cpu=3), group("a", min_member=3))
+    harness.add(*(pod(f"a-{number}", owner=SET, volume_claims=[f"a-{number}"]) for number in range(3)))
+    harness.wait(3)
+    harness.delete_node("n1")
+    harness.wait(5)
+    harness.add(node("n2", cpu=3))
+    harness.wait(3)
+    harness.disks.busy = False
+    harness.disks.work()
+    harness.wait(10)
+
+
 STORIES = {
     "five at once": Story(five_at_once, (("a", 5),), calm=True),
     "a binding refused": Story(a_binding_refused, (("a", 3),), calm=True),
@@ -204,6 +222,7 @@ STORIES = {
     "places held for members to come": Story(places_held, (("a", 4),), calm=True),
     "an application of Spark": Story(an_application_of_spark, (("a", 3),), calm=True),
     "a group of Volcano": Story(a_group_of_volcano, (("a", 3),), calm=True),
+    "volumes that are awaited": Story(volumes_that_are_awaited, (("a", 3),), calm=True),
     "two Jobs": Story(two_jobs, (("a", 3), ("b", 3)), repaired=False),
 }
 TWICE = ("a binding refused", "an undo", "roles")

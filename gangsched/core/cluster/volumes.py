@@ -212,7 +212,8 @@ class Volumes:
 
     def available(self, storage_class: str) -> Iterator[Volume]:
         """The volumes of the class to which any claim may be bound."""
-        return filter(None, map(self.volume, self._available.get(storage_class, ())))
+        names = (name for name in self._available.get(storage_class, ()) if name not in self._claims_of)
+        return filter(None, map(self.volume, names))
 
     def meant_for(self, claim: VolumeClaim) -> Iterator[Volume]:
         """The volumes to which no other claim may be bound."""

@@ -200,9 +200,8 @@ class SpreadPlan(Plan):
             numbers = self._numbers(spread)
             if spread.term.topology_key == _HOSTNAME:
                 count, domains = np.zeros(len(self._every), dtype=np.int64), len(at)
-                if spread.term.selector != ():
-                    there = self._preferred.of(of_spread(spread))
-                    count[there.rows] = there.counts
+                there = self._preferred.of(of_spread(spread))
+                count[there.rows] = there.counts if spread.term.selector != () else 0
                 counts = count[at]
             else:
                 counted = self._counting(member, spread, labelled)
@@ -210,8 +209,7 @@ class SpreadPlan(Plan):
                 domains = len(np.unique(numbers[at]))
             sums += counts * math.log(domains + 2) + (spread.max_skew - 1)
         rounded = np.floor(sums + 0.5).astype(np.int64)
-        most = int(rounded.max(initial=0))
-        scores: IntArray = np.zeros(len(rows), dtype=np.int64)
+        most, scores = int(rounded.max(initial=0)), np.zeros(len(rows), dtype=np.int64)
         fewest = int(rounded.min(initial=most))
         scores[labelled[rows]] = 100 * (most + fewest - rounded) // most if most else 100
         return scores

@@ -15,10 +15,12 @@ from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.prebindings import ClaimVolume, SelectNode
+from gangsched.core.objects.shape import NodeTerm
 from gangsched.core.objects.volumes import Volume, Wanted
 
 _MANY = 1 << 40
 """More members than there are."""
+Terms = tuple[NodeTerm, ...] | None
 Wants = tuple[Wanted, ...]
 """What the claims of one member want, the smallest first."""
 Chosen = tuple[str, ...]
@@ -35,6 +37,10 @@ class VolumePool:
         self._shared: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self._taken: dict[tuple[Wants, int], list[Chosen]] = {}
         self._choices: dict[Wanted, Sequence[Volume]] = {}
+        self._offers: dict[Wanted, dict[Terms, list[Volume]]] = {}
+        self._by_row: dict[Wanted, dict[int, list[Terms]]] = {}
+        self._lefts: dict[Terms, dict[Wanted, int]] = {}
+        self._masks: dict[Terms, Mask] = {}
 
     def room(self, wants: Wants, rows: IntArray) -> IntArray:
         """For how many members the volumes suffice that are left, or are provisioned, on each row."""
@@ -43,11 +49,13 @@ class VolumePool:
         shared = _shares(wants)
         if not shared and not any(map(self.offered, wants)):
             return room
+        if len(wants) == 1 and not shared:
+            return np.maximum(room, self._left_on(wants[0], rows))
         known: dict[Hashable, int] = {}
-        usable = self._affinities(wants, rows)
         for at, row in enumerate(rows.tolist()):
             # Rows with the same affinities share volumes.
-            here = (tuple(usable[at]), tuple(provisioned[:, at].tolist()), row if shared else -1)
+            usable = tuple(tuple(self._here(wanted, row)) for wanted in wants)
+            here = (usable, tuple(provisioned[:, at].tolist()), row if shared else -1)
             if here not in known:
                 known[here] = self._members(wants, row)
             room[at] = known[here]
@@ -89,18 +97,54 @@ class VolumePool:
         return found
 
     def _usable(self, volume: Volume, row: int) -> bool:
-        terms = volume.node_affinity
-        return terms is None or bool(self._affinity.among(terms, np.array([row], dtype=np.int64))[0])
+        return bool(self._mask(volume.node_affinity)[row])
 
-    def _affinities(self, wants: Wants, rows: IntArray) -> list[list[int]]:
-        """For each of the rows the node affinities, by number, of the volumes that could be used there."""
-        terms = dict.fromkeys(volume.node_affinity for wanted in wants for volume in self.offered(wanted))
-        found: list[list[int]] = [[] for _ in rows]
-        for number, each in enumerate(terms):
-            usable = range(len(rows)) if each is None else np.flatnonzero(self._affinity.among(each, rows)).tolist()
-            for at in usable:
-                found[at].append(number)
+    def _mask(self, terms: Terms) -> Mask:
+        """The rows where volumes with this node affinity can be used."""
+        mask = self._masks.get(terms)
+        if mask is None:
+            rows = np.arange(len(self._world.stock.names))
+            everywhere: Mask = np.ones(len(rows), dtype=np.bool_)
+            mask = self._masks[terms] = everywhere if terms is None else self._affinity.among(terms, rows)
+        return mask
+
+    def _of_terms(self, wanted: Wanted) -> dict[Terms, list[Volume]]:
+        """The volumes offered for it, used or not, by node affinity; the best first."""
+        found = self._offers.get(wanted)
+        if found is None:
+            found = self._offers[wanted] = {}
+            for volume in self.offered(wanted):
+                found.setdefault(volume.node_affinity, []).append(volume)
         return found
+
+    def _here(self, wanted: Wanted, row: int) -> Sequence[Terms]:
+        """The node affinities of volumes offered for it that can be used on the row."""
+        by_row = self._by_row.get(wanted)
+        if by_row is None:
+            by_row = self._by_row[wanted] = {}
+            for terms in self._of_terms(wanted):
+                for each in np.flatnonzero(self._mask(terms)).tolist():
+                    by_row.setdefault(each, []).append(terms)
+        return by_row.get(row, ())
+
+    def _left(self, wanted: Wanted, terms: Terms) -> int:
+        """How many volumes of this node affinity are left for it."""
+        known = self._lefts.setdefault(terms, {})
+        if wanted not in known:
+            known[wanted] = sum(self._is_free(volume, ()) for volume in self._of_terms(wanted)[terms])
+        return known[wanted]
+
+    def _left_on(self, wanted: Wanted, rows: IntArray) -> IntArray:
+        """How many volumes are left for it on each of the rows."""
+        left: IntArray = np.zeros(len(rows), dtype=np.int64)
+        offers = self._of_terms(wanted)
+        if len(offers) <= len(rows):
+            for terms in offers:
+                left += self._left(wanted, terms) * self._mask(terms)[rows]
+        else:
+            for at, row in enumerate(rows.tolist()):
+                left[at] = sum(self._left(wanted, terms) for terms in self._here(wanted, row))
+        return left
 
     def _members(self, wants: Wants, row: int) -> int:
         """For how many members the row has volumes: found by taking them, which is then undone."""
@@ -135,6 +179,16 @@ class VolumePool:
             chosen.append(name)
         return tuple(chosen)
 
+    def _best(self, wanted: Wanted, row: int, chosen: Sequence[str]) -> str:
+        """The smallest volume on the row that is left; empty if none is."""
+        offers = self._of_terms(wanted)
+        firsts = (
+            next((each for each in offers[terms] if self._is_free(each, chosen)), None)
+            for terms in self._here(wanted, row)
+            if self._left(wanted, terms)
+        )
+        return min(((each.size, each.name) for each in firsts if each is not None), default=(0, ""))[1]
+
     def _is_free(self, volume: Volume, chosen: Sequence[str]) -> bool:
         taken = ("PersistentVolume", "", volume.name) in self._world.spoken_for
         return not (self._used[volume.name] or volume.name in chosen or taken)
@@ -161,6 +215,7 @@ class VolumePool:
     def _push(self, wants: Wants, row: int, chosen: Chosen) -> None:
         self._taken.setdefault((wants, row), []).append(chosen)
         self._used.update(filter(None, chosen))
+        self._recount(chosen)
         for wanted, name in zip(wants, chosen, strict=True):
             if wanted.claim[1]:
                 self._shared.setdefault(wanted.claim, []).append((row, name))
@@ -174,7 +229,15 @@ class VolumePool:
             if wanted.claim[1]:
                 self._shared[wanted.claim].pop()
         self._used += Counter()
+        self._recount(chosen)
         return chosen
+
+    def _recount(self, chosen: Chosen) -> None:
+        """What is left of these volumes has changed."""
+        for name in filter(None, chosen):
+            volume = self._world.volumes.volume(name)
+            if volume is not None:
+                self._lefts.pop(volume.node_affinity, None)
 
     def rows_of(self, wants: Wants, chosen: set[str]) -> IntArray | None:
         """The rows where members may find other volumes than before."""
@@ -183,10 +246,9 @@ class VolumePool:
         found = [volume for name in chosen if name and (volume := self._world.volumes.volume(name)) is not None]
         if not found:
             return None
-        rows = np.arange(len(self._world.stock.names))
-        changed: Mask = np.zeros(len(rows), dtype=np.bool_)
+        changed: Mask = np.zeros(len(self._world.stock.names), dtype=np.bool_)
         for terms in {volume.node_affinity for volume in found}:
-            changed |= True if terms is None else self._affinity.among(terms, rows)
+            changed |= self._mask(terms)
         return np.flatnonzero(changed)
 
 
