@@ -11,7 +11,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Shape
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.placement import classify
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
 
 OF_RESOURCES = {words.reason for words in NodeResources.words}

@@ -23,8 +23,9 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.further import place_each
-from gangsched.core.planning.placement import Ask, Placement, Unfinished, classify, place
+from gangsched.core.planning.placement import Ask, Placement, Unfinished, place
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
@@ -148,7 +149,7 @@ class Cycle:
         refused = self._state.avoidance.by_gang(gang.key)
         ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
         mark = self._snapshot.mark()
-        found = self._place(ask)
+        found = self._state.deepening.take(gang.key, ask, self._snapshot) or self._place(ask)
         if isinstance(found, Unfinished):
             return False
         if gang.attempt.replanned and isinstance(found, Placement) and found.touches(refused):
@@ -162,7 +163,10 @@ class Cycle:
                 return False
             gang.attempt.refused(found)
             self._count(found)
+            if found.exhausted and not found.never:
+                self._state.deepening.want(gang.key, ask, self._snapshot.priority)
             return False
+        self._state.deepening.drop(gang.key)
         if self._stopped(gang, ask.members):
             self._snapshot.undo(mark)
             return False
@@ -268,4 +272,4 @@ class Cycle:
         return found
 
     def _count(self, refusal: Refusal) -> None:
-        self._decided.refusals[Reason.NEVER_FITS if refusal.never else Reason.UNSCHEDULABLE] += 1
+        self._decided.refusals[refusal.reason] += 1

@@ -85,6 +85,8 @@ class Machine:
         upkeep.try_again(state.caps.take_eased(state.gangs))
         for key in self._try_some(effects, now, budget):
             upkeep.if_due(key, touched, effects, now)
+        if not state.queue.waits and (found := state.deepening.go_on(state.cluster, budget)) is not None:
+            upkeep.try_again([found])
         entered = upkeep.let_in()
         for key in dict.fromkeys((*touched, *unwritten)):
             upkeep.write_status(key, effects, now)
@@ -99,7 +101,8 @@ class Machine:
             if isinstance(effect, BindPod):
                 state.members.note_sent(effect.uid, effect.node)
         state.containment.sent(effects)
-        self._resting = not (state.members.dirty or state.queue.waits or state.cluster.relief)
+        unfinished = state.members.dirty or state.queue.waits or state.cluster.relief or state.deepening.waits
+        self._resting = not unfinished
 
     def next_deadline(self) -> float | None:
         """When, in epoch seconds, something is due though nothing happens; None if nothing is.

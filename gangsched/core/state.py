@@ -21,6 +21,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.policy import Policy
+from gangsched.core.planning.deepening import Deepening
 from gangsched.core.planning.topology import Hunts
 from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
@@ -45,6 +46,7 @@ class State:
         self.members = Members(self.cluster, self.gangs, avoidance, policy)
         self.queue = Queue(self.cluster.capacity)
         self.hunts = Hunts()
+        self.deepening = Deepening()
         self.caps = Caps(self.cluster, policy)
         self.admission = Admission(policy.namespace_limits.waiting_groups)
         self.deadlines = Deadlines()
@@ -66,7 +68,7 @@ class State:
 
     def leave(self, key: GroupKey) -> None:
         """The gang waits for nothing any more."""
-        for room in (self.queue, self.admission, self.caps, self.status_deadlines):
+        for room in (self.queue, self.admission, self.caps, self.status_deadlines, self.deepening):
             room.drop(key)
 
     def validate(self) -> list[str]:
@@ -77,6 +79,7 @@ class State:
             *self.members.validate(),
             *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
             *self.queue.validate(alive),
+            *self.deepening.validate(alive),
             *self.admission.validate(alive),
             *self.deadlines.validate(alive),
             *self.status_deadlines.validate(alive),

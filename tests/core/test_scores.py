@@ -14,8 +14,8 @@ from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.filling import preferring
-from gangsched.core.planning.placement import Ask, Placement, classify, place
+from gangsched.core.planning.filling import classify, preferring
+from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 

@@ -8,8 +8,9 @@ from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm
 from gangsched.core.planning.classes import MOST, MemberClass
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.kept import MOST_KEPT
-from gangsched.core.planning.placement import Ask, classify, place
+from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import GPU, node, pod, shape

@@ -7,7 +7,7 @@ from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject, Trouble, Unready
 from gangsched.core.planning.dependence import any_couples, couples
-from gangsched.core.planning.placement import classify
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import claim, node, pod, volume
 from tests.harness import KINDS

@@ -19,7 +19,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.volume_claims import NOT_SUPPORTED
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.volumes import StorageKind
-from gangsched.core.planning.placement import classify
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.kube.resources import NAMESPACES, NODES, PODS, STORAGE
 from tests.judge import Judge, Refusal, Said

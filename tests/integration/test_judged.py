@@ -7,7 +7,7 @@ import pytest
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints.constraint import Constraint
 from gangsched.core.constraints.registry import CONSTRAINTS
-from gangsched.core.planning.placement import classify
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
 from testbed.fidelity import FILTERS, filter_of, read
 from tests import effort

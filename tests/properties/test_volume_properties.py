@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, Volume, VolumeClaim
-from gangsched.core.planning.placement import classify
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod

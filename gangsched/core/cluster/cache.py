@@ -42,6 +42,7 @@ class Cluster:
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.relief = Relief()
+        self._node_changes = 0
         self.worsened: set[str] = set()
         self.capacity = Capacity()
         self.nodes_by_row = Nodes()
@@ -93,6 +94,7 @@ class Cluster:
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         self.relief.note(row=row, all_asked=bool(self.tallies) and not alike)
         self.worsened.add(node.name)
+        self._node_changes += 1
         self.holdings.note_nodes_changed()
         return True
 
@@ -108,6 +110,7 @@ class Cluster:
         del self.nodes[name]
         self.relief.note(domains=self.labels.forget(), all_asked=bool(self.tallies))
         self.relief.no_node(row)
+        self._node_changes += 1
         self.worsened.add(name)
         return True
 
@@ -196,6 +199,11 @@ class Cluster:
         return list(users)
 
     # Questions
+
+    @property
+    def changes(self) -> int:
+        """Grows with each change of a claim or a node."""
+        return self.ledger.changes + self._node_changes
 
     def standing(self, prebinding: Prebinding) -> Standing:
         """How far the pre-binding has come, by what the watches show."""

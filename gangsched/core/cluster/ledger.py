@@ -119,9 +119,8 @@ class Holdings:
 class Ledger:
     """All `claims` by owner, and what is derived from them.
 
-    `on_node` lists those that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
-    `spoken_for` are their pre-bindings, by what these take and by owner. `capacity` and `constraints` count claims on
-    known nodes. The end of a claim is noted in `relief`.
+    `on_node` lists those that count, by node, `nominated` the others; `spoken_for` are pre-bindings by what they take
+    and by owner. `changes` grows with each change of a claim. The end of a claim is noted in `relief`.
     """
 
     def __init__(self, capacity: Capacity, constraints: Sequence[Constraint], tallies: Tallies, relief: Relief) -> None:
@@ -131,6 +130,7 @@ class Ledger:
         self._capacity = capacity
         self._constraints = constraints
         self._relief = relief
+        self.changes = 0
         self.claims: dict[str, Claim] = {}
         self.on_node: dict[str, dict[str, Claim]] = {}
         self.nominated: dict[str, Claim] = {}
@@ -141,6 +141,7 @@ class Ledger:
         """Replace the owner's claim, if any. Returns whether the new one takes anything that the former did not."""
         before = self.claims.get(claim.pod.uid)
         if before is not None and _takes_alike(before, claim):
+            self._silence(before)
             self._enter(claim)
             self._count_again(before, claim)
             return False
@@ -158,6 +159,7 @@ class Ledger:
         if claim is None:
             return
         self._silence(claim)
+        self.changes += 1
         if claim.kind is NOMINATED:
             del self.nominated[owner]
         else:
@@ -194,13 +196,11 @@ class Ledger:
     # What is derived
 
     def _enter(self, claim: Claim) -> None:
+        self.changes += 1
         owner = claim.pod.uid
-        if owner in self.claims:
-            self._silence(self.claims[owner])
         self.claims[owner] = claim
-        for prebinding in claim.prebindings:
-            for taken in prebinding.takes:
-                self.spoken_for.setdefault(taken, {})[owner] = prebinding
+        for prebinding, taken in ((each, taken) for each in claim.prebindings for taken in each.takes):
+            self.spoken_for.setdefault(taken, {})[owner] = prebinding
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
         else:
@@ -208,7 +208,7 @@ class Ledger:
 
     def _silence(self, claim: Claim) -> None:
         """What its pre-bindings took is spoken for no longer; others may wait for it."""
-        for taken in [taken for prebinding in claim.prebindings for taken in prebinding.takes]:
+        for taken in [taken for each in claim.prebindings for taken in each.takes]:
             del self.spoken_for[taken][claim.pod.uid]
             if not self.spoken_for[taken]:
                 del self.spoken_for[taken]

@@ -11,7 +11,7 @@ from gangsched.core.gang.membership import Members
 from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
-from gangsched.core.planning.placement import classify
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
 
 Contain = Callable[[GroupKey, Exception], object]

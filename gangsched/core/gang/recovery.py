@@ -24,7 +24,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.status import Condition, Reservation
-from gangsched.core.planning.placement import classify
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
 

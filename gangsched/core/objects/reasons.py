@@ -37,6 +37,8 @@ class Reason(StrEnum):
     """The placement strategy is a plug-in that is not installed."""
     UNSCHEDULABLE = "Unschedulable"
     """Complete, but the quorum does not fit into what is free now."""
+    SEARCH_EXHAUSTED = "SearchExhausted"
+    """Complete, but no places for the quorum were found within the limit of the search, which may have missed some."""
     NOT_ITS_TURN = "NotItsTurn"
     """An earlier group of the same instance group waits for room and may not be overtaken."""
     HOLD_LIMIT = "HoldLimit"

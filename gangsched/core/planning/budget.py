@@ -32,15 +32,20 @@ STEP = 30
 
 @dataclass(slots=True)
 class Budget:
-    """Units that are `left` (may be negative), and that were `spent` so far."""
+    """Units that are `left` (may be negative), and that were `spent` so far; and how many searches broke off."""
 
     left: int = TURN
     spent: int = 0
+    broken_off: int = 0
 
     def charge(self, units: int) -> None:
         """Spend so many units."""
         self.left -= units
         self.spent += units
+
+    def broke_off(self) -> None:
+        """A search has ended without an answer."""
+        self.broken_off += 1
 
     def leave(self, units: int) -> None:
         """Have at least so many units left, whatever was charged."""

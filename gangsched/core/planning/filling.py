@@ -8,13 +8,15 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
+from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.strategy import Room, Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import couples, hoped
+from gangsched.core.planning.dependence import couples, expect, hoped
 from gangsched.core.planning.search import Share, Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK, one_by_one
@@ -147,3 +149,33 @@ def hand_out(
         nodes.setdefault(member, []).extend([snapshot.name(row)] * count)
     left = {member: iter(names) for member, names in nodes.items()}
     return [(pod, next(left[classes[pod.uid]])) for pod in pods]
+
+
+def classify(
+    snapshot: Snapshot,
+    members: Iterable[Pod],
+    avoided: frozenset[str] = frozenset(),
+    *,
+    domain: Domain | None = None,
+) -> dict[str, MemberClass]:
+    """Each member's class without preferences, by UID; equal classes are one object.
+
+    On an emptied snapshot `avoided` does not matter.
+    """
+    members = list(members)
+    if asking := dict.fromkeys(pod.shape for pod in members if pod.shape.heeds_pods):
+        expect(snapshot, asking)
+    known: dict[MemberClass, MemberClass] = {}
+    classes = {}
+    selective = snapshot.selective
+    if not snapshot.heeds_pods:
+        avoided = frozenset()
+    alike: dict[Shape, MemberClass] = {}
+    for pod in members:
+        member = None if selective else alike.get(pod.shape)
+        if member is None:
+            seen = snapshot.seen(pod) if selective else ()
+            member = MemberClass(pod.shape, seen, avoided, domain)
+            member = alike[pod.shape] = known.setdefault(member, member)
+        classes[pod.uid] = member
+    return classes

@@ -18,8 +18,8 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.filling import fill_singly, hand_out, preferring
-from gangsched.core.planning.placement import Ask, Unfinished, classify, place
+from gangsched.core.planning.filling import classify, fill_singly, hand_out, preferring
+from gangsched.core.planning.placement import Ask, Unfinished, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.search import Share
 from gangsched.core.planning.snapshot import Snapshot

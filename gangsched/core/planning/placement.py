@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import overload
@@ -16,13 +16,12 @@ from msgspec.structs import replace as renewed
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.pod import Pod, role_of
-from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import bond, expect
-from gangsched.core.planning.filling import preferring
+from gangsched.core.planning.dependence import bond
+from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal, fragmented, obstacles, shortage
 from gangsched.core.planning.search import Slots
@@ -87,14 +86,14 @@ def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement
         if elsewhere is not None:
             return elsewhere
     anywhere = replace(ask, avoided=frozenset(), refused=frozenset())
-    mark = snapshot.mark()
+    mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
     found = _found(snapshot, anywhere, hunts)
     if found is None:
-        return _refused(snapshot, anywhere)
+        return _refused(snapshot, anywhere, exhausted=snapshot.budget.broken_off > broken_off)
     if ask.refused != ask.avoided and isinstance(found, Placement) and found.touches(ask.refused):
         snapshot.undo(mark)
         elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), hunts)
-        return elsewhere or _found(snapshot, anywhere, hunts) or _refused(snapshot, anywhere)
+        return elsewhere or _found(snapshot, anywhere, hunts) or _refused(snapshot, anywhere, exhausted=False)
     return found
 
 
@@ -134,24 +133,29 @@ def _best_domain(
     *,
     of: Collection[MemberClass] | None = None,
 ) -> str | Unfinished | None:
-    """The domain that takes the quorum with the highest utilisation; None if none takes it. `of` as in `_quorum`."""
+    """The domain that takes the quorum with the highest utilisation; None if none takes it. `of` as in `quorum_in`."""
     scores: list[tuple[float, str]] = []
     began = snapshot.budget.spent
-    failed = hunts.of((key, _asked(snapshot, ask))) if hunts is not None else {}
+    asked = key, _asked(snapshot, ask)
+    failed, unsure = (hunts.of(asked), hunts.of((*asked, "unsure"))) if hunts is not None else ({}, {})
     for value, look in to_look_at(snapshot, key, values, failed):
         if hunts is not None and snapshot.budget.spent - began > units.HUNT:
             if not scores:
                 return _UNFINISHED
             break
-        mark = snapshot.mark()
+        mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
         found = _found_in(snapshot, ask, (key, value), of=of)
         if found is None:
             failed[value] = look
+            if snapshot.budget.broken_off > broken_off:
+                unsure[value] = look
         else:
             scores.append((topology.utilisation(snapshot, found.assignments), value))
             snapshot.undo(mark)
         if len(scores) == topology.COMPARED:
             break
+    if not scores and any(failed.get(value) == look for value, look in unsure.items()):
+        snapshot.budget.broke_off()
     return max(scores, key=itemgetter(0))[1] if scores else None
 
 
@@ -161,6 +165,13 @@ def _asked(snapshot: Snapshot, ask: Ask) -> Hashable:
     classes = classify(snapshot, ask.members, ask.avoided)
     kinds = Counter((classes[pod.uid], role_of(pod)) for pod in ask.members)
     return frozenset(kinds.items()), roles, ask.need
+
+
+def domains_of(snapshot: Snapshot, ask: Ask) -> Sequence[Domain | None]:
+    """Where the quorum may be as a whole: in one of these domains, or with None wherever there is room."""
+    if ask.topology is None or not ask.topology.required:
+        return [None]
+    return [(ask.topology.key, value) for value in _domains(snapshot, ask, ask.topology)]
 
 
 def _domains(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
@@ -182,14 +193,14 @@ def _found_in(
 ) -> Placement | None:
     mark = snapshot.mark()
     snapshot.begin(ask.own)
-    found = _quorum(snapshot, ask, domain, of=of).find()
+    found = quorum_in(snapshot, ask, domain, of=of).find()
     if found is None:
         snapshot.undo(mark)
         return None
     return Placement(tuple(found))
 
 
-def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
+def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
     """Why the quorum does not fit; if it must be in one domain, in that with most room."""
     domain: Domain | None = None
     home: str | None = None
@@ -200,7 +211,7 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
         domain = (ask.topology.key, value)
     mark = snapshot.mark()
     snapshot.begin(ask.own)
-    quorum = _quorum(snapshot, ask, domain)
+    quorum = quorum_in(snapshot, ask, domain)
     smallest = quorum.smallest()
     short = shortage(snapshot, smallest)
     fits, failing, missing = quorum.take_most()
@@ -222,6 +233,7 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
         obstacles=obstacles(snapshot, failing),
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
+        exhausted=exhausted,
         domain=domain,
         demand=demand,
     )
@@ -231,14 +243,11 @@ def _refused(snapshot: Snapshot, ask: Ask) -> Refusal:
 
 def _never(empty: Snapshot, ask: Ask) -> bool:
     """Whether the quorum would certainly not fit even onto these empty nodes."""
-    tried: Sequence[Domain | None] = [None]
-    if ask.topology is not None and ask.topology.required:
-        tried = [(ask.topology.key, value) for value in _domains(empty, ask, ask.topology)]
     began, mark = empty.budget.spent, empty.mark()
-    for domain in tried:
+    for domain in domains_of(empty, ask):
         if empty.budget.spent - began > units.DIAGNOSIS:
             return False
-        quorum = _quorum(empty, ask, domain)
+        quorum = quorum_in(empty, ask, domain)
         found = quorum.find() is not None
         empty.undo(mark)
         if found or quorum.steps.ended:
@@ -246,7 +255,7 @@ def _never(empty: Snapshot, ask: Ask) -> bool:
     return True
 
 
-def _quorum(
+def quorum_in(
     snapshot: Snapshot, ask: Ask, domain: Domain | None, *, of: Collection[MemberClass] | None = None
 ) -> Quorum:
     """The quorum with its members in this domain: all of them, or only those `of` these classes."""
@@ -265,33 +274,3 @@ def _quorum(
         strategy=ask.strategy,
         prefer=ask.prefer,
     )
-
-
-def classify(
-    snapshot: Snapshot,
-    members: Iterable[Pod],
-    avoided: frozenset[str] = frozenset(),
-    *,
-    domain: Domain | None = None,
-) -> dict[str, MemberClass]:
-    """Each member's class without preferences, by UID; equal classes are one object.
-
-    On an emptied snapshot `avoided` does not matter.
-    """
-    members = list(members)
-    if asking := dict.fromkeys(pod.shape for pod in members if pod.shape.heeds_pods):
-        expect(snapshot, asking)
-    known: dict[MemberClass, MemberClass] = {}
-    classes = {}
-    selective = snapshot.selective
-    if not snapshot.heeds_pods:
-        avoided = frozenset()
-    alike: dict[Shape, MemberClass] = {}
-    for pod in members:
-        member = None if selective else alike.get(pod.shape)
-        if member is None:
-            seen = snapshot.seen(pod) if selective else ()
-            member = MemberClass(pod.shape, seen, avoided, domain)
-            member = alike[pod.shape] = known.setdefault(member, member)
-        classes[pod.uid] = member
-    return classes

@@ -21,7 +21,7 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import any_couples, helped, hoped
 from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.filling import Counts, Places, asks_too_much_in_all, choose, fill_class, hand_out
-from gangsched.core.planning.search import Kind, Search, Selection, Share, Slots, Steps, selections
+from gangsched.core.planning.search import Kind, Pausing, Search, Selection, Share, Slots, Steps, selections, whole
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 
@@ -36,8 +36,7 @@ _PACKED: _Way = (PACK, None)
 class Quorum:
     """One gang's quorum on one snapshot. `room` is how many of each class would fit alone.
 
-    `classes` are without preferences, and `preferring` with them, both by UID. `steps` have ended if the search was not
-    exhaustive.
+    `classes` are without preferences, `preferring` with them, both by UID. `steps` end if the search is not exhaustive.
     """
 
     def __init__(
@@ -61,7 +60,8 @@ class Quorum:
         self._preferring = preferring
         self._members = members
         self._ways: list[_Way] = [(strategy, prefer)]
-        if strategy is not PACK or prefer or any(map(self._has_preferences, set(preferring.values()))):
+        minded = any(each.prefer or snapshot.scores.prefers(each) for each in set(preferring.values()))
+        if strategy is not PACK or prefer or minded:
             # A strategy or preference never decides whether a gang fits: one that fits only packed is packed.
             self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))
@@ -105,7 +105,7 @@ class Quorum:
         steps = Steps(DIAGNOSED, budget=self._snapshot.budget)
         for number in range(placed.total() + 1, self.slots.number if len(self.room) > 1 else 0):
             self._snapshot.undo(mark)
-            found = self._search(number, steps)
+            found = whole(self.search(number, steps))
             self._take(shares if found is None else found[1])
             if found is None:
                 break
@@ -152,11 +152,13 @@ class Quorum:
         if placed.total() == self.slots.number:
             return hand_out(self._snapshot, self._first_of(placed), self._classes, shares)
         self._snapshot.undo(mark)
-        found = self._search(self.slots.number, self.steps)
-        if found is None:
-            return None
-        self._take(found[1])
-        return hand_out(self._snapshot, self._first_of(found[0]), self._classes, found[1])
+        found = whole(self.search(self.slots.number, self.steps))
+        return None if found is None else self.place(*found)
+
+    def place(self, selection: Selection, shares: list[Share]) -> Places:
+        """Take these shares for the first members of these kinds."""
+        self._take(shares)
+        return hand_out(self._snapshot, self._first_of(selection), self._classes, shares)
 
     def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[Places | None, Counts]:
         """Places for all of them, or None and by how many which class was short in the first order."""
@@ -221,7 +223,8 @@ class Quorum:
             kinds = [(kind, count) for kind, count in kinds if kind[0] in self._helped]
         return +placed, shares
 
-    def _search(self, number: int, steps: Steps) -> tuple[Selection, list[Share]] | None:
+    def search(self, number: int, steps: Steps) -> Pausing[tuple[Selection, list[Share]] | None]:
+        """Places for so many of the members, by the exhaustive search alone; nothing is taken."""
         kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}
         classes = [member for member in self._largest if self.room[member]]
         if len(kinds) > search.MOST_KINDS:
@@ -233,14 +236,11 @@ class Quorum:
         # Even the first selection costs work, and a stack frame for each kind.
         for selection in () if steps.ended else selections(list(kinds.items()), self.slots, number):
             if steps.ended:
-                return None
-            shares = attempt.find(selection)
+                break
+            shares = yield from attempt.find(selection)
             if shares is not None:
                 return selection, shares
         return None
-
-    def _has_preferences(self, member: MemberClass) -> bool:
-        return bool(member.prefer) or self._snapshot.scores.prefers(member)
 
     # Choosing members
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import NodeConstraint
-from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.reasons import NodeReason, Reason
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.classes import MemberClass
@@ -40,6 +40,7 @@ class Refusal:
     the members already placed, else the one with most room; its value is None where no node has the label. `missing`
     are the classes of the members that would complete the quorum and fit nowhere; `demand` is what new nodes must offer
     so that they fit, empty if no new node can help. Quorums that `asked` for the same are refused for the same reason.
+    `exhausted`: the search broke off, so there may be places that were not found.
     """
 
     asked: Hashable
@@ -53,8 +54,16 @@ class Refusal:
     obstacles: tuple[Obstacle, ...]
     short: Amounts
     fragmented: bool = False
+    exhausted: bool = False
     domain: Domain | None = None
     demand: tuple[Demand, ...] = ()
+
+    @property
+    def reason(self) -> Reason:
+        """The reason of a gang that was refused for this."""
+        if self.never:
+            return Reason.NEVER_FITS
+        return Reason.SEARCH_EXHAUSTED if self.exhausted else Reason.UNSCHEDULABLE
 
     @property
     def hopeless(self) -> bool:

@@ -26,7 +26,7 @@ UNTOLD_REASONS = frozenset(
 )
 """Reasons that need no Warning Event and no condition on waiting members."""
 _ENDS = {Phase.SUCCEEDED: Reason.SUCCEEDED, Phase.FAILED: Reason.GANG_FAILED}
-NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.NEVER_FITS, Reason.TIMED_OUT})
+NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER_FITS, Reason.TIMED_OUT})
 """Reasons of a group that waits for room."""
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
@@ -70,9 +70,7 @@ def _waiting_reason(gang: Gang) -> Reason:
         return Reason.NAMESPACE_LIMIT
     if gang.attempt.held_up_by is not None:
         return Reason.NOT_ITS_TURN
-    if gang.attempt.refusal is not None and gang.attempt.refusal.never:
-        return Reason.NEVER_FITS
-    return Reason.UNSCHEDULABLE
+    return gang.attempt.refusal.reason if gang.attempt.refusal is not None else Reason.UNSCHEDULABLE
 
 
 def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
@@ -119,6 +117,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
     said = {
         Reason.UNSCHEDULABLE: refusal or "Complete; waits to be tried.",
         Reason.NEVER_FITS: refusal,
+        Reason.SEARCH_EXHAUSTED: refusal,
         Reason.TIMED_OUT: f"No room within {time_s:g}s; tried again after a back-off, or as soon as something helps. "
         f"{refusal}",
         Reason.SUCCEEDED: f"The run ended with {number_of(succeeded, 'member')} succeeded.",

@@ -7,7 +7,7 @@ from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, member_order
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.status.conditions import UNTOLD_REASONS, refused_reason, scheduled_note
+from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, refused_reason, scheduled_note
 
 
 def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
@@ -74,7 +74,7 @@ def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: s
         return []
     if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
         return []
-    refused = reason in (Reason.UNSCHEDULABLE, Reason.NEVER_FITS)
+    refused = reason in NO_ROOM - {Reason.TIMED_OUT}
     if refused and gang.attempt.refusal is None:
         return []
     before = told.said(reason)

@@ -56,7 +56,12 @@ def incomplete(assessment: Assessment) -> str:
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     """Why the quorum does not fit: what is missing, how many nodes by reason, the holders and the groups ahead."""
-    if refusal.wanted == 1:
+    if refusal.exhausted and not refusal.never:
+        head = (
+            f"Places for {refusal.fits} of {refusal.wanted} members were found within the limit of the search, which "
+        )
+        head += "may have missed some; it is repeated once something changes, and is easier if more members are alike"
+    elif refusal.wanted == 1:
         head = "No node has room"
     elif refusal.fits:
         head = f"Only {refusal.fits} of {refusal.wanted} members fit"
