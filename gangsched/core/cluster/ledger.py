@@ -98,6 +98,7 @@ class Ledger:
         """Replace the owner's claim, if any. Returns whether the new one takes anything that the former did not."""
         before = self.claims.get(claim.pod.uid)
         if before is not None and _takes_alike(before, claim):
+            self._silence(before)
             self._enter(claim)
             self._count_again(before, claim)
             return False
@@ -154,12 +155,9 @@ class Ledger:
     def _enter(self, claim: Claim) -> None:
         self.changes += 1
         owner = claim.pod.uid
-        if owner in self.claims:
-            self._silence(self.claims[owner])
         self.claims[owner] = claim
-        for prebinding in claim.prebindings:
-            for taken in prebinding.takes:
-                self.spoken_for.setdefault(taken, {})[owner] = prebinding
+        for prebinding, taken in ((each, taken) for each in claim.prebindings for taken in each.takes):
+            self.spoken_for.setdefault(taken, {})[owner] = prebinding
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
         else:
@@ -167,7 +165,7 @@ class Ledger:
 
     def _silence(self, claim: Claim) -> None:
         """What its pre-bindings took is spoken for no longer; others may wait for it."""
-        for taken in [taken for prebinding in claim.prebindings for taken in prebinding.takes]:
+        for taken in [taken for each in claim.prebindings for taken in each.takes]:
             del self.spoken_for[taken][claim.pod.uid]
             if not self.spoken_for[taken]:
                 del self.spoken_for[taken]
