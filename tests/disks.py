@@ -73,7 +73,9 @@ class Disks:
         claim = self._harness.storage[StorageKind.CLAIM].get((what.namespace, what.claim))
         if isinstance(what, ClaimVolume):
             volume = self._harness.storage[StorageKind.VOLUME].get(("", what.volume))
-            if isinstance(volume, Volume) and volume.available and volume.ours:
+            reserved = (what.namespace, what.claim, what.uid)
+            shown = volume.claimed_by or ("", "", "") if isinstance(volume, Volume) and volume.available else None
+            if isinstance(volume, Volume) and volume.ours and shown == reserved:
                 self._harness.provide(replace(volume, claimed_by=None, ours=False))
         elif isinstance(claim, VolumeClaim) and claim.uid == what.uid and claim.ours and not claim.volume:
             self._harness.provide(replace(claim, selected="", ours=False))

@@ -138,7 +138,7 @@ def _claiming(found: Json, *, what: ClaimVolume) -> Json | None:
 
 def _unclaiming(found: Json, *, what: ClaimVolume) -> Json | None:
     reference, annotations = found["spec"].get("claimRef") or {}, _annotations(found)
-    claimed = (reference.get("namespace"), reference.get("name"), reference.get("uid"))
+    claimed = tuple(reference.get(key) or "" for key in ("namespace", "name", "uid"))
     if MARK not in annotations or claimed != (what.namespace, what.claim, what.uid):
         return None
     if (found.get("status") or {}).get("phase") != "Available":

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 import pytest
 
 from gangsched.kube.storage import MARK, SELECTED_NODE
-from testbed.control_plane import ControlPlane
-from testbed.operator import Operator
 from testbed.provisioner import DRIVER, Provisioner
 from testbed.workloads import pod_template
-from tests.faults.plan import OF_WRITES, Fault
-from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
 from tests.integration.test_volumes import (
     PATH,
@@ -33,11 +26,15 @@ from tests.integration.test_volumes import (
 Json = dict[str, Any]
 
 
-@pytest.fixture
-def zoned(cluster: Cluster) -> Cluster:
+def with_zones(cluster: Cluster) -> Cluster:
     for name in ("a1", "a2", "b1", "b2"):
         cluster.add_node(name, labels={ZONE: name[0]}, cpu="8")
     return cluster
+
+
+@pytest.fixture
+def zoned(cluster: Cluster) -> Cluster:
+    return with_zones(cluster)
 
 
 def add_class(cluster: Cluster, provisioner: str = "kubernetes.io/no-provisioner") -> None:
@@ -176,67 +173,3 @@ def test_two_gangs_race_for_the_last_volumes(zoned: Cluster, number: int) -> Non
     zoned.until(lambda: told in zoned.condition(other).get("message", ""), within_s=60)
     zoned.until(lambda: not left(zoned))
     assert sum(bound(zoned)) == 4
-
-
-@pytest.fixture(scope="module")
-def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
-    with ProxyProcess(with_crd, seed=5) as running:
-        running.calm()
-        yield running
-
-
-@pytest.fixture(scope="module")
-def behind(with_crd: ControlPlane, proxy: ProxyProcess) -> Iterator[Operator]:
-    with Operator(with_crd, kubeconfig=proxy.kubeconfig_for()) as running:
-        yield running
-
-
-@pytest.mark.usefixtures("behind")
-@pytest.mark.parametrize("fault", sorted(OF_WRITES), ids=str)
-def test_a_write_that_fails_on_its_way_leaves_the_group_whole_or_nothing_written(
-    zoned: Cluster, proxy: ProxyProcess, fault: Fault
-) -> None:
-    add_class(zoned, DRIVER)
-    add_volume(zoned, zoned.namespace, "a")
-    before = proxy.injected[fault]
-    proxy.next(fault=fault, method="PATCH", path_contains="persistentvolume", times=3)
-    add_workers(zoned, "w", 3)
-    zoned.until(lambda: len(left(zoned)) == 2 and sum(bound(zoned)) == 1, within_s=30)
-    assert not zoned.bound()
-    proxy.next(fault=fault, method="PATCH", path_contains="persistentvolume", times=3)
-    for at in range(3):
-        zoned.delete_pod(f"w-{at}")
-    zoned.until(lambda: not left(zoned), within_s=30)
-    assert proxy.injected[fault] > before
-    with Provisioner(zoned.api):
-        for at in range(3):
-            zoned.add_pod(f"w-{at}", "w", **uses(f"w-{at}"))
-        zoned.until_bound("w", 3, within_s=60)
-    assert zones(zoned, "w") == zones_of_volumes(zoned, "w")
-
-
-@pytest.mark.timeout(400)
-def test_after_a_kill_at_any_instant_the_group_becomes_whole_or_nothing_is_left(zoned: Cluster) -> None:
-    """Every second time its members are deleted while there is no leader."""
-    random = Random(29)
-    add_class(zoned, DRIVER)
-    struck = 0
-    with Operator(zoned.control_plane) as operator, Provisioner(zoned.api) as provisioner:
-        for number in range(8):
-            name = f"r{number}"
-            add_volume(zoned, f"{zoned.namespace}-{number}", "ab"[number % 2])
-            provisioner.paused = number % 4 > 1
-            add_workers(zoned, name, 4)
-            time.sleep(random.uniform(0.0, 0.4))
-            operator.kill()
-            struck += bool(left(zoned))
-            if number % 2:
-                zoned.api.delete(f"/api/v1/namespaces/{zoned.namespace}/pods", grace_s=0)
-            operator.start()
-            if number % 2:
-                zoned.until(lambda: not left(zoned), within_s=30, what="nothing is left")
-                continue
-            provisioner.paused = False
-            zoned.until_bound(name, 4, within_s=60)
-            assert zones(zoned, name) == zones_of_volumes(zoned, name)
-    assert struck, "no kill has struck while volumes were awaited: the instants are chosen badly"

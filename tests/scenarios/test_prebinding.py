@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.volumes import StorageClass
@@ -185,3 +186,11 @@ def test_members_that_share_a_claim_go_to_one_node(harness: Harness) -> None:
     harness.wait(3)
     assert len(harness.bound()) == 3
     assert len({each.node for each in harness.pods.values()}) == 1
+
+
+def test_a_mark_that_the_volume_controller_leaves_when_it_unbinds_a_volume_is_taken_off(harness: Harness) -> None:
+    """It does so where a claim has got another volume than the one that was first reserved for it."""
+    harness.provide(LOCAL, replace(free("v0"), ours=True))
+    harness.wait(5)
+    assert harness.disks.left() == []
+    assert harness.disks.volume("v0").claimed_by is None

@@ -114,8 +114,9 @@ class Volumes:
             _list(self._available, volume.storage_class, volume.name, sign)
         else:
             _list(self._meant_for, volume.claimed_by[:2], volume.name, sign)
-            if volume.ours:
-                self._mark(ClaimVolume(volume.name, *volume.claimed_by), sign)
+        if volume.ours:
+            # The volume controller unbinds a volume whose claim has got another one, and leaves the mark.
+            self._mark(ClaimVolume(volume.name, *(volume.claimed_by or ("", "", ""))), sign)
         return self._waiting.get(volume.storage_class, ())
 
     def _mark(self, prebinding: Prebinding, sign: int) -> None:

@@ -52,7 +52,10 @@ class SelectNode(Prebinding, frozen=True):
 
 
 class ClaimVolume(Prebinding, frozen=True):
-    """The volume is to be bound to this very claim (by UID)."""
+    """The volume is to be bound to this very claim (by UID).
+
+    The claim is empty in what the watch shows of a volume that was unbound again.
+    """
 
     volume: str
     namespace: str
