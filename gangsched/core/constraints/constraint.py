@@ -13,6 +13,7 @@ from enum import Enum
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from gangsched.core.constraints.column import Column, Value
+from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.constraints.storage import Storage
 from gangsched.core.constraints.tally import Tallies
@@ -46,6 +47,7 @@ class World:
     namespaces: Mapping[str, Mapping[str, str]]
     volumes: Storage
     tallies: Tallies
+    devices: DeviceStore
     spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
 
 
