@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.bars import BARE, BARS, Bar
+from bench.quality import figures
 from bench.report import RESULTS, Line
 from bench.runs import PERCENTILES
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZES_SWEPT, Kind, Scenario
@@ -74,9 +75,10 @@ def write(lines: Sequence[Line]) -> None:
         _HEAD
         + _bars(by_title)
         + _PLOTS
-        + _table([line for line in lines if not line["scenario"].startswith("core")])
+        + _table([line for line in lines if not line["scenario"].startswith(("core", figures.TITLE))])
         + _CORE
         + _table([line for line in lines if line["scenario"].startswith("core")])
+        + figures.section(by_title)
     )
     # Text stays text, and equal figures give an equal file.
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "gangsched"})

@@ -12,7 +12,6 @@ from gangsched.core.constraints.registry import CONSTRAINTS
 
 FIGURES = Path("docs/fidelity.jsonl")
 _RENAMED = {"NodeResources": "NodeResourcesFit", "TopologySpread": "PodTopologySpread"}
-_VOLUMES = "random pairs: named cases and random worlds of `tests/integration/test_oracle_volumes.py` judge it instead"
 
 FILTERS = {
     "NodeUnschedulable": "",
@@ -21,10 +20,10 @@ FILTERS = {
     "NodeAffinity": "",
     "NodePorts": "",
     "NodeResourcesFit": "an extended resource that only a DeviceClass provides counts as missing, as no node lists it",
-    "VolumeRestrictions": _VOLUMES,
-    "NodeVolumeLimits": _VOLUMES,
-    "VolumeBinding": _VOLUMES,
-    "VolumeZone": _VOLUMES,
+    "VolumeRestrictions": "",
+    "NodeVolumeLimits": "",
+    "VolumeBinding": "a pod whose volume is of a kind that CSI drivers have replaced is refused (`NotSupported`)",
+    "VolumeZone": "",
     "PodTopologySpread": "",
     "InterPodAffinity": (
         "a pod's own `namespaceSelector` with NotIn or DoesNotExist means what the API documents, where kube-scheduler "
@@ -36,9 +35,7 @@ FILTERS = {
     "for a part of a capacity are refused by name; expressions with `cel.bind` or optional values refuse the pod; an "
     "expression that fails for some device refuses the pod on all nodes, where kube-scheduler may find a node before; "
     "a claim that 256 pods share, or one of whose devices another claim has too, refuses all nodes",
-    "NodeDeclaredFeatures": (
-        "random pairs: named cases and random worlds of `tests/integration/test_oracle.py` judge it instead"
-    ),
+    "NodeDeclaredFeatures": "",
 }
 """The filters of the default profile in kube-scheduler's order, and what of each is not covered and why."""
 
@@ -51,7 +48,10 @@ which are leaving, have ended, are being resized or are nominated. Both must acc
 
 - `tests/integration/test_judged.py` judges the pairs below in `make test`, and 20 times as many others in
   `make nightly`. It shows that a constraint which accepts everything is caught, and has the known differences as cases.
-- `tests/integration/test_oracle.py` has a named case for each rule and edge, judged in the same way.
+- `tests/integration/test_judged_gangs.py` places random gangs: what gangsched places is judged pod by pod, with the
+  members before as they were placed; of what it refuses every way to place it is judged, until none is left.
+- `tests/integration/test_oracle.py` and `tests/integration/test_oracle_volumes.py` have a named case for each rule and
+  edge, judged in the same way.
 - `tests/integration/test_judge.py` shows that the program says what the running kube-scheduler says.
 """
 _DECIDED = """
@@ -67,6 +67,37 @@ Each pod is aimed at one filter. In how many pairs did the filter refuse a node,
 
 | Aimed at | Filter | Pairs | Refused a node | Accepted a node | Disagreements |
 | --- | --- | ---: | ---: | ---: | ---: |
+"""
+
+
+SCORES = {
+    "TaintToleration": "",
+    "NodeAffinity": "a preferred term that is malformed counts for no node, where kube-scheduler rejects the pod",
+    "PodTopologySpread": (
+        "the cluster's default constraints do not count: their selector comes from the Services, "
+        "ReplicationControllers, ReplicaSets and StatefulSets of a pod, which would have to be watched in all "
+        "namespaces, and a group says by its strategy whether it spreads; of a pod's constraints the first 8 count"
+    ),
+    "InterPodAffinity": (
+        "a pod's own `namespaceSelector` with NotIn or DoesNotExist means what the API documents; the heaviest 8 terms "
+        "of affinity and of anti-affinity count"
+    ),
+    "ImageLocality": "it orders nodes that are equal by all else",
+    "NodeResourcesFit": "the strategy of the group takes its place",
+    "NodeResourcesBalancedAllocation": "the strategy of the group takes its place",
+}
+"""The scores of the default profile, and what of each is not covered and why."""
+
+_SCORED = """
+## What scores
+
+Scores order the nodes that take a member ([where members go](strategies.md)). They are normalised over all nodes that
+accept the member, so they are kube-scheduler's numbers where all of these have room.
+`tests/integration/test_scores_of_pods.py` compares PodTopologySpread and InterPodAffinity, 300 random pods each and
+named cases; `tests/integration/test_scores.py` compares the others. Each number must be the same.
+
+| Score | Decided in | Not covered, and why |
+| --- | --- | --- |
 """
 
 
@@ -102,7 +133,10 @@ def page(root: Path) -> str:
         f"| {each.disagreements} |"
         for each in found
     ]
-    return _HEAD + _DECIDED + "\n".join(decided) + "\n" + _PAIRS + "\n".join(judged) + "\n"
+    files |= {"InterPodAffinity": files["PodPreferences"], "NodeResourcesFit": "—"}
+    scored = [f"| {name} | {files.get(name, '—')} | {why or 'nothing is left out'} |" for name, why in SCORES.items()]
+    tables = ((_DECIDED, decided), (_PAIRS, judged), (_SCORED, scored))
+    return _HEAD + "".join(head + "\n".join(lines) + "\n" for head, lines in tables)
 
 
 def _decided(name: str, file: str, why: str, found: list[Figures]) -> str:

@@ -133,12 +133,14 @@ def pod(
     told_message: str = "",
     likes: Mapping[int, NodeTerm] | None = None,
     images: Iterable[str] = (),
+    near: Mapping[int, PodTerm] | None = None,
+    spread_if_possible: Iterable[Spread] = (),
 ) -> Pod:
     """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
 
     `name` is `namespace/name` or a name in `default`; the UID is `uid-namespace/name` unless given; `declaration`
     replaces what `group` and `role` would declare. The keywords of `shape` apply. `likes` are preferred terms by
-    weight, `images` one for each container.
+    weight, `images` one for each container. `near` are terms about other pods by weight, negative to be far from them.
     """
     namespace, bare = _names(name)
     if declaration is None and group:
@@ -179,14 +181,20 @@ def pod(
         owner=owner,
         told_reason=told_reason,
         told_message=told_message,
-        soft=soft(likes or {}, images),
+        soft=soft(likes or {}, images, near or {}, spread_if_possible),
     )
 
 
-def soft(likes: Mapping[int, NodeTerm], images: Iterable[str] = ()) -> Soft | None:
-    """What a pod prefers: terms by weight, and an image for each container."""
+def soft(
+    likes: Mapping[int, NodeTerm],
+    images: Iterable[str] = (),
+    near: Mapping[int, PodTerm] | None = None,
+    spread: Iterable[Spread] = (),
+) -> Soft | None:
+    """What a pod prefers: terms by weight, an image for each container, and what it prefers of other pods."""
     names = tuple(sorted(images))
-    return Soft(tuple(likes.items()), names, max(1, len(names))) if likes or names else None
+    found = Soft(tuple(likes.items()), names, max(1, len(names)), tuple((near or {}).items()), tuple(spread))
+    return found if likes or names or found.pod_terms or found.spread else None
 
 
 def node(

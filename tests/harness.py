@@ -92,6 +92,7 @@ from gangsched.core.objects.volumes import (
     StorageKind,
     StorageObject,
     Volume,
+    VolumeAttachment,
     VolumeClaim,
 )
 from tests.disks import Disks
@@ -102,6 +103,7 @@ KINDS: dict[type, StorageKind] = {
     Volume: StorageKind.VOLUME,
     StorageClass: StorageKind.CLASS,
     CsiNode: StorageKind.NODE,
+    VolumeAttachment: StorageKind.ATTACHMENT,
 }
 START = 1_000_000.0
 REPEATED = 0.1

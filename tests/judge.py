@@ -26,11 +26,15 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is said of one pod: each node is either feasible or refused. `pod` is the manifest as it would be stored."""
+    """What is said of one pod: each node is either feasible or refused. `pod` is the manifest as it would be stored.
+
+    `scores` are, if asked for, the weighed scores of feasible nodes by plugin.
+    """
 
     pod: Json
     feasible: frozenset[str]
     refused: Mapping[str, Refusal]
+    scores: Mapping[str, Mapping[str, int]] = {}
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -68,15 +72,17 @@ class Judge:
         with self._process:  # closes its input, on which it ends, and waits
             pass
 
-    def ask(self, objects: Sequence[Json], probes: Sequence[Json]) -> Said:
-        """What the filters say of each probe alone, in a cluster of these objects. All have apiVersion and kind.
+    def ask(self, objects: Sequence[Json], probes: Sequence[Json], *, score: bool = False) -> Said:
+        """What the filters (and with `score` the scores) say of each probe alone, in a cluster of these objects.
+
+        All have apiVersion and kind.
 
         Raises:
             RefusedError: the API server would not take an object, or a filter failed.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"objects": objects, "probes": probes}).encode() + b"\n")
+        self._process.stdin.write(json.dumps({"objects": objects, "probes": probes, "score": score}).encode() + b"\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, "the judge has ended; its error is on standard error"

@@ -83,6 +83,12 @@ def test_the_core_must_be_covered_and_by_tests_that_are_not_slow(
 
 
 @ways
+def test_where_coverage_is_not_measured_nothing_slows_the_test(run: Run, way: tuple[str, ...]) -> None:
+    test = "import pytest, sys\n@pytest.mark.no_cover\ndef test_that_is_not_traced(): assert sys.gettrace() is None"
+    assert "1 passed" in run(test, "--cov", "--cov-report=", *way).stdout
+
+
+@ways
 def test_what_tests_have_measured_is_told_at_the_end(run: Run, way: tuple[str, ...]) -> None:
     done = run("def test_that_measures(record_property): record_property('measured', 'took 1.5 s')", *way)
     assert "measured: took 1.5 s" in done.stdout.splitlines()
@@ -91,11 +97,11 @@ def test_what_tests_have_measured_is_told_at_the_end(run: Run, way: tuple[str, .
 
 EXPLORING = """
     from hypothesis import given, strategies as st, settings
-    from tests.effort import seeded, tries
+    from tests.effort import examples, seeded
 
     drawn = []
 
-    @settings(max_examples=tries(50))
+    @settings(max_examples=examples(50))
     @given(st.integers(0, 10**9))
     def test_of_examples(number):
         drawn.append(number)
@@ -120,6 +126,10 @@ def test_a_quick_run_tries_a_tenth_and_the_same_each_time(run: Run) -> None:
     assert first[-1] == "seed 1"
 
 
+def test_the_usual_run_tries_three_tenths_of_what_is_random(run: Run) -> None:
+    assert len(drawn(run(EXPLORING, "-s", "-q"))) == 15 + 3
+
+
 def test_a_nightly_run_tries_much_more_and_its_seed_repeats_it(run: Run) -> None:
     night = ("-s", "-q", "--hypothesis-profile=nightly")
     first, second, other = (drawn(run(EXPLORING, *night, f"--hypothesis-seed={seed}")) for seed in (700, 700, 9))
@@ -131,7 +141,7 @@ def test_a_nightly_run_tries_much_more_and_its_seed_repeats_it(run: Run) -> None
 
 def test_tests_that_explore_can_be_picked(run: Run) -> None:
     done = run(EXPLORING, "-q", "-m", "hypothesis or explores")
-    assert "11 passed, 1 deselected" in done.stdout
+    assert "4 passed, 1 deselected" in done.stdout
 
 
 @pytest.mark.parametrize("asked", [("SEED=7", "DURATION=9"), ()])

@@ -42,6 +42,7 @@ STORED = {
     ("v1", "PersistentVolume"): StorageKind.VOLUME,
     ("storage.k8s.io/v1", "StorageClass"): StorageKind.CLASS,
     ("storage.k8s.io/v1", "CSINode"): StorageKind.NODE,
+    ("storage.k8s.io/v1", "VolumeAttachment"): StorageKind.ATTACHMENT,
 }
 DEVICES = (*offered.KINDS, offered.TEMPLATE)
 READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *STORED, *DEVICES, *FOREIGN, *MAKERS)

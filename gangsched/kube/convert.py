@@ -25,17 +25,15 @@ from gangsched.core.objects.shape import (
     Disk,
     HostPort,
     Labels,
-    PodTerm,
-    Requirement,
     Shape,
-    Spread,
 )
 from gangsched.kube import preferences, wire
 from gangsched.kube.device_uses import uses
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable
 from gangsched.kube.features import needed_features
-from gangsched.kube.node_terms import node_term, requirements, toleration
+from gangsched.kube.node_terms import node_term, toleration
+from gangsched.kube.pod_terms import REQUIRED, labels, required_terms, spread
 from gangsched.kube.storage import NO_VOLUMES, pod_volumes
 from gangsched.kube.unsupported import unsupported_fields
 
@@ -101,7 +99,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         told_message=said.message,
         rejected=status.phase == "Failed" and _is_rejection(status.reason or ""),
         bound_at=said.bound_at,
-        soft=preferences.soft(spec),
+        soft=preferences.soft(spec, meta),
     )
 
 
@@ -118,11 +116,6 @@ def node(found: wire.Node) -> Node:
         features=_kept_features(tuple(sorted(status.declared_features or ()))),
         images=preferences.images(status.images) if status.images else (),
     )
-
-
-def labels(found: Mapping[str, str] | None) -> Labels:
-    """Label pairs sorted by key."""
-    return tuple(sorted(found.items())) if found else ()
 
 
 @lru_cache(maxsize=_KEPT)
@@ -193,9 +186,9 @@ def _shape(
         tolerations=tuple(map(toleration, spec.tolerations)) if spec.tolerations else (),
         host_ports=_host_ports(spec),
         disks=disks,
-        affinity=_pod_terms(spec.affinity.pod_affinity, meta) if spec.affinity is not None else (),
-        anti_affinity=_pod_terms(spec.affinity.pod_anti_affinity, meta) if spec.affinity is not None else (),
-        spread=_spread(spec.topology_spread_constraints, meta) if spec.topology_spread_constraints else (),
+        affinity=required_terms(spec.affinity.pod_affinity, meta) if spec.affinity is not None else (),
+        anti_affinity=required_terms(spec.affinity.pod_anti_affinity, meta) if spec.affinity is not None else (),
+        spread=spread(spec.topology_spread_constraints, meta, REQUIRED) if spec.topology_spread_constraints else (),
         unsupported=refused,
         features=needed_features(spec),
     )
@@ -300,54 +293,6 @@ def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
         if port.host_port
     }
     return tuple(HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(taken)) if taken else ()
-
-
-def _pod_terms(affinity: wire.PodAffinity | None, meta: wire.Meta) -> tuple[PodTerm, ...]:
-    terms = affinity.required if affinity is not None else None
-    return tuple(_pod_term(term, meta.namespace or "default") for term in terms or ())
-
-
-def _spread(constraints: Iterable[wire.SpreadConstraint], meta: wire.Meta) -> tuple[Spread, ...]:
-    """The constraints with DoNotSchedule. `matchLabelKeys` are ANDed with their values in the pod's own labels."""
-    found = []
-    own = meta.labels or _NOTHING
-    for constraint in constraints:
-        if constraint.when_unsatisfiable == "ScheduleAnyway":
-            continue
-        selector = _selector(constraint.label_selector)
-        if selector is not None:
-            keys = [key for key in constraint.match_label_keys or () if key in own]
-            selector += tuple(Requirement(key=key, operator="In", values=(own[key],)) for key in keys)
-        found.append(
-            Spread(
-                PodTerm(constraint.topology_key, selector, namespaces=(meta.namespace or "default",)),
-                max_skew=constraint.max_skew,
-                min_domains=constraint.min_domains or 1,
-                honors_affinity=constraint.node_affinity_policy != "Ignore",
-                honors_taints=constraint.node_taints_policy == "Honor",
-            )
-        )
-    return tuple(found)
-
-
-def _pod_term(term: wire.PodAffinityTerm, namespace: str) -> PodTerm:
-    """The term, with the pod's own namespace if it has neither namespaces nor a namespace selector."""
-    namespaces = tuple(term.namespaces or ())
-    if not namespaces and term.namespace_selector is None:
-        namespaces = (namespace,)
-    return PodTerm(
-        topology_key=term.topology_key,
-        selector=_selector(term.label_selector),
-        namespaces=namespaces,
-        namespace_selector=_selector(term.namespace_selector),
-    )
-
-
-def _selector(found: wire.LabelSelector | None) -> tuple[Requirement, ...] | None:
-    if found is None:
-        return None
-    pairs = tuple(Requirement(key=key, operator="In", values=(value,)) for key, value in labels(found.match_labels))
-    return pairs + requirements(found.match_expressions)
 
 
 def _owner(references: Iterable[wire.Owner]) -> Owner | None:

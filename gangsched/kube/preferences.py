@@ -9,27 +9,40 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from gangsched.core.objects.shape import NodeTerm
+from gangsched.core.objects.shape import NodeTerm, PodTerm
 from gangsched.core.objects.soft import Images, Soft
 from gangsched.kube import wire
 from gangsched.kube.node_terms import node_term
+from gangsched.kube.pod_terms import PREFERRED, preferred_terms, spread
+from gangsched.kube.unsupported import MOST_TERMS
 
 _KEPT = 1024
 _KEPT_IMAGES = 1 << 13
 
 
-def soft(spec: wire.PodSpec) -> Soft | None:
-    """What the pod prefers; None for nothing. Terms without weight or requirements are left out."""
+def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
+    """What the pod prefers; None for nothing. Terms without weight or requirements are left out.
+
+    Of affinity, anti-affinity and spread to other pods only the first `MOST_TERMS` each count, by weight.
+    """
     containers = [*(spec.init_containers or ()), *(spec.containers or ())]
     images = [container.image for container in containers]
     images += [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    pod_terms: tuple[tuple[int, PodTerm], ...] = ()
+    if spec.affinity is not None:
+        near = preferred_terms(spec.affinity.pod_affinity, meta)[:MOST_TERMS]
+        far = preferred_terms(spec.affinity.pod_anti_affinity, meta)[:MOST_TERMS]
+        pod_terms = (*near, *((-weight, term) for weight, term in far))
+    constraints = spec.topology_spread_constraints
     found = Soft(
         node_terms=tuple(_terms(affinity.preferred)) if affinity is not None and affinity.preferred else (),
         images=tuple(sorted(complete(image) for image in images if image)),
         containers=len(containers),
+        pod_terms=pod_terms,
+        spread=spread(constraints, meta, PREFERRED)[:MOST_TERMS] if constraints else (),
     )
-    return _kept(found) if found.node_terms or found.images else None
+    return _kept(found) if found.node_terms or found.images or found.pod_terms or found.spread else None
 
 
 def images(found: Iterable[wire.NodeImage]) -> Images:

@@ -37,9 +37,18 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.shape import Labels
-from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, StorageObject, Volume, VolumeClaim
+from gangsched.core.objects.volumes import (
+    CsiNode,
+    StorageClass,
+    StorageKind,
+    StorageObject,
+    Volume,
+    VolumeAttachment,
+    VolumeClaim,
+)
 from gangsched.kube import convert, storage, storage_wire, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
+from gangsched.kube.pod_terms import labels
 
 PAGE = 500
 LIST_TIMEOUT_S = 60.0
@@ -78,6 +87,7 @@ _CLAIM = msgspec.json.Decoder(storage_wire.VolumeClaim)
 _VOLUME = msgspec.json.Decoder(storage_wire.PersistentVolume)
 _STORAGE_CLASS = msgspec.json.Decoder(storage_wire.StorageClass)
 _CSI_NODE = msgspec.json.Decoder(storage_wire.CsiNode)
+_ATTACHMENT = msgspec.json.Decoder(storage_wire.VolumeAttachment)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
@@ -124,7 +134,7 @@ def _read_node(raw: Raw) -> tuple[str | None, Node]:
 
 def _read_namespace(raw: Raw) -> tuple[str | None, tuple[str, Labels]]:
     meta = _NAMESPACE.decode(raw).metadata
-    return meta.resource_version, (meta.name or "", convert.labels(meta.labels))
+    return meta.resource_version, (meta.name or "", labels(meta.labels))
 
 
 def _read_priority_class(raw: Raw) -> tuple[str | None, tuple[str, int]]:
@@ -150,6 +160,11 @@ def _read_storage_class(raw: Raw) -> tuple[str | None, StorageClass]:
 def _read_csi_node(raw: Raw) -> tuple[str | None, CsiNode]:
     found = _CSI_NODE.decode(raw)
     return found.metadata.resource_version, storage.csi_node(found)
+
+
+def _read_attachment(raw: Raw) -> tuple[str | None, VolumeAttachment]:
+    found = _ATTACHMENT.decode(raw)
+    return found.metadata.resource_version, storage.attachment(found)
 
 
 def _stored(
@@ -205,6 +220,9 @@ STORAGE = {
         StorageKind.CLASS, "storageclasses", "/apis/storage.k8s.io/v1/storageclasses", _read_storage_class
     ),
     StorageKind.NODE: _stored(StorageKind.NODE, "csinodes", "/apis/storage.k8s.io/v1/csinodes", _read_csi_node),
+    StorageKind.ATTACHMENT: _stored(
+        StorageKind.ATTACHMENT, "volumeattachments", "/apis/storage.k8s.io/v1/volumeattachments", _read_attachment
+    ),
 }
 """What decides where pods with volumes run, by kind."""
 GROUPS = Resource[Group](

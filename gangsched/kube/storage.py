@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gangsched.core.constraints.volume_zone import ZONE_LABELS
 from gangsched.core.objects.quantity import InvalidQuantity, whole
 from gangsched.core.objects.shape import Attachment, Disk, NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
 from gangsched.kube import storage_wire, wire
 from gangsched.kube.node_terms import requirements
 
@@ -239,6 +239,18 @@ def csi_node(found: storage_wire.CsiNode) -> CsiNode:
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
     return CsiNode(name=found.metadata.name or "", limits=_kept_limits(tuple(sorted(limits.items()))))
+
+
+def attachment(found: storage_wire.VolumeAttachment) -> VolumeAttachment:
+    """The core's value for a VolumeAttachment."""
+    spec = found.spec or storage_wire.AttachmentSpec()
+    source = spec.source or storage_wire.AttachmentSource()
+    return VolumeAttachment(
+        name=found.metadata.name or "",
+        node=intern(spec.node_name),
+        volume=intern(source.persistent_volume_name or ""),
+        driver=intern(spec.attacher),
+    )
 
 
 def _terms(required: wire.NodeSelector) -> tuple[NodeTerm, ...]:

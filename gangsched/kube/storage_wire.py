@@ -94,3 +94,18 @@ class CsiNodeSpec(Struct, gc=False):
 class CsiNode(Struct, gc=False):
     metadata: wire.Meta
     spec: CsiNodeSpec | None = None
+
+
+class AttachmentSource(Struct, gc=False, rename="camel"):
+    persistent_volume_name: str | None = None
+
+
+class AttachmentSpec(Struct, gc=False, rename="camel"):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource | None = None
+
+
+class VolumeAttachment(Struct, gc=False):
+    metadata: wire.Meta
+    spec: AttachmentSpec | None = None

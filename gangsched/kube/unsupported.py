@@ -9,7 +9,7 @@ from __future__ import annotations
 from gangsched.kube import wire
 
 MOST_TERMS = 8
-"""A pod may have so many terms of affinity to pods and of topology spread, because each is compared with all pods."""
+"""A pod may have so many required terms of affinity to pods and of topology spread: each is compared with all pods."""
 
 
 def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
@@ -21,8 +21,9 @@ def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
 
 
 def _terms(spec: wire.PodSpec) -> int:
-    """How many terms of affinity to other pods, and of topology spread."""
+    """How many required terms of affinity to other pods, and of topology spread."""
     affinity = spec.affinity or wire.Affinity()
     both = (affinity.pod_affinity, affinity.pod_anti_affinity)
     of_pods = sum(len(each.required or ()) for each in both if each is not None)
-    return of_pods + len(spec.topology_spread_constraints or ())
+    spread = spec.topology_spread_constraints or ()
+    return of_pods + sum(each.when_unsatisfiable != "ScheduleAnyway" for each in spread)

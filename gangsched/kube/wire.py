@@ -76,8 +76,14 @@ class PodAffinityTerm(Struct, gc=False, rename="camel"):
     namespace_selector: LabelSelector | None = None
 
 
+class PreferredPodTerm(Struct, gc=False, rename="camel"):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm | None = None
+
+
 class PodAffinity(Struct, gc=False):
     required: list[PodAffinityTerm] | None = field(name=_REQUIRED, default=None)
+    preferred: list[PreferredPodTerm] | None = field(name=_PREFERRED, default=None)
 
 
 class Affinity(Struct, gc=False, rename="camel"):

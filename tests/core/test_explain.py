@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.devices import Devices
@@ -13,16 +14,17 @@ from gangsched.core.declarations.resolution import resolve
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment, advance
 from gangsched.core.gang.wants import Want
-from gangsched.core.objects.declaration import GroupKey, Role
+from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.shape import PodTerm
+from gangsched.core.objects.shape import PodTerm, Requirement, Spread
 from gangsched.core.objects.status import Demand
+from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.queue import Queue
 from gangsched.core.status.explanation import NAMED, Holders, ahead_of, amounts, demanded, incomplete, refused
-from tests.builders import GPU, group, key, node, pod
+from tests.builders import GPU, claim, group, key, node, pod, volume
 
 
 def refuse(cluster, members, *, need=None):
@@ -163,10 +165,96 @@ def test_every_obstacle_has_its_words(cluster_of):
     )
     said = refused(refuse(cluster, members(1, node_selector={"disk": "fast"}, host_ports=[80])))
     assert said == (
-        "No node has room. Of 6 nodes: 1 closed by the anti-affinity of a pod there; 1 with the host port taken; "
-        "1 not matched by nodeSelector or node affinity; 1 cordoned; 1 with a taint that is not tolerated; "
+        "No node has room. Of 6 nodes: 1 closed by the anti-affinity of a pod there: zone (a); "
+        "1 with the host port taken; 1 not matched by nodeSelector or node affinity; 1 cordoned; "
+        "1 with a taint that is not tolerated; "
         "1 with as many pods as allowed."
     )
+
+
+ZONES = tuple(node(f"{zone}{at}", labels={"zone": zone, "host": f"{zone}{at}"}) for zone in "abcd" for at in (1, 2))
+OF_ALL = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
+BY_APP = replace(OF_ALL, selector=(Requirement("app", "In", ("x",)),))
+NEW: dict[str, Any] = {"labels": {"app": "x"}}
+
+
+def running(*nodes):
+    return [pod(f"r{at}", cpu="100m", node=name, **NEW) for at, name in enumerate(nodes)]
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "said"),
+    [
+        pytest.param(
+            [*running("a1", "a2", "b1"), *[pod(f"big-{z}{at}", cpu=8, node=f"{z}{at}") for z in "cd" for at in (1, 2)]],
+            {"spread": [Spread(BY_APP, 1)], **NEW},
+            "4 where topology spread by zone (a has 2 of at most 1, b has 1 of at most 1; fewest in c: 0) "
+            "allows no more",
+            id="the fullest domains of topology spread",
+        ),
+        pytest.param(
+            running("a1", "b1", "c1", "d1"),
+            {"spread": [Spread(BY_APP, 1, min_domains=5)], **NEW},
+            "8 where topology spread by zone (a has 1 of at most 1, b has 1 of at most 1, c has 1 of at most 1, "
+            "1 more full; minDomains 5, there are 4) allows no more",
+            id="too few domains",
+        ),
+        pytest.param(
+            running("a1", "b2"),
+            {"anti_affinity": [BY_APP], "node_selector": {"zone": "a"}},
+            "2 with pods there that the required pod anti-affinity excludes from the same zone (a)",
+            id="anti-affinity of the members, on the nodes that are left",
+        ),
+        pytest.param(
+            running(*(each.name for each in ZONES)),
+            {"anti_affinity": [replace(BY_APP, topology_key="host")]},
+            "8 with pods there that the required pod anti-affinity excludes from the same host",
+            id="single nodes are not listed",
+        ),
+        pytest.param(
+            [pod("p", node="a1", anti_affinity=[BY_APP]), pod("q", node="b1", anti_affinity=[BY_APP])],
+            {"cpu": 4, **NEW},
+            "4 closed by the anti-affinity of a pod there: zone (a, b)",
+            id="anti-affinity of pods there",
+        ),
+        pytest.param(
+            [],
+            {"affinity": [BY_APP]},
+            "8 without the pods that the required pod affinity asks for in the same zone (a, b, c and 1 more)",
+            id="affinity",
+        ),
+    ],
+)
+def test_the_domains_that_refuse_are_named_with_what_they_have(cluster_of, there, asked, said):
+    cluster = cluster_of(*ZONES, *there)
+    assert said in refused(refuse(cluster, members(9, **{"cpu": 3, **asked})))
+
+
+def test_the_zone_of_a_volume_is_named(cluster_of):
+    zone = "topology.kubernetes.io/zone"
+    cluster = cluster_of(node("n1", labels={zone: "b"}))
+    for kind, found in (
+        (StorageKind.CLAIM, claim("c", "v")),
+        (StorageKind.VOLUME, volume("v", zones=((zone, ("a",)),))),
+    ):
+        cluster.set_storage(kind, found.key, found)
+    said = refused(refuse(cluster, members(1, volume_claims=["c"])))
+    assert f"1 outside the domain of a PersistentVolume, which is {zone}=a" in said
+
+
+def test_no_new_node_helps_before_a_claim_is_ready(cluster_of):
+    cluster = cluster_of(node("n1"))
+    cluster.set_storage(StorageKind.CLAIM, claim("c").key, claim("c"))
+    said = refused(refuse(cluster, members(1, volume_claims=["c"])))
+    assert "; a new node would not help before its PersistentVolumeClaims are ready. Of 1 node: " in said
+
+
+def test_no_new_node_helps_members_that_must_join_others_on_one_node(cluster_of):
+    host = "kubernetes.io/hostname"
+    cluster = cluster_of(node("n1", cpu=2, labels={host: "n1"}), pod("m9", cpu=2, node="n1"))
+    found = place(Snapshot(cluster), Ask(members=members(2), need=2, topology=Topology(key=host), own={"n1": 1}))
+    assert isinstance(found, Refusal)
+    assert "; a new node would not help: they must be on the node of those placed already" in refused(found)
 
 
 def test_holders_and_who_is_ahead_close_the_message(cluster_of):

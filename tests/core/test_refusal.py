@@ -62,7 +62,7 @@ def test_obstacles_are_counted_per_reason(cluster_of):
         (NodeReason.INSUFFICIENT, GPU): 2,
         (NodeReason.TOO_MANY_PODS, ""): 1,
         (NodeReason.HOST_PORT, ""): 1,
-        (NodeReason.ANTI_AFFINITY, ""): 1,
+        (NodeReason.ANTI_AFFINITY, "zone (a)"): 1,
     }
     assert [obstacle.nodes for obstacle in found] == [3, 2, 2, 1, 1, 1, 1, 1]
 

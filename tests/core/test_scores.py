@@ -10,9 +10,10 @@ from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Constraint, Member, Plan
 from gangsched.core.constraints.image_locality import ImageLocality
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.pod_preferences import PodPreferencesPlan
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Toleration
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.placement import Ask, Placement, place
@@ -284,3 +285,27 @@ def test_the_same_members_are_passed_over_whatever_they_prefer(cluster_of, likes
     )
     assert isinstance(found, Placement)
     assert [member.name for member, _ in found.assignments] == ["a-1", "a-2"]
+
+
+def test_pods_are_counted_again_for_what_is_preferred_when_a_namespace_has_other_labels(cluster_of):
+    cluster = cluster_of(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
+    cluster.set_pod(pod("team/there", node="n2"))
+    term = PodTerm("zone", (), namespace_selector=(Requirement("old", "Exists"),))
+    assert scores(cluster, PodPreferencesPlan, near={1: term}) == [0, 0]
+    cluster.set_namespace("team", (("old", ""),))
+    assert scores(cluster, PodPreferencesPlan, near={1: term}) == [0, 100]
+    assert cluster.validate() == []
+
+
+def test_members_that_fit_only_the_other_way_round_count_for_what_others_prefer(cluster_of):
+    """The large members first, as usual, would leave no room for the last small one."""
+    snapshot = Snapshot(cluster_of(node("n1", cpu=4, labels={"x": "1"}), node("n2", cpu=6, labels={"x": "2"})))
+    fond = asked(snapshot, near={1: PodTerm("x", (Requirement("app", "In", ("a",)),), ("default",))})
+    small = [pod(f"small-{at}", cpu=2, labels={"app": "a"}) for at in range(2)]
+    large = [pod(f"large-{at}", cpu=3) for at in range(2)]
+    found = place(snapshot, Ask(members=[*large, *small], need=4))
+    assert isinstance(found, Placement)
+    assert {node for member, node in found.assignments if member in small} == {"n1"}
+    behind = snapshot.scores.liking(fond).behind
+    assert behind is not None
+    assert behind.tolist() == [0, 200]

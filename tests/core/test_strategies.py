@@ -13,7 +13,7 @@ from gangsched.core.planning.strategies import BEST_FIT, MOST_USED, PACK, STRATE
 from tests.builders import GPU, node, pod
 
 
-def room(caps, *, fullness=None, own=None, rank=None, rows=None, preference=None, left=None, used=None):
+def room(caps, *, fullness=None, own=None, rank=None, rows=None, preference=None, left=None, used=None, spared=None):
     """A room of one member each by default; `left` and `used` of the scarcest resource."""
     size = len(caps)
     scarce = Scarce(np.array(left or [0] * size), np.array(used or [0] * size))
@@ -25,6 +25,7 @@ def room(caps, *, fullness=None, own=None, rank=None, rows=None, preference=None
         fullness=np.array(fullness or [0.0] * size),
         own=np.array(own or [0] * size),
         rank=np.array(rank if rank is not None else range(size)),
+        spared=None if spared is None else np.array(spared),
     )
 
 
@@ -38,6 +39,8 @@ def room(caps, *, fullness=None, own=None, rank=None, rows=None, preference=None
         pytest.param(room([4, 4], rows=[7, 3], fullness=[0.5, 0]), 4, {7: 4}, id="rows are named, not positions"),
         pytest.param(room([1, 1, 1]), 3, {0: 1, 1: 1, 2: 1}, id="all of the room"),
         pytest.param(room([9, 9], own=[0, 5]), 1, {0: 1}, id="own members do not attract"),
+        pytest.param(room([4, 4], fullness=[0.1, 0.5], spared=[0, 1]), 5, {0: 4, 1: 1}, id="spared nodes last"),
+        pytest.param(room([4, 4], preference=[1, 0], spared=[0, 1]), 1, {1: 1}, id="unless they are preferred"),
     ],
 )
 def test_pack_fills_the_fullest_node_first(given_, count, shares):
@@ -322,3 +325,22 @@ def test_spread_never_gives_a_node_one_that_a_less_loaded_one_had_room_for(given
         assert number
         for other, load in enumerate(after):
             assert shares.get(other, 0) == caps[other] or load >= after[row] - 1
+
+
+@pytest.mark.parametrize(
+    ("gpus", "asked", "chosen"),
+    [
+        pytest.param((8, 0), 0, "n1", id="who requests none leaves nodes with GPUs alone"),
+        pytest.param((8, 0), 1, "n0", id="who requests one does not"),
+        pytest.param((8, 2), 0, "n0", id="where all nodes have GPUs the fullest is first"),
+        pytest.param((0, 0), 0, "n0", id="as where none has"),
+    ],
+)
+def test_members_without_gpus_are_packed_onto_nodes_with_gpus_last(gpus, asked, chosen):
+    cluster = Cluster()
+    for name, number in zip(("n0", "n1"), gpus, strict=True):
+        cluster.set_node(node(name, cpu=8, gpu=number))
+    cluster.set_pod(pod("there", group="", node="n0", cpu=4))
+    found = place(Snapshot(cluster), Ask(members=[pod("a", cpu=1, gpu=asked)], need=1))
+    assert isinstance(found, Placement)
+    assert [name for _, name in found.assignments] == [chosen]

@@ -17,7 +17,7 @@ from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import node, pod, shape
-from tests.effort import tries
+from tests.effort import examples
 
 ZONE = "topology.kubernetes.io/zone"
 FORMER = "failure-domain.beta.kubernetes.io/zone"
@@ -285,7 +285,7 @@ def zoned_clusters(draw):
 
 
 @given(zoned_clusters(), st.sampled_from(list(STRATEGIES.values())), st.data())
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_a_gang_fits_exactly_where_some_domain_alone_would_take_it(problem, strategy, data):
     cluster, zones, members = problem
     need = data.draw(st.integers(1, len(members)))
@@ -309,7 +309,7 @@ def test_a_gang_fits_exactly_where_some_domain_alone_would_take_it(problem, stra
 
 
 @given(zoned_clusters())
-@settings(max_examples=tries(100))
+@settings(max_examples=examples(100))
 def test_trying_domains_leaves_the_snapshot_as_it_was(problem):
     cluster, _, members = problem
     snapshot = Snapshot(cluster)

@@ -5,7 +5,7 @@ import pytest
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject, Trouble, Unready
+from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject, Trouble, Unready, VolumeAttachment
 from gangsched.core.planning.dependence import any_couples, couples
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
@@ -263,6 +263,50 @@ def test_a_pod_that_is_read_with_other_claims_counts_with_these(claims):
     provide(cluster, pod("there", node="n0", volume_claims=claims))
     provide(cluster, pod("there", node="n0", volume_claims=claims, own_volume_claims=["c2"]))
     provide(cluster, pod("there", node="n0"))
+
+
+def on_node(node: str, volume: str, driver: str = "csi") -> VolumeAttachment:
+    return VolumeAttachment(f"{volume}-{node}", node, volume, driver)
+
+
+@pytest.mark.parametrize(
+    ("attached_there", "there", "asked", "taken"),
+    [
+        ([on_node("n0", "v0")], [], ["c1"], True),
+        ([on_node("n0", "v0"), on_node("n0", "v1")], [], ["c2"], False),
+        ([on_node("n0", "v0"), on_node("n0", "v1")], [], ["c1"], False),
+        ([on_node("n0", "v0"), on_node("n0", "twin")], [], ["c2"], True),
+        ([on_node("n0", "v0"), on_node("n0", "v1")], ["c0"], ["c2"], False),
+        ([on_node("n0", "v0")], ["c0"], ["c2"], True),
+        ([on_node("n0", "v0"), on_node("n0", "unknown")], [], ["c2"], True),
+        ([on_node("n0", "v0"), on_node("n0", "v1", driver="other")], [], ["c2"], True),
+        ([on_node("n0", "v0"), on_node("n0", "v1", driver="")], [], ["c2"], True),
+        ([on_node("n0", "v0"), on_node("n0", "translated")], [], ["c1"], True),
+    ],
+)
+def test_what_is_still_attached_counts_though_no_pod_uses_it(attached_there, there, asked, taken):
+    cluster = known(*attached(2, None), volume("translated", attachment=("csi", "x"), in_tree="cinder"))
+    for each in attached_there:
+        provide(cluster, each)
+    if there:
+        provide(cluster, pod("there", node="n0", volume_claims=there))
+    assert refused(cluster, pod(volume_claims=asked)) == ({} if taken else {"n0": NodeReason.VOLUME_LIMIT})
+
+
+def test_a_node_or_a_volume_that_comes_later_has_attached_what_is_said_of_it():
+    cluster = known(on_node("n0", "v0"), *attached(1))
+    assert refused(cluster, pod(volume_claims=["c1"])) == {"n0": NodeReason.VOLUME_LIMIT}
+    withdraw(cluster, volume("v0"))
+    assert refused(cluster, pod(volume_claims=["c1"])) == {}
+
+
+def test_a_volume_that_is_detached_may_help_and_one_that_is_attached_does_not():
+    cluster = known(*attached(1), pod("there", node="n0", volume_claims=["c0"]))
+    cluster.take_relief()
+    provide(cluster, on_node("n0", "v0"))
+    assert (cluster.take_worsened() >= {"n0"}, cluster.take_relief().rows) == (True, set())
+    withdraw(cluster, on_node("n0", "v0"))
+    assert cluster.take_relief().rows == {cluster.capacity.rows["n0"]}
 
 
 def disk(kind="iscsi", *names: str, read_only: bool = False) -> Disk:

@@ -1,4 +1,4 @@
-"""Ten thousand odd objects through the shell's readers into the machine: nothing fails, no healthy group waits."""
+"""Five thousand odd objects through the shell's readers into the machine: nothing fails, no healthy group waits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from testbed.workloads import member, pod_group
 from tests.effort import seeded, tries
 from tests.faults.hostile import Hostility, Odd
 
-OBJECTS = min(10_000, tries(10_000))
+OBJECTS = min(5_000, tries(5_000))
 BATCH = 100
 HEALTHY = "healthy.example/slot"
 SIZE = 5
@@ -131,12 +131,11 @@ def healthy_group(number: int) -> list[Json]:
 def test_odd_objects_neither_stop_the_machine_nor_delay_a_healthy_group(seed: int) -> None:
     """Batches of odd objects, each mixed with a healthy group, which must be bound before the machine rests.
 
-    Half of ten thousand for each seed. The machine may use a second of CPU for one call, as the engine calls it again
-    at once, and few calls for one batch.
+    The machine may use a second of CPU for one call, as the engine calls it again at once, and few calls for one batch.
     """
     world, hostility, random = World(), Hostility(seed, served=False), Random(seed)
     world.deliver(healthy_nodes())
-    for number in range(OBJECTS // 2 // BATCH):
+    for number in range(OBJECTS // BATCH):
         odds = [hostility.any() for _ in range(BATCH)]
         manifests = [odd.manifest for odd in odds]
         for manifest in healthy_group(number):

@@ -18,6 +18,7 @@ from tests.integration.oracle_worlds import (
     container,
     node,
     pod,
+    restarting_all,
     wants,
 )
 
@@ -66,6 +67,12 @@ class Aims(Dice):
     def shunned(self) -> Json:
         return self._small()
 
+    def features(self) -> Json:
+        """A pod that needs one of two features of its node's kubelet, or both, or none."""
+        made = container()
+        users = {"hostUsers": False, "hostNetwork": True} if self._chance(0.6) else {}
+        return self._small(restarting_all(made) if self._chance(0.6) else made, **users)
+
     def mixed(self) -> Json:
         return self.probe()
 
@@ -83,6 +90,7 @@ AIMS: dict[str, tuple[str, Callable[[Aims], Json]]] = {
     "pod affinity": ("InterPodAffinity", Aims.affinity),
     "pod anti-affinity": ("InterPodAffinity", Aims.anti_affinity),
     "anti-affinity of pods there": ("InterPodAffinity", Aims.shunned),
+    "features of the kubelet": ("NodeDeclaredFeatures", Aims.features),
     "everything together": ("", Aims.mixed),
 }
 """What pods are aimed at: the filter that is to decide (empty for any), and how to draw such a pod."""

@@ -83,6 +83,11 @@ def volume(name: str, *terms: Any, labels: Any = None, **source: Any) -> Json:
     return {"kind": "PersistentVolume", "metadata": {"name": name, "labels": labels or {}}, "spec": spec}
 
 
+def attachment(name: str, node: str, volume: str, driver: str = DRIVERS[0]) -> Json:
+    spec = {"attacher": driver, "nodeName": node, "source": {"persistentVolumeName": volume}}
+    return {"kind": "VolumeAttachment", "metadata": {"name": name}, "spec": spec}
+
+
 def claim(
     name: str,
     volume: str = "",
@@ -133,13 +138,18 @@ class VolumeDice(Dice):
             for namespace in NAMESPACES
             for number in range(8)
         ]
+        handles = [each["metadata"]["name"] for each in volumes]
+        attached = [
+            attachment(f"va{number}", self._one([*names, "ghost"]), self._one([*handles, "none"]), self._one(DRIVERS))
+            for number in range(self._one([0, 4, 8]))
+        ]
         classes = [storage_class(name, mode, self._one(DRIVERS)) for name, mode in CLASSES.items()]
         classes.append(storage_class("static", CLASSES["later"], STATIC))
         classes.append(storage_class("zonal", CLASSES["later"], zones=[["a"], ["c", "b"]][: self._one([1, 2])]))
         volumes += [self._unclaimed(number) for number in range(8)]
         standing = [self._user_on(self._one([*names, *names, "ghost"])) for _ in range(pods)]
         made = [self._labelled(name) for name in names]
-        return World(made, standing, [*classes, *limits, *volumes, *claims])
+        return World(made, standing, [*classes, *limits, *volumes, *claims, *attached])
 
     def user(self) -> Json:
         """A pod that uses up to three claims and names up to two disks."""

@@ -17,11 +17,14 @@ from testbed.fidelity import FIGURES, Figures
 from tests.integration.aims import AIMS, Aims
 from tests.integration.judged import Bench, Json, Surroundings, Verdicts, World
 from tests.integration.oracle_worlds import NAMESPACES, PRIORITIES, RUNTIME_CLASSES
+from tests.integration.volume_aims import VOLUME_AIMS, VolumeAims
 from tests.judge import Judge
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORLDS = 50
 """So many are judged in `make test`."""
+FILTER_OF = {aim: plugin for aim, (plugin, _) in (AIMS | VOLUME_AIMS).items()}
+"""The filter that is to decide by aim; empty for any."""
 _OF_EACH_AIM = 5
 _NODES = 9
 _PODS = 24
@@ -41,29 +44,33 @@ def bench(judge: Judge) -> Bench:
     return Bench(judge, Surroundings(NAMESPACES, RUNTIME_CLASSES, PRIORITIES))
 
 
-def drawn(seed: int) -> tuple[World, list[tuple[str, Json]]]:
-    """A world, and pods with their aims: a few of each."""
-    aims = Aims(seed)
+def drawn(seed: int) -> list[tuple[World, list[tuple[str, Json]]]]:
+    """Two worlds, one of them of volumes, each with pods and their aims: a few of each aim."""
+    aims, of_volumes = Aims(seed), VolumeAims(seed)
     world = aims.world(nodes=_NODES, pods=_PODS)
-    return world, [(name, draw(aims)) for name, (_, draw) in AIMS.items() for _ in range(_OF_EACH_AIM)]
+    volumes = of_volumes.world(nodes=_NODES, pods=_PODS)
+    return [
+        (world, [(name, draw(aims)) for name, (_, draw) in AIMS.items() for _ in range(_OF_EACH_AIM)]),
+        (volumes, [(name, draw(of_volumes)) for name, (_, draw) in VOLUME_AIMS.items() for _ in range(_OF_EACH_AIM)]),
+    ]
 
 
 def judged(judge: Judge, seed: int) -> Iterator[tuple[str, Verdicts]]:
-    """The pairs of one world by their aims."""
-    world, wanted = drawn(seed)
+    """The pairs of one seed by their aims."""
     asking = bench(judge)
-    with asking.world(world):
-        verdicts = asking.ask([probe for _, probe in wanted])
-    yield from zip([name for name, _ in wanted], verdicts, strict=True)
+    for world, wanted in drawn(seed):
+        with asking.world(world):
+            verdicts = asking.ask([probe for _, probe in wanted])
+        yield from zip([name for name, _ in wanted], verdicts, strict=True)
 
 
 def pairs(judge: Judge, seeds: Iterable[int]) -> Iterator[Pair]:
-    """The pairs of one world for each seed."""
+    """The pairs of each seed."""
     for seed in seeds:
         for aim, verdicts in judged(judge, seed):
             assert not verdicts.unsupported, verdicts.manifest
-            plugin, _ = AIMS[aim]
-            # The worlds have one node that refuses every pod.
+            plugin = FILTER_OF[aim]
+            # Some worlds have one node that refuses every pod.
             refusing = any(plugin in ("", each.plugin) and node != "alone" for node, each in verdicts.refused.items())
             told = f"seed {seed}, {verdicts.difference}" if verdicts.difference else ""
             yield Pair(aim, refusing, bool(verdicts.kube_scheduler), told)
@@ -76,7 +83,7 @@ def figures(found: Iterable[Pair]) -> list[Figures]:
         by_aim[pair.aim].append(pair)
     return [
         Figures(
-            filter=AIMS[aim][0],
+            filter=FILTER_OF[aim],
             aim=aim,
             pairs=len(each),
             refusing=sum(pair.refusing for pair in each),

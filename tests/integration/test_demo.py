@@ -56,9 +56,8 @@ def test_the_demo_ends_by_itself_with_a_verdict(marker):
 @pytest.mark.parametrize(
     ("number", "reached"),
     [
-        (signal.SIGINT, "starting etcd"),
+        (signal.SIGHUP, "starting etcd"),
         (signal.SIGTERM, "starting the operator"),
-        (signal.SIGHUP, "NODES"),
         (signal.SIGINT, "NODES"),
     ],
 )

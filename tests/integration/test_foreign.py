@@ -245,7 +245,8 @@ def test_what_may_not_be_read_is_said_once_and_by_explain_and_other_groups_go_on
 def viewer(cluster: Cluster, with_crd: ControlPlane) -> Iterator[Path]:
     """A kubeconfig of somebody who may read all that explain needs, but no PodGroups of other systems."""
     kinds = "pods,nodes,namespaces,persistentvolumeclaims,persistentvolumes,storageclasses.storage.k8s.io"
-    kinds += ",csinodes.storage.k8s.io,priorityclasses.scheduling.k8s.io,podgroups.gangsched.io"
+    kinds += ",csinodes.storage.k8s.io,volumeattachments.storage.k8s.io,priorityclasses.scheduling.k8s.io"
+    kinds += ",podgroups.gangsched.io"
     name = f"viewer-{cluster.namespace}"
     with_crd.kubectl("create", "clusterrole", name, "--verb=get,list", f"--resource={kinds}")
     with_crd.kubectl(

@@ -14,7 +14,7 @@ from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
 
-ROUNDS = 20
+ROUNDS = 8
 GANGS, SIZE, ROOM_FOR = 8, 6, 5
 LATEST_KILL_S = 0.6
 """After the first pod was created; binding all that has room takes less. Every second time it is a tenth of this, after

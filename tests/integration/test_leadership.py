@@ -275,7 +275,10 @@ def test_a_missing_right_is_named_after_a_minute_and_used_once_it_is_granted_and
         *({"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": ["list", "watch"]},),
         {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["list", "watch"]},
         {"apiGroups": [""], "resources": ["persistentvolumeclaims", "persistentvolumes"], "verbs": ["list", "watch"]},
-        {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses", "csinodes"], "verbs": ["list", "watch"]},
+        *(
+            {"apiGroups": ["storage.k8s.io"], "resources": [name], "verbs": ["list", "watch"]}
+            for name in ("storageclasses", "csinodes", "volumeattachments")
+        ),
         {"apiGroups": ["gangsched.io"], "resources": ["podgroups"], "verbs": ["list", "watch"]},
     ]
     with_crd.api.merge(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}", {"rules": rules})

@@ -57,6 +57,7 @@ STORAGE: list[Json] = [
     claim("alone", "files", mode="ReadWriteOncePod"),
     claim("alone-used", "files", mode="ReadWriteOncePod"),
     claim("alone-used", "files", mode="ReadWriteOncePod", namespace="blue"),
+    claim("there-0-by-another-claim", "there-0"),
     claim("prebound", "v-1", bound=False),
     claim("lost", "v-1", phase="Lost"),
     claim("leaving", "v-1", leaving=True),

@@ -61,7 +61,10 @@ def test_twelve_members_are_spread_evenly_over_three_zones_of_unequal_room(clust
     cluster.add_group("a", min_member=12)
     cluster.add_pods("a", 12, labels={"app": "a"}, **spread("a", ZONE))
     message = cluster.until_reason("a", "NeverFits")
-    assert f"where topology spread by {ZONE} (fewest in z3: 3) allows no more" in message
+    assert (
+        f"topology spread by {ZONE} (z1 has 4 of at most 4, z2 has 4 of at most 4; fewest in z3: 3) allows no more"
+        in message
+    )
     assert cluster.bound("a") == {}
     cluster.add_node("z3-1", cpu="4", labels={HOST: "z3-1", ZONE: "z3"})
     cluster.until_bound("a", 12)

@@ -11,7 +11,7 @@ from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from testbed.race import Race, RaceError
 
-ROUNDS = 20
+ROUNDS = 8
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.objects.shape import NodeTerm, Requirement
+from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Spread
 from gangsched.core.objects.soft import Soft
+from gangsched.kube.unsupported import MOST_TERMS
 from tests.kube.test_convert import node, pod
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -77,3 +78,50 @@ def test_a_nodes_images_are_read_by_each_name_and_shared() -> None:
     assert found.images == (("a:1", 9), ("a:2", 7), ("b:1", 7))
     assert all(one is other for one, other in zip(found.images, node(status=status).images, strict=True))
     assert node(status={"images": [{}]}).images == ()
+
+
+def of_pods(*terms: tuple[int, str], kind: str = "podAffinity") -> dict[str, Any]:
+    """Preferred terms about pods with these values of the label `app`, each with its weight."""
+    found = [
+        {"weight": weight, "podAffinityTerm": {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}}
+        for weight, app in terms
+    ]
+    return {kind: {PREFERRED: found}}
+
+
+def about(app: str) -> PodTerm:
+    return PodTerm("zone", (Requirement("app", "In", (app,)),), ("team",))
+
+
+def test_preferred_terms_about_pods_are_read_and_those_of_anti_affinity_count_against_a_node() -> None:
+    affinity = of_pods((7, "a"), (9, "b")) | of_pods((3, "c"), kind="podAntiAffinity")
+    found = pod({"affinity": affinity})
+    assert found.soft == Soft(pod_terms=((9, about("b")), (7, about("a")), (-3, about("c"))))
+    assert (found.shape.affinity, found.shape.anti_affinity) == ((), ())
+
+
+def test_a_term_about_pods_without_weight_or_term_is_no_preference() -> None:
+    empty = {"podAffinity": {PREFERRED: [{"weight": 1}]}}
+    assert pod({"affinity": of_pods((0, "a"))}).soft is None
+    assert pod({"affinity": empty}).soft is None
+
+
+def test_a_spread_with_schedule_anyway_is_a_preference_and_any_other_is_none() -> None:
+    selector = {"labelSelector": {"matchLabels": {"app": "a"}}}
+    either = [
+        {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": when, **selector}
+        for when in ("ScheduleAnyway", "DoNotSchedule")
+    ]
+    found = pod({"topologySpreadConstraints": either})
+    assert found.soft == Soft(spread=(Spread(about("a"), 2),))
+    assert found.shape.spread == (Spread(about("a"), 2),)
+
+
+def test_of_many_preferences_about_pods_the_heaviest_count_and_none_is_refused() -> None:
+    many = [(weight, f"a{weight}") for weight in range(1, 2 * MOST_TERMS + 1)]
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    found = pod({"affinity": of_pods(*many), "topologySpreadConstraints": [spread] * 2 * MOST_TERMS})
+    assert found.soft is not None
+    assert [weight for weight, _ in found.soft.pod_terms] == list(range(2 * MOST_TERMS, MOST_TERMS, -1))
+    assert len(found.soft.spread) == MOST_TERMS
+    assert found.shape.unsupported == ()

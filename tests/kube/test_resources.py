@@ -22,7 +22,14 @@ from gangsched.core.objects.events import (
     StorageReplaced,
     StorageSeen,
 )
-from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, Volume, VolumeClaim
+from gangsched.core.objects.volumes import (
+    CsiNode,
+    StorageClass,
+    StorageKind,
+    Volume,
+    VolumeAttachment,
+    VolumeClaim,
+)
 from gangsched.kube import wire
 from gangsched.kube.dialects.table import chosen
 from gangsched.kube.resources import (
@@ -65,6 +72,7 @@ from gangsched.kube.resources import (
                 (StorageKind.VOLUME, Volume("x")),
                 (StorageKind.CLASS, StorageClass("x")),
                 (StorageKind.NODE, CsiNode("x")),
+                (StorageKind.ATTACHMENT, VolumeAttachment("x")),
             )
         ),
     ],

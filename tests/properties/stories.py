@@ -13,7 +13,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from tests.builders import group
-from tests.effort import tries
+from tests.effort import examples
 from tests.harness import Harness
 
 
@@ -78,10 +78,10 @@ class Story(RuleBasedStateMachine):
             assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
 
 
-def effort(*, steps: int, examples: int = 0) -> settings:
-    """How long and how many the stories are; as many as `make test` tries unless it is said."""
+def effort(*, steps: int, usual: int = 150) -> settings:
+    """How long and how many the stories are."""
     return settings(
-        max_examples=examples or tries(150),
+        max_examples=examples(usual),
         stateful_step_count=steps,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -39,7 +39,7 @@ from gangsched.core.planning.topology import Hunts
 from gangsched.core.queueing import parking
 from gangsched.core.queueing import queue as queue_module
 from tests.builders import group, key, label_pairs, node, pod, pods, shape
-from tests.effort import tries
+from tests.effort import examples
 
 
 def one_by_one(snapshot, ask):
@@ -92,7 +92,7 @@ def crowds(draw):
 
 
 @given(crowds())
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
     """To the node where all are of one kind; otherwise as many, and if not all find room the same ones."""
     nodes, ask = problem
@@ -119,7 +119,7 @@ def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
 
 
 @given(crowds(), st.integers(1, 5))
-@settings(max_examples=tries(100))
+@settings(max_examples=examples(100))
 def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(problem, most):
     """Not always as many as with a budget for all: those together are placed class by class, out of turn."""
     nodes, ask = problem
@@ -159,7 +159,7 @@ steps = st.lists(
 
 
 @given(steps, st.sampled_from((0, 32)))
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
     """As if everybody was woken by everything: whoever is parked is refused by what there is now."""
     with mock.patch.object(parking, "RENEWED", renewed):

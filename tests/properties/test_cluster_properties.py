@@ -12,7 +12,7 @@ from gangsched.core.objects.shape import HostPort, Labels, PodTerm, Requirement,
 from gangsched.core.planning.classes import Seen
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
-from tests.effort import tries
+from tests.effort import examples
 from tests.naive import World
 from tests.strategies import labels, nodes, pod_terms, shapes
 from tests.verdicts import class_of
@@ -258,7 +258,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 TestCluster = ClusterMachine.TestCase
-TestCluster.settings = settings(max_examples=tries(100), stateful_step_count=40)
+TestCluster.settings = settings(max_examples=examples(100), stateful_step_count=40)
 
 
 zones = st.sampled_from(({}, {"zone": "a"}, {"zone": "b", "rack": "1"}, {"zone": "a", "rack": "1"}))
@@ -273,7 +273,7 @@ domain_steps = st.one_of(
 
 
 @given(st.lists(domain_steps, min_size=6, max_size=20), st.sampled_from((1, 3)))
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_whatever_opens_a_domain_that_anti_affinity_closed_is_told(steps, patience):
     """The same checks where little else happens: roomy nodes in few domains, pods that forbid them."""
     machine = ClusterMachine()

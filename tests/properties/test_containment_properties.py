@@ -115,4 +115,4 @@ class TestContained(Contained.TestCase):  # type: ignore[misc, valid-type]
     """Run by unittest."""
 
 
-TestContained.settings = effort(steps=25, examples=100)
+TestContained.settings = effort(steps=25, usual=80)

@@ -16,7 +16,7 @@ from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests import naive
 from tests.builders import amounts, label_pairs, node, pod
-from tests.effort import tries
+from tests.effort import examples
 from tests.naive import World
 
 KEYS = ("zone", "host", "rack")
@@ -120,7 +120,7 @@ def expected(world: World, members: list[Pod]) -> dict[str, list[str]]:
 
 
 @given(problems(), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans()), max_size=6))
-@settings(max_examples=tries(400))
+@settings(max_examples=examples(400))
 def test_nodes_say_to_each_member_what_judging_pod_by_pod_finds(problem, steps):
     """Also while members are placed and taken back again."""
     cluster, world, members = problem
@@ -145,7 +145,7 @@ def test_nodes_say_to_each_member_what_judging_pod_by_pod_finds(problem, steps):
 
 
 @given(problems(), st.sampled_from(sorted(STRATEGIES)), st.data())
-@settings(max_examples=tries(400))
+@settings(max_examples=examples(400))
 def test_what_is_placed_can_be_placed_pod_by_pod_and_what_is_refused_cannot_in_any_order(problem, strategy, data):
     cluster, world, members = problem
     need = data.draw(st.integers(1, len(members)))

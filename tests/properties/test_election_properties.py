@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gangsched.kube.lease import Lease, LeaseSpec
 from gangsched.runtime.election import Election, Timing
-from tests.effort import tries
+from tests.effort import examples
 
 TIMING = Timing()
 GAP_S = TIMING.lease_s - TIMING.renew_s
@@ -197,7 +197,7 @@ class World:
         self.later(wait_s + pause_s, lambda: self.attempt(replica))
 
 
-@settings(max_examples=tries(400), deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(seed=st.integers(0, 2**32), calm=st.sampled_from((0.5, 0.7, 0.9, 0.98)))
 def test_at_most_one_replica_acts_and_a_new_one_only_once_the_old_ones_last_binding_is_over(seed, calm):
     World(Random(seed), calm=calm).run(until_s=300)

@@ -18,7 +18,7 @@ from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests import naive
 from tests.builders import pod
-from tests.effort import tries
+from tests.effort import examples
 
 ZONES = ("a", "b", "c")
 RED = (("colour", "red"),)
@@ -93,7 +93,7 @@ def added(demand: tuple[Demand, ...]) -> list[Node]:
 
 
 @given(problems())
-@settings(max_examples=tries(500))
+@settings(max_examples=examples(500))
 def test_what_is_demanded_makes_the_group_fit(problem):
     cluster, ask = problem
     found = place(Snapshot(cluster), ask)
@@ -110,7 +110,7 @@ def test_what_is_demanded_makes_the_group_fit(problem):
 
 
 @given(problems())
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_as_many_are_demanded_as_do_not_fit(problem):
     cluster, ask = problem
     found = place(Snapshot(cluster), ask)

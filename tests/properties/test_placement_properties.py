@@ -22,7 +22,7 @@ from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests import naive
 from tests.builders import pod
-from tests.effort import tries
+from tests.effort import examples
 from tests.naive import World
 from tests.strategies import label_maps, nodes, pod_terms, shapes
 from tests.verdicts import class_of, closed
@@ -129,7 +129,7 @@ def picture(snapshot: Snapshot) -> tuple[object, ...]:
 
 
 @given(small_problems())
-@settings(max_examples=tries(400))
+@settings(max_examples=examples(400))
 def test_placing_agrees_with_trying_everything(problem):
     """On small problems nothing that fits is refused, whoever may be passed over, and what is said of it is true.
 
@@ -203,7 +203,7 @@ def rich_problems(draw: st.DrawFn) -> tuple[Cluster, World, list[Pod]]:
 
 
 @given(rich_problems(), strategies, st.data())
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_a_placement_violates_nothing_and_a_refusal_leaves_the_snapshot_as_it_was(problem, strategy, data):
     cluster, world, members = problem
     snapshot = Snapshot(cluster)
@@ -226,7 +226,7 @@ def test_a_placement_violates_nothing_and_a_refusal_leaves_the_snapshot_as_it_wa
 
 
 @given(rich_problems(), strategies, st.randoms(use_true_random=False))
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_whether_all_members_fit_does_not_depend_on_their_order(problem, strategy, random):
     cluster, _, members = problem
     verdicts = set()
@@ -239,7 +239,7 @@ def test_whether_all_members_fit_does_not_depend_on_their_order(problem, strateg
 
 
 @given(rich_problems())
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_the_strategy_does_not_decide_whether_it_fits(problem):
     cluster, _, members = problem
     found = {
@@ -251,7 +251,7 @@ def test_the_strategy_does_not_decide_whether_it_fits(problem):
 
 
 @given(rich_problems())
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_the_room_of_a_node_is_what_putting_members_there_one_by_one_finds(problem):
     cluster, world, members = problem
     member = members[0]
@@ -275,7 +275,7 @@ def test_the_room_of_a_node_is_what_putting_members_there_one_by_one_finds(probl
 
 
 @given(rich_problems(), st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), max_size=12))
-@settings(max_examples=tries(150))
+@settings(max_examples=examples(150))
 def test_what_a_snapshot_knows_of_its_rows_is_what_a_fresh_look_finds(problem, steps):
     """Room and fullness are kept and brought up to date by the rows that takes and undos have changed."""
     cluster, _, members = problem
@@ -298,7 +298,7 @@ def test_what_a_snapshot_knows_of_its_rows_is_what_a_fresh_look_finds(problem, s
 
 
 @given(rich_problems(), st.lists(st.tuples(strategies, st.booleans()), max_size=6), st.data())
-@settings(max_examples=tries(150))
+@settings(max_examples=examples(150))
 def test_undo_restores_the_snapshot_exactly_whatever_was_placed_since(problem, gangs, data):
     cluster, _, members = problem
     snapshot = Snapshot(cluster)
@@ -319,7 +319,7 @@ def test_undo_restores_the_snapshot_exactly_whatever_was_placed_since(problem, g
 
 
 @given(rich_problems(), strategies)
-@settings(max_examples=tries(150))
+@settings(max_examples=examples(150))
 def test_what_does_not_fit_into_empty_nodes_does_not_fit_now(problem, strategy):
     cluster, _, members = problem
     ask = Ask(members=members, need=len(members), strategy=strategy)
@@ -339,7 +339,7 @@ huge = st.sampled_from((1, 2**31, 2**53 + 1, 2**61, 2**62 - 1, 2**62, 2**62 + 1,
     st.lists(huge, min_size=1, max_size=5),
     strategies,
 )
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_absurd_quantities_neither_overflow_nor_overcommit(given_, there, asked, strategy):
     cluster = Cluster()
     world = World()

@@ -19,7 +19,7 @@ from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import pod
-from tests.effort import tries
+from tests.effort import examples
 from tests.strategies import node_terms, nodes, shapes
 
 MIB = 1 << 20
@@ -61,7 +61,7 @@ def plain(node: Node) -> Node:
 
 
 @given(problems(), strategies, st.data())
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_preferences_do_not_decide_whether_a_gang_fits(problem, strategy, data):
     there, members = problem
     need = data.draw(st.integers(1, len(members)))
@@ -82,7 +82,7 @@ def test_preferences_do_not_decide_whether_a_gang_fits(problem, strategy, data):
 
 
 @given(problems(), strategies)
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_where_members_go_does_not_depend_on_the_order_in_which_nodes_were_seen(problem, strategy):
     there, members = problem
     ask = Ask(members=members, need=len(members), strategy=strategy)
@@ -93,7 +93,7 @@ def test_where_members_go_does_not_depend_on_the_order_in_which_nodes_were_seen(
 
 
 @given(problems())
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_scores_are_those_of_kube_scheduler_computed_pod_by_pod_and_node_by_node(problem):
     there, members = problem
     snapshot = Snapshot(cluster_of(there))
@@ -144,7 +144,7 @@ def locality(member: Pod, there: list[Node], node: Node) -> int:
 
 
 @given(problems(), st.data())
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_the_order_is_the_same_while_nodes_fill_up(problem, data):
     there, members = problem
     snapshot = Snapshot(cluster_of(there))
@@ -162,7 +162,7 @@ def test_the_order_is_the_same_while_nodes_fill_up(problem, data):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.tuples(images, st.booleans())), max_size=12))
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_images_that_come_and_go_with_nodes_are_counted_as_if_seen_for_the_first_time(steps):
     cluster = Cluster()
     for name, found in steps:

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, Volume, VolumeClaim
+from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, Volume, VolumeAttachment, VolumeClaim
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
-from tests.effort import tries
+from tests.effort import examples
 from tests.harness import KINDS
 from tests.verdicts import class_of
 
@@ -54,7 +54,14 @@ classes = st.builds(
 csi_nodes = st.builds(
     CsiNode, st.sampled_from(NODES), st.sampled_from(((), (("csi", 0),), (("csi", 1),), (("csi", 2), ("other", 1))))
 )
-objects = claims | claims | volumes | volumes | classes | csi_nodes
+volume_attachments = st.builds(
+    VolumeAttachment,
+    st.sampled_from(("a0", "a1", "a2")),
+    st.sampled_from((*NODES, "ghost")),
+    st.sampled_from(("", *VOLUMES)),
+    st.sampled_from(("csi", "csi", "other", "")),
+)
+objects = claims | claims | volumes | volumes | classes | csi_nodes | volume_attachments
 disks = st.builds(
     Disk,
     st.sampled_from(("iscsi", "rbd")),
@@ -127,7 +134,7 @@ def rooms(snapshot: Snapshot, asking) -> dict[str, bool]:
 
 
 @given(steps)
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_nothing_is_left_of_objects_and_pods_that_are_gone(steps):
     cluster = after(steps)
     for uid in list(cluster.pods):
@@ -141,7 +148,7 @@ def test_nothing_is_left_of_objects_and_pods_that_are_gone(steps):
 
 
 @given(steps, st.data())
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_taken_back_exactly(steps, data):
     cluster = after(steps)
     waiting = [each for each in cluster.pods.values() if not each.node and not each.terminal]
@@ -182,7 +189,7 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
 
 
 @given(steps)
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_room_is_how_many_members_a_node_takes_one_after_another(steps):
     cluster = after(steps)
     snapshot = Snapshot(cluster)

@@ -177,6 +177,7 @@ def test_a_gang_that_waits_is_woken_by_what_opens_nodes_elsewhere():
     assert sorted(found.node for found in harness.pods.values() if found.name.startswith("a-")) == ["r1-b", "r2-a"]
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_it_is_undone_with_the_rest_of_a_plan():
     cluster = Cluster()
     for each in racks("r1-a", "r1-b", "r2-a"):

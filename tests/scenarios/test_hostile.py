@@ -57,6 +57,7 @@ def test_a_number_of_thousands_of_digits_in_a_node_affinity_is_judged_like_any_o
     assert harness.bound() == ["default/b-0"]
 
 
+@pytest.mark.without("all", why="only its size is new; small groups take the courses")
 def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refused():
     """Each kind of member took a call on the stack, although the search had been given up before it began."""
     harness = Harness()
@@ -68,6 +69,7 @@ def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refuse
 
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded"])
+@pytest.mark.without("all", why="it has no harness")
 def test_a_status_that_claims_millions_of_ended_members_is_taken_over_at_once(phase):
     """One entry was made for each of them: with the largest number the field can hold, that was all memory."""
     machine = Machine(Policy())
@@ -95,11 +97,13 @@ def test_a_status_that_claims_millions_of_ended_members_is_taken_over_at_once(ph
     "text",
     ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "9999-12-31T23:59:59.9999999Z", "0001-01-01T00:00:00Z"],
 )
+@pytest.mark.without("all", why="it has no harness")
 def test_every_time_that_is_read_from_a_status_can_be_written_again(text):
     """A time beyond the years 1 to 9999 in UTC ended the process when the status was next written."""
     status_to_object(status_from_object({"phase": "Queued", "scheduleStartTime": text}))
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_a_status_is_written_within_the_limits_of_its_schema():
     conditions = (Condition("Scheduled", status=False, reason="Contradiction", message="ü" * 40_000, since=1.0),)
     body = status_to_object(GroupStatus(Record(), conditions=conditions, attempts=MOST + 1))["status"]
@@ -287,6 +291,7 @@ def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
 
 
 @seeded(40)
+@pytest.mark.without("all", why="it has no harness")
 def test_all_nodes_at_once_are_judged_as_each_by_itself(seed):
     """Half of the nodes change, and some go, between two questions; each answer is that of the plain predicates."""
     random = Random(seed)
@@ -369,6 +374,7 @@ def plainly(asked: Shape, each: Node) -> NodeReason | None:
     return None if matched else NodeReason.AFFINITY
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_members_that_end_after_a_status_has_claimed_the_largest_number_leave_it_readable():
     record = Record(phase=Phase.RUNNING, run_start=4.0, scheduled_at=5.0, satisfied=Minima(2))
     status = GroupStatus(replace(record, succeeded=(("", MOST),), failed=MOST))

@@ -70,7 +70,10 @@ def test_a_zone_without_room_keeps_the_others_from_taking_more_and_is_named():
     harness.wait(5)
     assert harness.bound() == []
     said = harness.condition("default/a").message
-    assert f"where topology spread by {ZONE} (fewest in z3: 3) allows no more" in said
+    assert (
+        f"topology spread by {ZONE} (z1 has 4 of at most 4, z2 has 4 of at most 4; fewest in z3: 3) allows no more"
+        in said
+    )
     harness.add(*nodes(1, zone="z3", first=2))
     harness.settle()
     assert by_zone(harness) == {"z1": 4, "z2": 4, "z3": 4}

@@ -15,6 +15,7 @@ from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_an_answer_may_overtake_the_end_of_its_pod():
     """A plain pod is deleted while its binding is in flight; the 404 arrives before the watch tells of the deletion."""
     plain = pod("p", group="")

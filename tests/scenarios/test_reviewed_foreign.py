@@ -266,6 +266,7 @@ def read(dialect: str, spec: object) -> ForeignGroup:
 
 
 @pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.without("all", why="it has no harness")
 def test_a_hostile_text_in_an_object_is_an_error_that_is_short_and_can_be_shown(what):
     """Such texts ended the watch, or went whole into the condition of every member and raw to a terminal."""
     found = read(*HOSTILE[what])

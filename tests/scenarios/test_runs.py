@@ -167,6 +167,7 @@ def test_a_deleted_statefulset_frees_its_room_at_once():
     assert len(harness.bound("default/b-")) == 14
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_after_a_restart_more_than_ten_thousand_members_that_are_gone_still_count():
     """12,000 members: 11,999 have succeeded and are deleted, gangsched restarts, the last one succeeds."""
     record = Record(
@@ -208,6 +209,7 @@ def test_members_that_exist_no_longer_are_forgotten_however_often_a_group_is_res
         harness.wait(2)
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_a_standby_forgets_members_that_were_bound_while_it_looked_on_and_are_gone():
     machine = Machine(Policy())
     member = pod("a-0", group="a")

@@ -31,7 +31,7 @@ def test_a_group_of_two_thousand_members_is_decided_in_one_step():
     assert sum(isinstance(effect, EmitEvent) for effect in harness.effects) == 1
 
 
-@pytest.mark.without("restarts", "standbys", why="takes more rounds than a story may")
+@pytest.mark.without("all", why="only its size is new; small groups take the courses")
 def test_of_a_thousand_groups_as_many_are_bound_as_fit_and_all_others_are_told_once():
     harness = Harness()
     harness.add(*(node(f"n{number}", cpu=8) for number in range(100)))
@@ -44,6 +44,7 @@ def test_of_a_thousand_groups_as_many_are_bound_as_fit_and_all_others_are_told_o
     assert sum(isinstance(effect, EmitEvent) for effect in harness.effects) == 1000
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_events_of_a_large_groups_members_are_dealt_with_together_and_none_is_lost():
     """One event at a time, a millisecond apart: the last 350 members cause a look every 5 to 12 ms each."""
     machine = Machine(Policy())
@@ -64,6 +65,7 @@ def test_events_of_a_large_groups_members_are_dealt_with_together_and_none_is_lo
     assert machine.validate() == []
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_members_above_the_minimum_go_on_call_by_call_and_let_whoever_comes_meanwhile_go_first(monkeypatch):
     monkeypatch.setattr(units, "TURN", 200 * units.MEMBER)
     machine = Machine(Policy())
@@ -83,6 +85,7 @@ def test_members_above_the_minimum_go_on_call_by_call_and_let_whoever_comes_mean
     assert machine.validate() == []
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_a_large_group_that_waits_for_room_is_looked_at_with_every_event():
     """What is deferred must not be tried in the meantime: a pass would place members that exist no more."""
     machine = Machine(Policy())
@@ -94,6 +97,7 @@ def test_a_large_group_that_waits_for_room_is_looked_at_with_every_event():
     assert machine.validate() == []
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_an_event_that_changes_nothing_costs_no_look_at_its_group():
     machine = Machine(Policy())
     machine.handle([NodeSeen(node("n1")), GroupSeen(group("a", min_member=2)), PodSeen(pod("a-0")), Synced()], 1000.0)
@@ -122,6 +126,7 @@ def test_a_member_that_succeeds_and_is_deleted_before_the_next_look_has_succeede
     assert machine.gangs[key("a")].record.succeeded == (("", 1),)
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_what_is_known_of_a_pod_is_no_reason_to_look_at_anything_unless_something_is_due():
     """Kubelets write a pod's status all the time; the core sees the same pod again."""
     machine = Machine(Policy())
@@ -153,6 +158,7 @@ def test_a_relabelled_bound_member_of_a_large_group_is_nobodys_quorum():
     assert machine.gangs[key("b")].roster.inherited == set()
 
 
+@pytest.mark.without("all", why="it has no harness")
 def test_a_new_list_of_pods_looks_at_every_group_so_that_what_was_lost_is_told_again():
     machine = Machine(Policy())
     waiting = pod("a-0", cpu=99, group="")

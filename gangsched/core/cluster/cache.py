@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster import unbound
 from gangsched.core.cluster.agreement import claim_contradictions
+from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.labels import NodeLabels
@@ -52,9 +53,11 @@ class Cluster:
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
         self.devices = Devices()
+        self.attachments = Attachments({kind: self.volumes.known(kind) for kind in StorageKind})
         self.tallies = Tallies(self.namespaces, self._placed)
+        self.preferred = Tallies(self.namespaces, self._placed)
         self.constraints: list[Constraint] = []
-        self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.relief)
+        self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.preferred, self.relief)
         world = World(
             self.nodes_by_row,
             self.capacity,
@@ -62,7 +65,9 @@ class Cluster:
             self.volumes,
             self.tallies,
             self.devices,
+            self.preferred,
             self.ledger.spoken_for,
+            self.attachments.of,
         )
         self.constraints += [each(world) for each in registry.CONSTRAINTS]
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
@@ -95,7 +100,7 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        # Of which nodes topology spread takes account decides about others too; one more, and empty, opens no other.
+        # Which nodes topology spread counts decides about others too; one more, and empty, opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         self.relief.note(row=row, all_asked=bool(self.tallies) and not alike)
         self.worsened.add(node.name)
@@ -161,7 +166,7 @@ class Cluster:
         pod = self.pods.pop(uid, None)
         if pod is not None and pod.uses_claims:
             self.volumes.pod_changes(pod, None)
-        if pod is not None and pod.device_claims:
+        if pod is not None:
             self.devices.pod_changes(pod, None)
         return pod
 
@@ -190,11 +195,12 @@ class Cluster:
             self._namespaces_changed()
 
     def set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[str]:
-        """Set a volume claim, a volume, a storage class or the limits of a node; None removes it.
+        """Set a volume claim, a volume, a storage class, the limits of a node or an attachment; None removes it.
 
         Returns the known pods, by UID, whose claims it concerns.
         """
         limits = self.volumes.limits.get(key[1])
+        attached = self.attachments.change(self.volumes.known(kind).get(key), found)
         claims = self.volumes.set(kind, key, found)
         for constraint in self.constraints if claims else ():
             constraint.claims_changed(claims)
@@ -202,8 +208,14 @@ class Cluster:
         nodes = {self.node_of(uid) for uid in users}
         if limits != self.volumes.limits.get(key[1]):
             nodes.add(key[1])
-        for node in nodes & self.nodes.keys():
-            self.relief.note(row=self.capacity.rows[node])
+        for node in attached & self.nodes.keys():
+            for constraint in self.constraints:
+                constraint.set_node(self.capacity.rows[node], self.nodes[node])
+        # Every pod with a volume has it attached some time after it was bound, which frees nothing.
+        eased = found is None or kind is not StorageKind.ATTACHMENT
+        for node in (nodes | attached) & self.nodes.keys():
+            if eased:
+                self.relief.note(row=self.capacity.rows[node])
             self.worsened.add(node)
         return list(users)
 
@@ -215,8 +227,7 @@ class Cluster:
         generation, in_use = self.devices.generation, len(self.devices.in_use)
         claims = self.devices.set(kind, key, found)
         if self.devices.generation != generation or len(self.devices.in_use) < in_use:
-            # A device may be used on several nodes, and which are free is not a matter of rows.
-            self.relief.note(everywhere=True)
+            self.relief.note(everywhere=True)  # a device may be used on several nodes
         return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users(claim)))
 
     # Questions
@@ -249,6 +260,7 @@ class Cluster:
 
     def _namespaces_changed(self) -> None:
         self.tallies.namespaces_changed()
+        self.preferred.namespaces_changed()
         self.ledger.labels_changed()
 
     def _placed(self) -> Iterable[tuple[Pod, int]]:
@@ -282,6 +294,7 @@ class Cluster:
         wrong += self.labels.mismatches()
         wrong += self.volumes.contradictions(self.pods.values())
         wrong += self.devices.contradictions(self.pods.values())
+        wrong += self.attachments.contradictions()
         if not self.relief.rows <= by_row.keys():
             wrong.append("a row without a node is noted as improved")
         return wrong

@@ -17,18 +17,18 @@ an unknown node is kept, and counts as soon as the node is known.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
 from gangsched.core.cluster.capacity import Capacity, Relief
+from gangsched.core.cluster.holdings import Holdings
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding, Taken
-from gangsched.core.objects.shape import PODS
+from gangsched.core.objects.shape import PodTerm
 
 
 class Kind(StrEnum):
@@ -62,71 +62,28 @@ Claims = Mapping[str, Claim]
 """Claims by owner."""
 
 _NONE: Claims = {}
-_NOTHING: Mapping[str, int] = Counter()
-
-
-def asked_by(placeholders: Iterable[Pod]) -> Counter[str]:
-    """The sum of what these placeholders request, by resource; `pods` is their number."""
-    asked: Counter[str] = Counter()
-    for pod in placeholders:
-        asked[PODS] += 1
-        for resource, amount in pod.shape.requests:
-            asked[resource] += amount
-    return asked
-
-
-class Holdings:
-    """What each namespace holds for members that do not exist yet: the amounts that caps limit."""
-
-    def __init__(self) -> None:
-        self._nodes_changed = False
-        self._eased: set[str] = set()
-        self._held: dict[str, Counter[str]] = {}
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the same amounts are held."""
-        return isinstance(other, Holdings) and self._held == other._held
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def of(self, namespace: str) -> Mapping[str, int]:
-        """What the namespace holds, by resource; `pods` is the number of reservations."""
-        return self._held.get(namespace, _NOTHING)
-
-    def add(self, placeholder: Pod) -> None:
-        """Count another reservation."""
-        self._held.setdefault(placeholder.namespace, Counter()).update(asked_by([placeholder]))
-
-    def remove(self, placeholder: Pod) -> None:
-        """Stop counting a reservation: a member has taken it, or it was given up."""
-        held = self._held[placeholder.namespace]
-        held.subtract(asked_by([placeholder]))
-        self._eased.add(placeholder.namespace)
-        if not held[PODS]:
-            del self._held[placeholder.namespace]
-
-    def note_nodes_changed(self) -> None:
-        """Note that the limits of namespaces, which are shares of the cluster, may have changed."""
-        self._nodes_changed = True
-
-    def take_eased(self, namespaces: Iterable[str]) -> list[str]:
-        """Which of these namespaces hold less, or may have a higher limit, than at the last call."""
-        eased = [name for name in namespaces if self._nodes_changed or name in self._eased]
-        self._eased, self._nodes_changed = set(), False
-        return eased
 
 
 class Ledger:
-    """All `claims` by owner, and what is derived from them.
+    """All `claims` by owner, and what is derived from them; `changes` counts each that begins, ends or changes.
 
-    `on_node` lists those that count, by node, `nominated` the others; `spoken_for` are pre-bindings by what they take
-    and by owner. `changes` grows with each change of a claim. The end of a claim is noted in `relief`.
+    `on_node` lists those that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
+    `spoken_for` are their pre-bindings, by what these take and by owner. `capacity`, `constraints` and tallies count
+    claims on known nodes; tallies of what is `preferred` wake nobody. The end of a claim is noted in `relief`.
     """
 
-    def __init__(self, capacity: Capacity, constraints: Sequence[Constraint], tallies: Tallies, relief: Relief) -> None:
+    def __init__(
+        self,
+        capacity: Capacity,
+        constraints: Sequence[Constraint],
+        tallies: Tallies,
+        preferred: Tallies,
+        relief: Relief,
+    ) -> None:
         self.holdings = Holdings()
         self.spoken_for: dict[Taken, dict[str, Prebinding]] = {}
         self._tallies = tallies
+        self._preferred = preferred
         self._capacity = capacity
         self._constraints = constraints
         self._relief = relief
@@ -158,8 +115,8 @@ class Ledger:
         claim = self.claims.pop(owner, None)
         if claim is None:
             return
-        self._silence(claim)
         self.changes += 1
+        self._silence(claim)
         if claim.kind is NOMINATED:
             del self.nominated[owner]
         else:
@@ -222,6 +179,7 @@ class Ledger:
         for constraint in self._constraints:
             constraint.add(claim.pod, row)
         self._note(self._tallies.add(claim.pod, row))
+        self._preferred.add(claim.pod, row)
 
     def _give_back(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)
@@ -232,6 +190,7 @@ class Ledger:
             for constraint in self._constraints:
                 constraint.remove(claim.pod, row)
             self._note(self._tallies.remove(claim.pod, row))
+            self._preferred.remove(claim.pod, row)
         self._relief.note(row=row, everywhere=self._opens_elsewhere(claim.pod))
 
     def _count_again(self, before: Claim, claim: Claim) -> None:
@@ -240,6 +199,8 @@ class Ledger:
         if row is not None and claim.counts and (old.labels, old.terminating) != (new.labels, new.terminating):
             self._note(self._tallies.remove(old, row))
             self._note(self._tallies.add(new, row))
+            self._preferred.remove(old, row)
+            self._preferred.add(new, row)
 
     def _note(self, asked: Iterable[Question]) -> None:
         """These questions have other answers now, and if some were dropped, perhaps those too."""
@@ -254,7 +215,7 @@ class Ledger:
 
         `constraints` know the same nodes as those of the ledger, and no pods.
         """
-        fresh = Ledger(self._capacity, constraints, self._tallies, self._relief)
+        fresh = Ledger(self._capacity, constraints, self._tallies, self._preferred, self._relief)
         taken = []
         for claim in self.claims.values():
             fresh._enter(claim)
@@ -277,7 +238,7 @@ class Ledger:
         for known, other in zip(self._constraints, constraints, strict=True):
             if known.told() != other.told():
                 wrong.append(f"what {type(known).__name__} knows is not what nodes and claims say")
-        return wrong + self._tallies.contradictions()
+        return wrong + self._tallies.contradictions() + self._preferred.contradictions()
 
     def placed(self) -> Iterator[tuple[Pod, int]]:
         """The pods that count on known nodes, each with its row."""
@@ -295,6 +256,11 @@ def _takes_alike(before: Claim, after: Claim) -> bool:
         before.node == after.node
         and (before.kind is after.kind or (before.kind is ASSUMED and after.kind is BOUND))
         and old.shape == new.shape
+        and (old.soft is new.soft or _preferred_terms(old) == _preferred_terms(new))
         and old.volume_claims == new.volume_claims
         and old.own_volume_claims == new.own_volume_claims
     )
+
+
+def _preferred_terms(pod: Pod) -> tuple[tuple[int, PodTerm], ...]:
+    return pod.soft.pod_terms if pod.soft is not None else ()

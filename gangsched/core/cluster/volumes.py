@@ -246,7 +246,9 @@ class Volumes:
 
     def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
         """Whether another known pod may count as the same attachment."""
-        return len(self._users.get(key, _NOBODY)) > 1 or self._attached_as[attachment] > 1
+        claim = self.claim(key)
+        claims = self._claims_of.get(claim.volume, {}) if claim is not None else {}
+        return len(claims) > 1 or len(self._users.get(key, _NOBODY)) > 1 or self._attached_as[attachment] > 1
 
     def is_single(self, pod: Pod) -> bool:
         """Whether one of the pod's claims is for a single pod."""

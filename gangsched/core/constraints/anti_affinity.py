@@ -6,7 +6,7 @@ Each term of such a pod is judged on its own, against the newcomer's labels, nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
@@ -18,6 +18,14 @@ Domain = tuple[str, str]
 _NONE: frozenset[Domain] = frozenset()
 MOST_KEPT = 4096
 """Results are cached for so many newcomers that terms can tell apart; then the cache is cleared."""
+
+
+def by_key(domains: Iterable[Domain]) -> dict[str, list[str]]:
+    """The values of these domains by topology key, sorted."""
+    found: dict[str, list[str]] = {}
+    for key, value in sorted(domains):
+        found.setdefault(key, []).append(value)
+    return found
 
 
 class AntiAffinityIndex:

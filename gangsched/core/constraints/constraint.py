@@ -7,40 +7,33 @@ Every question concerns many rows (nodes) at once, and arrays answer it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from gangsched.core.constraints.column import Column, Value
 from gangsched.core.constraints.device_store import DeviceStore
+from gangsched.core.constraints.matching import Matchable
 from gangsched.core.constraints.nodes import Nodes
-from gangsched.core.constraints.storage import Storage
+from gangsched.core.constraints.storage import Stock, Storage
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding, Taken
-from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.shape import Attachment, Shape
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.volumes import StorageKey
 
 
-class Stock(Protocol):
-    """What nodes have of each resource (rows × columns), including the number of pods; `names` of nodes by row."""
-
-    names: list[str]
-    columns: dict[str, int]
-    free: IntArray
-    allocatable: IntArray
-
-    def column(self, resource: str) -> int | None:
-        """The resource's column; None where no node has any of it."""
-
-
 @dataclass(frozen=True, slots=True)
 class World:
-    """What constraints may read of the cluster. `spoken_for`: by what they take, pre-bindings under way, by owner."""
+    """What constraints may read of the cluster.
+
+    `tallies` are of what pods require, `preferred` of what they prefer. `spoken_for`: by what they take, pre-bindings
+    under way, by owner. `attached`: what a node of this name has attached.
+    """
 
     nodes: Nodes
     stock: Stock
@@ -48,7 +41,9 @@ class World:
     volumes: Storage
     tallies: Tallies
     devices: DeviceStore
+    preferred: Tallies
     spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+    attached: Callable[[str], Collection[Attachment]]
 
 
 class Sight(Hashable, Protocol):
@@ -71,6 +66,10 @@ class Member(Protocol):
     @property
     def soft(self) -> Soft | None:
         """What they prefer."""
+
+    @property
+    def known(self) -> Matchable | None:
+        """What preferences about other pods look at in them; None if they look at nothing."""
 
     def sight(self, kind: type[SightT]) -> SightT | None:
         """What the constraint with this kind of sight sees of them beside their shape."""
@@ -175,7 +174,8 @@ class Plan:
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
         """Place so many members on these rows, each of which is named once.
 
-        Returns the rows for which `mask` or `score` may change, and those other than `rows` for which `room` may.
+        Returns the rows for which `mask` may change, and those other than `rows` for which `room` may. If only `score`
+        may, that is an empty array.
         """
         return None
 
@@ -211,6 +211,22 @@ class Plan:
     def minded(self, soft: Soft) -> Soft:
         """The same preferences without those that can make no difference on the present nodes."""
         return soft
+
+    def heed(self, soft: Soft) -> None:
+        """Members with these preferences are to be placed: what they prefer of other pods matters from now on."""
+
+    @property
+    def keys(self) -> Collection[str] | None:
+        """The labels that preferences about other pods look at; None while there are no such preferences."""
+        return None
+
+    def notices(self, pod: Matchable) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether such a preference may concern pods with these of the labels."""
+        return False
+
+    def stirs(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a member placed changes the score of the others of its class."""
+        return False
 
     # How members depend on each other
 

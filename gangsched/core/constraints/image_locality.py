@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter
 
 import numpy as np
+from msgspec.structs import replace
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Member, NodeConstraint, World
@@ -57,7 +58,7 @@ class ImageLocality(NodeConstraint):
     def minded(self, soft: Soft) -> Soft:
         """Without images that no node has."""
         there = tuple(image for image in soft.images if image in self._nodes)
-        return Soft(soft.node_terms, there, soft.containers if there else 0)
+        return replace(soft, images=there, containers=soft.containers if there else 0)
 
     def prefers(self, member: Member) -> bool:
         """Whether some node has one of the images."""

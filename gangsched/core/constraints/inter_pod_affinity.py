@@ -7,11 +7,13 @@ may be the first of its kind if it matches them itself; the next members must th
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from itertools import groupby, starmap
+from operator import attrgetter
 
 import numpy as np
 from msgspec import Struct
 
-from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, Domain
+from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, Domain, by_key
 from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable, term_matches
 from gangsched.core.constraints.tally import PlannedTallies, Question, of_all, of_term
@@ -21,6 +23,7 @@ from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import PodTerm, Shape
 
 _MOST = 1 << 31
+_KEY = attrgetter("topology_key")
 
 
 class Seen(Struct, frozen=True, gc=False, cache_hash=True):
@@ -39,17 +42,17 @@ class InterPodAffinity(Constraint):
     words = (
         Words(
             NodeReason.POD_AFFINITY,
-            "without the pods that the required pod affinity asks for",
+            "without the pods that the required pod affinity asks for in the same {resource}",
             "pods that match the required pod affinity, with room for the members beside them: missing on {nodes}",
         ),
         Words(
             NodeReason.POD_ANTI_AFFINITY,
-            "with pods there that the required pod anti-affinity excludes",
+            "with pods there that the required pod anti-affinity excludes from the same {resource}",
             "the end of pods that the members' own anti-affinity excludes, or more domains: {nodes} excluded",
         ),
         Words(
             NodeReason.ANTI_AFFINITY,
-            "closed by the anti-affinity of a pod there",
+            "closed by the anti-affinity of a pod there: {resource}",
             "the end of pods whose anti-affinity closes nodes: {nodes} closed",
         ),
     )
@@ -135,7 +138,7 @@ class AffinityPlan(Plan):
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows that neither the terms of placed pods nor the members' own close."""
         closed: Mask | None = None
-        for _, where in self._refusing(member, rows):
+        for _, _, where in self._refusing(member, rows):
             closed = where if closed is None else closed | where
         return None if closed is None else ~closed
 
@@ -158,9 +161,12 @@ class AffinityPlan(Plan):
         return self._change(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Which terms close the rows."""
-        for reason, where in self._refusing(member, rows):
-            yield reason, "", where
+        """Which terms close the rows, and the domains that they close."""
+        seen = member.sight(Seen)
+        forbidden = self._forbidden(seen.pod) if seen is not None else frozenset()
+        for reason, keys, where in self._refusing(member, rows):
+            found = {key: self._nodes.values(key, rows[where]) for key in keys} or by_key(forbidden)
+            yield reason, ", ".join(starmap(self._nodes.described, sorted(found.items()))), where
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """Where pods are that terms match, and where terms apply."""
@@ -209,21 +215,22 @@ class AffinityPlan(Plan):
         there = self._tallies.of(of_all(shape.affinity)).rows
         return any(self._nodes.by_label(term.topology_key).any(there).any() for term in shape.affinity)
 
-    def _refusing(self, member: Member, rows: IntArray) -> Iterator[tuple[str, Mask]]:
-        """Each reason, and where it holds."""
+    def _refusing(self, member: Member, rows: IntArray) -> Iterator[tuple[str, Sequence[str], Mask]]:
+        """Each reason, the topology keys of the member's terms in question, and where it holds."""
         shape, seen = member.shape, member.sight(Seen)
         if shape.affinity:
-            yield NodeReason.POD_AFFINITY, ~self._near(member, rows)
+            yield NodeReason.POD_AFFINITY, list(map(_KEY, shape.affinity)), ~self._near(member, rows)
         excluded: Mask = np.zeros(len(rows), dtype=np.bool_)
-        for term in shape.anti_affinity:
-            there = self._tallies.of(of_term(term)).rows
-            excluded |= self._nodes.beside(rows, term.topology_key, there)
-            heirs = np.isin(rows, list(self._tallies.nominated(of_term(term))))
-            excluded |= heirs & self._nodes.by_label(term.topology_key).any(rows)
-        if shape.anti_affinity:
-            yield NodeReason.POD_ANTI_AFFINITY, excluded
+        for key, terms in groupby(sorted(shape.anti_affinity, key=_KEY), _KEY):
+            closed: Mask = np.zeros(len(rows), dtype=np.bool_)
+            for term in terms:
+                closed |= self._nodes.beside(rows, key, self._tallies.of(of_term(term)).rows)
+                heirs = np.isin(rows, list(self._tallies.nominated(of_term(term))))
+                closed |= heirs & self._nodes.by_label(key).any(rows)
+            yield NodeReason.POD_ANTI_AFFINITY, [key], closed
+            excluded |= closed
         if seen is not None and (self._index or self._own):
-            yield NodeReason.ANTI_AFFINITY, self._closed_to(seen.pod)[rows] & ~excluded
+            yield NodeReason.ANTI_AFFINITY, (), self._closed_to(seen.pod)[rows] & ~excluded
 
     def _near(self, member: Member, rows: IntArray) -> Mask:
         """The rows in domains of the pods that the affinity terms ask for; on an emptied snapshot these may come."""
@@ -248,10 +255,7 @@ class AffinityPlan(Plan):
         if known is None:
             rows = np.arange(self._size)
             known = self._closed[pod] = np.zeros(self._size, dtype=np.bool_)
-            by_key: dict[str, set[str]] = {}
-            for key, value in self._forbidden(pod):
-                by_key.setdefault(key, set()).add(value)
-            for key, values in by_key.items():
+            for key, values in by_key(self._forbidden(pod)).items():
                 known |= self._nodes.by_label(key).among(values, rows)
         return known
 

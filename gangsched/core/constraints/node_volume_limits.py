@@ -1,7 +1,8 @@
 """NodeVolumeLimits: a node attaches no more volumes of a CSI driver than its CSINode allows.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A volume that several pods of a node
-use counts once. Volumes that no known pod uses any more but are still attached (VolumeAttachments) are not counted.
+use counts once. One that is attached though no pod there uses it counts too, and as in kube-scheduler a newcomer that
+uses it brings it once more.
 
 Members that bring equally many volumes of their own are alike; a volume that another known pod may use too is told
 apart by its name.
@@ -18,6 +19,7 @@ import numpy as np
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Attachment, Disk
@@ -26,6 +28,7 @@ from gangsched.core.objects.volumes import StorageKey, keys_of
 _NO_LIMIT = 1 << 31
 """So many volumes a node attaches of a driver that it does not limit."""
 _NOTHING: Mapping[Attachment, int] = {}
+_NO_ATTACHMENTS: frozenset[Attachment] = frozenset()
 _NONE: Mapping[int, int] = {}
 
 
@@ -65,6 +68,15 @@ class NodeVolumeLimits(Constraint):
         self._claims: dict[StorageKey, _Counted] = {}
         self._by_row: dict[int, dict[Attachment, int]] = {}
         self._numbers: dict[str, dict[int, int]] = {}
+        self._attached: dict[int, frozenset[Attachment]] = {}
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Count what is attached to the node, whoever uses it."""
+        self._attach(row, frozenset(self._world.attached(node.name)))
+
+    def remove_node(self, row: int) -> None:
+        """Nothing is attached there."""
+        self._attach(row, _NO_ATTACHMENTS)
 
     def add(self, pod: Pod, row: int) -> None:
         """Its volumes are attached there."""
@@ -100,12 +112,21 @@ class NodeVolumeLimits(Constraint):
                 counted.attachment = attachment
 
     def told(self) -> object:
-        """Claims, attachments by row, and their number by driver and row."""
-        return self._claims, self._by_row, self._numbers
+        """Claims, attachments by row, their number by driver and row, and those that do not depend on pods."""
+        return self._claims, self._by_row, self._numbers, self._attached
 
     def plan(self, *, emptied: bool) -> Plan:
         """The attachments of a snapshot."""
         return _LimitsPlan(self._world, {}, {}) if emptied else _LimitsPlan(self._world, self._by_row, self._numbers)
+
+    def _attach(self, row: int, now: frozenset[Attachment]) -> None:
+        before = self._attached.pop(row, _NO_ATTACHMENTS)
+        used = self._by_row.get(row, _NOTHING)
+        for attachment in before ^ now:
+            if attachment not in used:
+                self._number(row, attachment[0], 1 if attachment in now else -1)
+        if now:
+            self._attached[row] = now
 
     def _count(self, row: int, attachment: Attachment | None, number: int) -> None:
         if attachment is None:
@@ -113,17 +134,21 @@ class NodeVolumeLimits(Constraint):
         there = self._by_row.setdefault(row, {})
         before = there.get(attachment, 0)
         there[attachment] = before + number
-        if not before:
-            of_driver = self._numbers.setdefault(attachment[0], {})
-            of_driver[row] = of_driver.get(row, 0) + 1
-        if there[attachment]:
-            return
-        del there[attachment]
+        if not there[attachment]:
+            del there[attachment]
+        if (attachment in there) != bool(before) and attachment not in self._attached.get(row, _NO_ATTACHMENTS):
+            self._number(row, attachment[0], 1 if attachment in there else -1)
         if not there:
             del self._by_row[row]
-        uncount(self._numbers[attachment[0]], row)
-        if not self._numbers[attachment[0]]:
-            del self._numbers[attachment[0]]
+
+    def _number(self, row: int, driver: str, number: int) -> None:
+        """The row has so many more volumes of the driver."""
+        rows = self._numbers.setdefault(driver, {})
+        rows[row] = rows.get(row, 0) + number
+        if not rows[row]:
+            del rows[row]
+        if not rows:
+            del self._numbers[driver]
 
 
 class _LimitsPlan(Plan):

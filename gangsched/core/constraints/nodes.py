@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from gangsched.core.objects.node import Node
 
 _MOST_KEYS = 256
 """So many labels have a column; the oldest is dropped first."""
+NAMED = 3
+"""The most topology domains that are named in one sentence."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -84,6 +86,21 @@ class Nodes:
             apart = bool((numbers >= 0).all()) and len(np.unique(numbers)) == len(numbers)
             known = self._apart[key] = (self.generation, apart)
         return known[1]
+
+    def values(self, key: str, rows: IntArray) -> list[str]:
+        """The different values of this label on these rows, sorted."""
+        column = self.by_label(key)
+        return sorted(column.value(number) for number in np.unique(column.numbers(rows)).tolist() if number >= 0)
+
+    def described(self, key: str, values: Sequence[str]) -> str:
+        """The topology domains of these values as a person is told them: `zone (a, b)`; the key alone for single nodes.
+
+        At most NAMED are named, and the others are counted.
+        """
+        if not values or self.tells_apart(key):
+            return key
+        more = f" and {len(values) - NAMED} more" if len(values) > NAMED else ""
+        return f"{key} ({', '.join(values[:NAMED])}{more})"
 
     def there(self, rows: IntArray) -> Mask:
         """Which of the rows have a node."""

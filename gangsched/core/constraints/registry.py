@@ -12,6 +12,7 @@ from gangsched.core.constraints.node_ports import NodePorts
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.node_unschedulable import NodeUnschedulable
 from gangsched.core.constraints.node_volume_limits import NodeVolumeLimits
+from gangsched.core.constraints.pod_preferences import PodPreferences
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.constraints.topology_spread import TopologySpread
 from gangsched.core.constraints.volume_binding import VolumeBinding
@@ -31,6 +32,7 @@ CONSTRAINTS: list[type[Constraint]] = [
     DynamicResources,
     TopologySpread,
     InterPodAffinity,
+    PodPreferences,
     NodeDeclaredFeatures,
     ImageLocality,
 ]

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import StorageClass, StorageKey, Unready, Volume, VolumeClaim, Wanted
+
+
+class Stock(Protocol):
+    """What nodes have of each resource (rows × columns), including the number of pods; `names` of nodes by row."""
+
+    names: list[str]
+    columns: dict[str, int]
+    free: IntArray
+    allocatable: IntArray
+
+    def column(self, resource: str) -> int | None:
+        """The resource's column; None where no node has any of it."""
 
 
 class Storage(Protocol):

@@ -1,13 +1,16 @@
 """PodTopologySpread: the members of a topology domain may be at most maxSkew more than those of the emptiest one.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/podtopologyspread, constraints with DoNotSchedule. Only nodes
-with the topology keys of all these constraints are counted, and of them those that nodeAffinityPolicy and
-nodeTaintsPolicy leave. Terminating pods do not count, and those of other namespaces do not either.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/podtopologyspread. DoNotSchedule constraints close nodes, and
+ScheduleAnyway ones make domains with fewer pods preferred. Only nodes with the topology keys of all constraints of the
+same kind are counted, and of them those that nodeAffinityPolicy and nodeTaintsPolicy leave. Terminating pods do not
+count, and those of other namespaces do not either.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -15,6 +18,7 @@ from msgspec import Struct
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.nodes import NAMED
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.constraints.tally import PlannedTallies, of_spread
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -22,6 +26,9 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Shape, Spread
+from gangsched.core.objects.soft import Soft
+
+_HOSTNAME = "kubernetes.io/hostname"
 
 
 class Seen(Struct, frozen=True, gc=False, cache_hash=True):
@@ -72,6 +79,16 @@ class TopologySpread(Constraint):
         return SpreadPlan(self._world, self._affinity, self._taints, emptied=emptied)
 
 
+class _Judged(NamedTuple):
+    """The domains that a constraint counts, the pods `there` by domain, and which rows it refuses for which reason."""
+
+    spread: Spread
+    domains: IntArray
+    there: IntArray
+    unlabelled: Mask
+    closed: Mask
+
+
 class SpreadPlan(Plan):
     """`_eligible` are for each constraint of a shape the rows that it counts, and the numbers of their domains."""
 
@@ -82,6 +99,7 @@ class SpreadPlan(Plan):
         self._every: IntArray = np.arange(len(world.stock.names))
         self._tallies = PlannedTallies(world.tallies, emptied=emptied)
         self._eligible: dict[Shape, list[tuple[Mask, IntArray]]] = {}
+        self._preferred = PlannedTallies(world.preferred, emptied=emptied)
 
     @property
     def selective(self) -> bool:
@@ -105,14 +123,18 @@ class SpreadPlan(Plan):
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows on which no constraint is exceeded."""
         closed: Mask | None = None
-        for _, _, where in self.refusals(member, rows):
+        for counted in self._judged(member, rows):
+            where = counted.unlabelled | counted.closed
             closed = where if closed is None else closed | where
         return None if closed is None else ~closed
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """Where a constraint counts them, the emptiest domain, and so what all nodes say, may be another."""
+        preferred = member.known is not None and self._preferred and self._preferred.place(member.known, rows, counts)
         seen = member.sight(Seen)
-        return self._every if seen is not None and self._tallies.place(seen.pod, rows, counts) else None
+        if seen is not None and self._tallies.place(seen.pod, rows, counts):
+            return self._every
+        return self._every[:0] if preferred else None
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """The reverse."""
@@ -120,19 +142,10 @@ class SpreadPlan(Plan):
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """Each constraint, and where it is exceeded or the label is missing."""
-        spreads = member.shape.spread
-        for spread, (eligible, domains) in zip(spreads, self._counted(member) if spreads else (), strict=True):
-            key, numbers = spread.term.topology_key, self._numbers(spread)[rows]
-            yield NodeReason.SPREAD_LABEL, key, numbers < 0
-            there = self._by_domain(spread, eligible)
-            closed = (numbers >= 0) & (there[numbers] > self._most(spread, member, there[domains]))
-            for row, count in self._tallies.nominated(of_spread(spread)).items():
-                at = np.flatnonzero(rows == row)
-                if len(at) and eligible[row]:
-                    there[numbers[at]] += count
-                    closed[at] |= there[numbers[at]] > self._most(spread, member, there[domains])
-                    there[numbers[at]] -= count
-            yield NodeReason.SPREAD, self._described(spread, domains, there), closed
+        for counted in self._judged(member, rows):
+            key = counted.spread.term.topology_key
+            yield NodeReason.SPREAD_LABEL, key, counted.unlabelled
+            yield NodeReason.SPREAD, self._described(counted, rows[counted.closed]), counted.closed
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """Where pods are that constraints count."""
@@ -146,7 +159,77 @@ class SpreadPlan(Plan):
         """Whether one more member may raise the number in the emptiest domain."""
         return self.couples(member, other)
 
+    # Preferences
+
+    weight = 2
+
+    def heed(self, soft: Soft) -> None:
+        """Count the pods of its ScheduleAnyway constraints."""
+        self._preferred.ask(map(of_spread, soft.spread))
+
+    @property
+    def keys(self) -> Collection[str] | None:
+        """The labels by which such constraints count pods."""
+        return self._preferred.keys if self._preferred else None
+
+    def notices(self, pod: Matchable) -> bool:
+        """Whether such a constraint counts it."""
+        return bool(self._preferred.matched(pod))
+
+    def stirs(self, member: Member) -> bool:
+        """Whether it counts members of its own class."""
+        if member.soft is None or member.known is None:
+            return False
+        matched = self._preferred.matched(member.known)
+        return any(of_spread(spread) in matched for spread in member.soft.spread)
+
+    def prefers(self, member: Member) -> bool:
+        """Whether it has such constraints."""
+        return member.soft is not None and bool(member.soft.spread)
+
+    def score(self, member: Member, rows: IntArray) -> IntArray:
+        """The fewer pods in the domains of a row, the more; 0 without the label of a constraint.
+
+        Counts weigh more for a label with more values, and on the hostname only the pods of the node itself count.
+        """
+        spreads = member.soft.spread if member.soft is not None else ()
+        labelled = self._labelled(spreads)
+        at = rows[labelled[rows]]
+        sums = np.zeros(len(at))
+        for spread in spreads:
+            numbers = self._numbers(spread)
+            if spread.term.topology_key == _HOSTNAME:
+                count, domains = np.zeros(len(self._every), dtype=np.int64), len(at)
+                there = self._preferred.of(of_spread(spread))
+                count[there.rows] = there.counts if spread.term.selector != () else 0
+                counts = count[at]
+            else:
+                counted = self._counting(member, spread, labelled)
+                counts = self._by_domain(spread, counted, self._preferred)[numbers[at]]
+                domains = len(np.unique(numbers[at]))
+            sums += counts * math.log(domains + 2) + (spread.max_skew - 1)
+        rounded = np.floor(sums + 0.5).astype(np.int64)
+        most, scores = int(rounded.max(initial=0)), np.zeros(len(rows), dtype=np.int64)
+        fewest = int(rounded.min(initial=most))
+        scores[labelled[rows]] = 100 * (most + fewest - rounded) // most if most else 100
+        return scores
+
     # Inside
+
+    def _judged(self, member: Member, rows: IntArray) -> Iterator[_Judged]:
+        """Each constraint, judged on these rows."""
+        spreads = member.shape.spread
+        for spread, (eligible, domains) in zip(spreads, self._counted(member) if spreads else (), strict=True):
+            numbers = self._numbers(spread)[rows]
+            there = self._by_domain(spread, eligible, self._tallies)
+            closed = (numbers >= 0) & (there[numbers] > self._most(spread, member, there[domains]))
+            for row, count in self._tallies.nominated(of_spread(spread)).items():
+                at = np.flatnonzero(rows == row)
+                if len(at) and eligible[row]:
+                    there[numbers[at]] += count
+                    closed[at] |= there[numbers[at]] > self._most(spread, member, there[domains])
+                    there[numbers[at]] -= count
+            yield _Judged(spread, domains, there, numbers < 0, closed)
 
     def _is_counted(self, member: Member, spread: Spread) -> bool:
         """Whether members of the class match the selector; an empty one matches them, though it counts no pod."""
@@ -159,23 +242,29 @@ class SpreadPlan(Plan):
         """The number of each row's domain; -1 where the node has no such label."""
         return self._world.nodes.by_label(spread.term.topology_key).numbers(self._every)
 
-    def _by_domain(self, spread: Spread, eligible: Mask) -> IntArray:
+    def _by_domain(self, spread: Spread, eligible: Mask, tallies: PlannedTallies) -> IntArray:
         """The number of pods in each domain, by the domain's number; the last element is 0."""
         size = self._world.nodes.by_label(spread.term.topology_key).count + 1
         if spread.term.selector == ():
             return np.zeros(size, dtype=np.int64)
-        there = self._tallies.of(of_spread(spread))
+        there = tallies.of(of_spread(spread))
         counted = eligible[there.rows]
         numbers = self._numbers(spread)[there.rows[counted]]
         return np.bincount(numbers, weights=there.counts[counted], minlength=size).astype(np.int64)
 
-    def _described(self, spread: Spread, domains: IntArray, there: IntArray) -> str:
-        """The constraint's key, and what keeps other domains from taking more."""
-        key = spread.term.topology_key
-        if len(domains) < spread.min_domains:
-            return f"{key} (minDomains {spread.min_domains}, there are {len(domains)})"
-        fewest = int(domains[there[domains].argmin()])
-        return f"{key} (fewest in {self._world.nodes.by_label(key).value(fewest)}: {there[fewest]})"
+    def _described(self, judged: _Judged, rows: IntArray) -> str:
+        """The constraint's key, how full the domains of these rows are, and what keeps them from taking more."""
+        spread, domains, there = judged.spread, judged.domains, judged.there
+        key, column = spread.term.topology_key, self._world.nodes.by_label(spread.term.topology_key)
+        most, why = spread.max_skew, f"minDomains {spread.min_domains}, there are {len(domains)}"
+        if len(domains) >= spread.min_domains:
+            fewest = int(domains[there[domains].argmin()])
+            most += int(there[fewest])
+            why = f"fewest in {column.value(fewest)}: {there[fewest]}"
+        closed = sorted((column.value(number), int(there[number])) for number in np.unique(column.numbers(rows)))
+        full = [f"{value} has {count} of at most {most}" for value, count in closed[:NAMED]]
+        full += [f"{len(closed) - NAMED} more full"] if len(closed) > NAMED else []
+        return f"{key} ({', '.join(full)}; {why})"
 
     def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
         """How many pods a domain may have that takes one more member; `there` are those in the counted domains."""
@@ -186,16 +275,26 @@ class SpreadPlan(Plan):
         """For each constraint the rows that count, and the numbers of their domains."""
         known = self._eligible.get(member.shape)
         if known is None:
-            labelled = self._world.nodes.there(self._every)
-            for spread in member.shape.spread:
-                labelled &= self._numbers(spread) >= 0
+            labelled = self._labelled(member.shape.spread)
             known = self._eligible[member.shape] = []
             for spread in member.shape.spread:
-                mask = labelled.copy()
-                matched = self._affinity.mask(member, self._every) if spread.honors_affinity else None
-                tolerated = self._taints.mask(member, self._every) if spread.honors_taints else None
-                for each in (matched, tolerated):
-                    if each is not None:
-                        mask &= each
+                mask = self._counting(member, spread, labelled)
                 known.append((mask, np.unique(self._numbers(spread)[mask])))
         return known
+
+    def _labelled(self, spreads: tuple[Spread, ...]) -> Mask:
+        """The nodes with the labels of all these constraints, by row."""
+        labelled = self._world.nodes.there(self._every)
+        for spread in spreads:
+            labelled &= self._numbers(spread) >= 0
+        return labelled
+
+    def _counting(self, member: Member, spread: Spread, labelled: Mask) -> Mask:
+        """Which of the `labelled` nodes the constraint takes into account."""
+        mask = labelled.copy()
+        matched = self._affinity.mask(member, self._every) if spread.honors_affinity else None
+        tolerated = self._taints.mask(member, self._every) if spread.honors_taints else None
+        for each in (matched, tolerated):
+            if each is not None:
+                mask &= each
+        return mask

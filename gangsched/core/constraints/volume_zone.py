@@ -5,7 +5,7 @@ Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumezone. Volumes of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ class VolumeZone(NodeConstraint):
     words = (
         Words(
             NodeReason.VOLUME_ZONE,
-            "outside the zone of a PersistentVolume",
+            "outside the domain of a PersistentVolume, which is {resource}",
             "room in the zone of the member's PersistentVolumes: {nodes} outside",
         ),
     )
@@ -56,6 +56,16 @@ class VolumeZone(NodeConstraint):
             return None
         found = {label for volume in self._world.volumes.volumes(pod, own=False) for label in volume.zones}
         return Zones(tuple(sorted(found))) if found else None
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """Where nodes are elsewhere, and the zones and regions of the volumes."""
+        seen, mask = member.sight(Zones), self.mask(member, rows)
+        if seen is not None and mask is not None:
+            yield (
+                NodeReason.VOLUME_ZONE,
+                ", ".join(f"{key}={' or '.join(values)}" for key, values in seen.labels),
+                ~mask,
+            )
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows without any zone or region, and those in the zones and regions of all volumes.

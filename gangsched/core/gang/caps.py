@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.capacity import LIMIT
-from gangsched.core.cluster.ledger import asked_by
+from gangsched.core.cluster.holdings import asked_by
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import clock, placeholders
 from gangsched.core.gang.gang import Gang

@@ -168,7 +168,7 @@ class PriorityClassesReplaced(Event, frozen=True):
 
 
 class StorageFact(Event, frozen=True):
-    """Something about PersistentVolumeClaims, PersistentVolumes, StorageClasses or CSINodes."""
+    """Something about PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes or VolumeAttachments."""
 
 
 class StorageSeen(StorageFact, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gangsched.core.objects.shape import NodeTerm
+from gangsched.core.objects.shape import NodeTerm, PodTerm, Spread
 
 Images = tuple[tuple[str, int], ...]
 """Images on a node: (name, size in bytes) pairs, sorted by name; each name once."""
@@ -15,9 +15,12 @@ class Soft(Struct, frozen=True, gc=False, cache_hash=True):
 
     `node_terms` are preferred node affinity: weights from 1 to 100, and what a node must match for them. `images` are
     the names that its containers and image volumes need, sorted, once for each; `containers` is how many containers it
-    has.
+    has. `pod_terms` are preferred affinity to other pods, and with a negative weight anti-affinity. `spread` are the
+    topology spread constraints with ScheduleAnyway.
     """
 
     node_terms: tuple[tuple[int, NodeTerm], ...] = ()
     images: tuple[str, ...] = ()
     containers: int = 0
+    pod_terms: tuple[tuple[int, PodTerm], ...] = ()
+    spread: tuple[Spread, ...] = ()

@@ -31,7 +31,8 @@ class Room:
     of a requested resource that is in use (0..1), `own` how many members of this gang are there already, `rank` the
     node's place among those that are equal by all else: by images of the members, then by name. `preferences` has its
     place by each wish of `placement.prefer` (0 is preferred most), the most important wish first, and then, if nodes
-    differ in it, by what the members' pods prefer. `scarce` finds what few strategies want to know.
+    differ in it, by what the members' pods prefer. `spared` is 1 for nodes that have GPUs where the members request
+    none, 0 for the others, and None if all are alike in that. `scarce` finds what few strategies want to know.
     """
 
     rows: IntArray
@@ -41,6 +42,7 @@ class Room:
     rank: IntArray
     preferences: tuple[IntArray, ...]
     scarce: Callable[[], Scarce]
+    spared: IntArray | None = None
 
     def preferred(self, *keys: npt.NDArray[np.float64] | IntArray) -> Sequence[npt.NDArray[np.float64] | IntArray]:
         """These keys behind the preferences for nodes, if there are any."""

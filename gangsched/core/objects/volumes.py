@@ -24,6 +24,7 @@ class StorageKind(StrEnum):
     VOLUME = "PersistentVolume"
     CLASS = "StorageClass"
     NODE = "CSINode"
+    ATTACHMENT = "VolumeAttachment"
 
 
 class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
@@ -118,7 +119,21 @@ class CsiNode(Struct, frozen=True, gc=False, tag=True):
         return "", self.name
 
 
-StorageObject = VolumeClaim | Volume | StorageClass | CsiNode
+class VolumeAttachment(Struct, frozen=True, gc=False, tag=True):
+    """A volume that the driver attaches to the node, or has attached; `volume` is empty for one without an object."""
+
+    name: str
+    node: str = ""
+    volume: str = ""
+    driver: str = ""
+
+    @property
+    def key(self) -> StorageKey:
+        """The name."""
+        return "", self.name
+
+
+StorageObject = VolumeClaim | Volume | StorageClass | CsiNode | VolumeAttachment
 
 
 class Wanted(Struct, frozen=True, gc=False, cache_hash=True):

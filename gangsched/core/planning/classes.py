@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import Sight, SightT
+from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.shape import Shape
@@ -25,7 +26,8 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     """Members of one shape that all constraints see alike.
 
     `avoided` names nodes that the gang avoids for now; `domain`, if any, is the only one that it may go to. `prefer`
-    are preferences of these members alone, and `soft` what their pods prefer.
+    are preferences of these members alone, `soft` is what their pods prefer, and `known` what preferences about other
+    pods look at in them.
     """
 
     shape: Shape
@@ -34,11 +36,14 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     domain: Domain | None = None
     prefer: tuple[Preference, ...] = ()
     soft: Soft | None = None
+    known: Matchable | None = None
 
     @property
     def impartial(self) -> MemberClass:
         """The same class without preferences."""
-        return self if not self.prefer and self.soft is None else replace(self, prefer=(), soft=None)
+        if not self.prefer and self.soft is None and self.known is None:
+            return self
+        return replace(self, prefer=(), soft=None, known=None)
 
     def sight(self, kind: type[SightT]) -> SightT | None:
         """What the constraint with this kind of sight sees of them beside their shape."""

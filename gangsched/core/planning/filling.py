@@ -9,6 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Domain
+from gangsched.core.constraints.matching import Matchable
+from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.shape import Shape
@@ -19,7 +21,7 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import couples, expect, hoped
 from gangsched.core.planning.search import Share, Slots
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.planning.strategies import PACK, one_by_one
+from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, one_by_one
 
 Counts = Mapping[MemberClass, int]
 Places = list[tuple[Pod, str]]
@@ -66,8 +68,8 @@ def fill_class(
     shares: list[Share] = []
     left = count
     while left:
-        # Whether each member changes what the other rows say to the next may itself change once one is placed.
-        several = 1 if couples(snapshot, member, member) else left
+        # Whether each member changes what rows say to the next may itself change once one is placed.
+        several = 1 if _singly(snapshot, member, prefer) else left
         placed = _fill(snapshot, member, several, prefer, strategy.distribute)
         shares += placed
         left -= sum(number for _, _, number in placed)
@@ -83,8 +85,13 @@ def fill_singly(
 
     Fewer are placed than fit where the strategy must be asked again for the next one.
     """
-    most = 1 if couples(snapshot, member, member) else count
+    most = 1 if _singly(snapshot, member, prefer) else count
     return _fill(snapshot, member, most, prefer, partial(one_by_one, strategy))
+
+
+def _singly(snapshot: Snapshot, member: MemberClass, prefer: tuple[Preference, ...] | None) -> bool:
+    """Whether each member placed changes which rows take the next one, or which of them it prefers."""
+    return couples(snapshot, member, member) or (prefer is not None and snapshot.scores.stirs(member))
 
 
 def _fill(
@@ -108,6 +115,7 @@ def _fill(
         rank=rank[rows],
         preferences=tuple(each[rows] for each in preferences),
         scarce=partial(snapshot.scarce, member, rows),
+        spared=_spared(snapshot, member, rows),
     )
     total = min(count, int(room.caps.sum()))
     if not total:
@@ -115,6 +123,16 @@ def _fill(
     shares = distribute(room, total)
     snapshot.take_all(member, shares)
     return [(member, row, number) for row, number in shares]
+
+
+def _spared(snapshot: Snapshot, member: MemberClass, rows: IntArray) -> IntArray | None:
+    """What a strategy is told of GPUs that the class does not request (`objects.strategy.Room`)."""
+    capacity = snapshot.cluster.capacity
+    columns = [column for resource, column in capacity.columns.items() if resource.endswith(GPU_SUFFIX)]
+    if not columns or any(resource.endswith(GPU_SUFFIX) for resource, _ in member.shape.requests):
+        return None
+    having: IntArray = np.minimum(capacity.allocatable[rows[:, None], columns].max(axis=1), 1)
+    return None if having.all() or not having.any() else having
 
 
 def preferring(
@@ -128,15 +146,17 @@ def preferring(
     `classes` are those without preferences. `wishes` are preferences by role.
     """
     found: dict[str, MemberClass] = {}
-    known: dict[tuple[MemberClass, tuple[Preference, ...], Soft | None], MemberClass] = {}
-    for pod in members:
+    kinds: dict[tuple[MemberClass, tuple[Preference, ...], Soft | None, Matchable | None], MemberClass] = {}
+    members = list(members)
+    softs = [pod.soft if pod.soft is None else snapshot.scores.minded(pod.soft) for pod in members]
+    known = snapshot.scores.known(members)
+    for pod, soft in zip(members, softs, strict=True):
         prefer = wishes.get(role_of(pod), ()) if wishes else ()
-        soft = pod.soft if pod.soft is None else snapshot.scores.minded(pod.soft)
-        if prefer or soft is not None:
-            kind = (classes[pod.uid], prefer, soft)
-            if kind not in known:
-                known[kind] = replace(kind[0], prefer=prefer, soft=soft)
-            found[pod.uid] = known[kind]
+        if prefer or soft is not None or pod.uid in known:
+            kind = (classes[pod.uid], prefer, soft, known.get(pod.uid))
+            if kind not in kinds:
+                kinds[kind] = replace(kind[0], prefer=prefer, soft=soft, known=kind[3])
+            found[pod.uid] = kinds[kind]
     return {**classes, **found} if found else classes
 
 

@@ -92,7 +92,7 @@ class Quorum:
         """The quorum's classes if it is made of the smallest members."""
         by_size = self._by_size()
         chosen = choose(by_size, self.slots, set()) or by_size[: self.slots.number]
-        return self._count(chosen)
+        return Counter(self._classes[pod.uid] for pod in chosen)
 
     def take_most(self) -> tuple[int, MemberClass, Counts]:
         """Take places for as much of the quorum as fits.
@@ -149,20 +149,22 @@ class Quorum:
     def _packed_or_searched(self) -> Places | None:
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
-        if placed.total() == self.slots.number:
-            return hand_out(self._snapshot, self._first_of(placed), self._classes, shares)
         self._snapshot.undo(mark)
+        if placed.total() == self.slots.number:
+            return self.place(placed, shares)
         found = whole(self.search(self.slots.number, self.steps))
-        return None if found is None else self.place(*found)
+        return found and self.place(*found)
 
     def place(self, selection: Selection, shares: list[Share]) -> Places:
         """Take these shares for the first members of these kinds."""
-        self._take(shares)
-        return hand_out(self._snapshot, self._first_of(selection), self._classes, shares)
+        places = hand_out(self._snapshot, self._first_of(selection), self._classes, shares)
+        taken = Counter((self._preferring[pod.uid], self._snapshot.cluster.capacity.rows[node]) for pod, node in places)
+        self._take((member, row, count) for (member, row), count in taken.items())
+        return places
 
     def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[Places | None, Counts]:
         """Places for all of them, or None and by how many which class was short in the first order."""
-        counts = self._count(chosen)
+        counts = Counter(self._classes[pod.uid] for pod in chosen)
         short: Counts = {member: count - self.room[member] for member, count in counts.items()}
         short = {member: missing for member, missing in short.items() if missing > 0}
         if short:
@@ -246,9 +248,6 @@ class Quorum:
 
     def _kind(self, pod: Pod) -> Kind:
         return self._classes[pod.uid], role_of(pod)
-
-    def _count(self, members: Iterable[Pod]) -> Counter[MemberClass]:
-        return Counter(self._classes[pod.uid] for pod in members)
 
     def _by_size(self) -> list[Pod]:
         return sorted(self._members, key=lambda pod: self._size[self._classes[pod.uid]])

@@ -7,14 +7,16 @@ with the domain that is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.constraints.constraint import Plan
+from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.soft import Soft
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
@@ -64,8 +66,27 @@ class Scores:
             left = soft
             for plan in self._plans:
                 left = plan.minded(left)
+                plan.heed(soft)
             self._minded[soft] = None if left == _NOTHING else left
         return self._minded[soft]
+
+    def known(self, pods: Sequence[Pod]) -> Mapping[str, Matchable]:
+        """What preferences about other pods look at in these pods, by UID; pods that concern none are left out."""
+        keys = [asked for plan in self._plans if (asked := plan.keys) is not None]
+        found: dict[str, Matchable] = {}
+        noticed: dict[Matchable, bool] = {}
+        for pod in pods if keys else ():
+            labels = tuple([pair for pair in pod.labels if any(pair[0] in asked for asked in keys)])
+            known = Matchable(pod.namespace, labels)
+            if known not in noticed:
+                noticed[known] = any(plan.notices(known) for plan in self._plans)
+            if noticed[known]:
+                found[pod.uid] = known
+        return found
+
+    def stirs(self, member: MemberClass) -> bool:
+        """Whether a member placed changes what the others of its class prefer."""
+        return any(plan.stirs(member) for plan in self._plans)
 
     def prefers(self, member: MemberClass) -> bool:
         """Whether the class may prefer some rows to others."""

@@ -61,8 +61,16 @@ class NodeByNode:
         return _filled(room, count, self.keys(room))
 
 
-PACK = NodeByNode(lambda room: room.preferred(-room.fullness, room.caps, room.rank))
-"""Fills the fullest accepted node first, so that large gaps stay whole; among equal nodes the one with least room."""
+def _packing(room: Room) -> Keys:
+    spared = () if room.spared is None else (room.spared,)
+    return room.preferred(*spared, -room.fullness, room.caps, room.rank)
+
+
+PACK = NodeByNode(_packing)
+"""Fills the fullest accepted node first, so that large gaps stay whole; among equal nodes the one with least room.
+
+Nodes with GPUs come last for members that request none.
+"""
 BEST_FIT = NodeByNode(lambda room: room.preferred(room.scarce().left, -room.fullness, room.rank))
 """Places each member where it leaves least of the scarcest requested resource; among equal nodes on the fullest."""
 MOST_USED = NodeByNode(lambda room: room.preferred(-room.scarce().used, -room.fullness, room.rank))

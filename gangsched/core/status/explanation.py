@@ -15,6 +15,7 @@ import numpy as np
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints import registry
+from gangsched.core.constraints.volume_binding import BoundTo
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.arrays import Mask
@@ -23,6 +24,7 @@ from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
+from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.refusal import Obstacle, Refusal
 from gangsched.core.queueing.queue import Queue
 
@@ -78,7 +80,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     elif refusal.never:
         head += f", and the present nodes could not take {them} even if they were empty"
     if not refusal.demand:
-        head += f"; a new node would not help: only nodes named beforehand take {them}"
+        head += f"; a new node would not help{_why_no_node_helps(refusal, them)}"
     if refusal.short and closed < refusal.nodes:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
@@ -95,6 +97,14 @@ def demanded(demand: Sequence[Demand]) -> str:
         f"{each.count} × {{{amounts(each.requests)}}}{f' in domain {each.domain}' if each.domain else ''}"
         for each in demand
     )
+
+
+def _why_no_node_helps(refusal: Refusal, them: str) -> str:
+    if any(not sight.ready for each in refusal.missing if (sight := each.sight(BoundTo)) is not None):
+        return f" before {'its' if refusal.wanted == 1 else 'their'} PersistentVolumeClaims are ready"
+    if not any(map(only_by_name, refusal.missing)):
+        return f": {'it' if refusal.wanted == 1 else 'they'} must be on the node of those placed already"
+    return f": only nodes named beforehand take {them}"
 
 
 def _within(head: str, wanted: int, domain: Domain) -> str:

@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	core "k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
@@ -45,10 +46,11 @@ const (
 	patience     = 30 * time.Second
 )
 
-// World is one line of the input. Every object and pod has its apiVersion and kind.
+// World is one line of the input. Every object and pod has its apiVersion and kind. Score asks for scores too.
 type World struct {
 	Objects []json.RawMessage `json:"objects"`
 	Probes  []json.RawMessage `json:"probes"`
+	Score   bool              `json:"score"`
 }
 
 // Answer is one line of the output: an error, or Filters, the names of the profile's filter plugins, and the rest. Objects, and the pods of verdicts, are as the API server would have stored them.
@@ -64,7 +66,11 @@ type Verdict struct {
 	Pod      *v1.Pod            `json:"pod"`
 	Feasible []string           `json:"feasible"`
 	Refused  map[string]Refusal `json:"refused"`
+	Scores   map[string]Scores  `json:"scores,omitempty"`
 }
+
+// Scores are by plugin the weighed scores of one feasible node.
+type Scores map[string]int64
 
 // Refusal says which plugin refuses the node and why.
 type Refusal struct {
@@ -133,7 +139,7 @@ func judged(line []byte) (Answer, error) {
 		if !is {
 			return Answer{}, fmt.Errorf("a probe is a %T, not a pod", probe)
 		}
-		verdict, err := verdict(ctx, fit, snapshot, pod)
+		verdict, err := verdict(ctx, fit, snapshot, pod, world.Score)
 		if err != nil {
 			return Answer{}, fmt.Errorf("%s: %w", pod.Name, err)
 		}
@@ -226,7 +232,7 @@ func synced(ctx context.Context, factory informers.SharedInformerFactory, sched 
 	return sched.WaitForHandlersSync(ctx)
 }
 
-func verdict(ctx context.Context, fit framework.Framework, snapshot *internalcache.Snapshot, pod *v1.Pod) (Verdict, error) {
+func verdict(ctx context.Context, fit framework.Framework, snapshot *internalcache.Snapshot, pod *v1.Pod, score bool) (Verdict, error) {
 	found := Verdict{Pod: pod, Feasible: []string{}, Refused: map[string]Refusal{}}
 	nodes, err := snapshot.List()
 	if err != nil {
@@ -237,6 +243,7 @@ func verdict(ctx context.Context, fit framework.Framework, snapshot *internalcac
 	if !status.IsSuccess() && !status.IsRejected() {
 		return found, status.AsError()
 	}
+	feasible := []fwk.NodeInfo{}
 	for _, node := range nodes {
 		name := node.Node().Name
 		said := status
@@ -252,10 +259,32 @@ func verdict(ctx context.Context, fit framework.Framework, snapshot *internalcac
 		switch {
 		case said.IsSuccess():
 			found.Feasible = append(found.Feasible, name)
+			feasible = append(feasible, node)
 		case said.IsRejected():
 			found.Refused[name] = Refusal{Plugin: said.Plugin(), Reasons: said.Reasons()}
 		default:
 			return found, said.AsError()
+		}
+	}
+	if score && len(feasible) > 0 {
+		found.Scores, err = scores(ctx, fit, state, pod, feasible)
+	}
+	return found, err
+}
+
+func scores(ctx context.Context, fit framework.Framework, state fwk.CycleState, pod *v1.Pod, feasible []fwk.NodeInfo) (map[string]Scores, error) {
+	if status := fit.RunPreScorePlugins(ctx, state, pod, feasible); !status.IsSuccess() {
+		return nil, status.AsError()
+	}
+	scored, status := fit.RunScorePlugins(ctx, state, pod, feasible)
+	if !status.IsSuccess() {
+		return nil, status.AsError()
+	}
+	found := map[string]Scores{}
+	for _, node := range scored {
+		found[node.Name] = Scores{}
+		for _, each := range node.Scores {
+			found[node.Name][each.Name] = each.Score
 		}
 	}
 	return found, nil

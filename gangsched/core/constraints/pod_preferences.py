@@ -1,0 +1,194 @@
+"""The score of InterPodAffinity: preferred affinity and anti-affinity to other pods, in both directions.
+
+A node gains or loses the weight of each preferred term of the pod for each pod in its topology domain that the term
+matches. It gains or loses as much for each term of a pod there that matches the pod itself; a required affinity term
+counts there with the weight 1.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity/scoring.go, with the default arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from gangsched.core.constraints.column import uncount
+from gangsched.core.constraints.constraint import Constraint, Member, Plan, World
+from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
+from gangsched.core.constraints.tally import PlannedTallies, of_term
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import PodTerm, Shape
+from gangsched.core.objects.soft import Soft
+
+Weighed = tuple[int, PodTerm]
+"""A term and what each pod that has it adds for those that it matches."""
+_OF_REQUIRED = 1
+_MOST = 1 << 62
+_NOWHERE: IntArray = np.zeros(0, dtype=np.int64)
+
+
+def _terms(shape: Shape, soft: Soft | None) -> Iterator[Weighed]:
+    """What such a pod prefers of others, and so others of it."""
+    if soft is not None:
+        yield from soft.pod_terms
+    for term in shape.affinity:
+        yield _OF_REQUIRED, term
+
+
+class PodPreferences(Constraint):
+    """The terms of the pods that are there: `rows` counts by row how many pods have each."""
+
+    words = ()
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.index: TermIndex[Weighed] = TermIndex()
+        self.rows: dict[Weighed, dict[int, int]] = {}
+
+    def add(self, pod: Pod, row: int) -> None:
+        """Its terms hold for the domains of the row."""
+        for weighed in _terms(pod.shape, pod.soft):
+            if weighed not in self.rows:
+                self.rows[weighed] = {}
+                self.index.enter(weighed, weighed[1])
+            there = self.rows[weighed]
+            there[row] = there.get(row, 0) + 1
+
+    def remove(self, pod: Pod, row: int) -> None:
+        """Its terms no longer hold there."""
+        for weighed in _terms(pod.shape, pod.soft):
+            uncount(self.rows[weighed], row)
+            if not self.rows[weighed]:
+                del self.rows[weighed]
+                self.index.drop(weighed, weighed[1])
+
+    def told(self) -> object:
+        """The terms of the pods that are there."""
+        return self.rows
+
+    def plan(self, *, emptied: bool) -> Plan:
+        """The terms and the pods of a snapshot."""
+        return PodPreferencesPlan(self._world, self, emptied=emptied)
+
+
+class PodPreferencesPlan(Plan):
+    """`_own` are the rows of pods with terms that were asked for, among them all terms of members to be placed.
+
+    They begin with those of the cluster. Others are copied from there once a class is scored that they match, which
+    by then has all members placed earlier that have such terms.
+    """
+
+    weight = 2
+
+    def __init__(self, world: World, there: PodPreferences, *, emptied: bool) -> None:
+        self._nodes = world.nodes
+        self._namespaces = world.namespaces
+        self._there = there
+        self._emptied = emptied
+        self._tallies = PlannedTallies(world.preferred, emptied=emptied)
+        self._index: TermIndex[Weighed] = TermIndex()
+        self._own: dict[Weighed, dict[int, int]] = {}
+
+    def expect(self, shapes: Collection[Shape]) -> None:
+        """Required affinity of members attracts others too."""
+        for shape in shapes:
+            for weighed in _terms(shape, None):
+                self._ask(weighed)
+
+    def heed(self, soft: Soft) -> None:
+        """Count the pods that its terms match, and those that have these terms."""
+        self._tallies.ask(of_term(term) for _, term in soft.pod_terms)
+        for weighed in soft.pod_terms:
+            self._ask(weighed)
+
+    @property
+    def keys(self) -> Collection[str] | None:
+        """The labels of all terms."""
+        if not (self._index or self._tallies or self._present):
+            return None
+        return self._index.keys.keys() | self._there.index.keys.keys() | set(self._tallies.keys)
+
+    def notices(self, pod: Matchable) -> bool:
+        """Whether a term matches it."""
+        return bool(self._tallies.matched(pod)) or any(True for _ in self._matching(pod))
+
+    def prefers(self, member: Member) -> bool:
+        """Whether it has terms, or those of others match it."""
+        own = member.soft is not None and bool(member.soft.pod_terms)
+        return own or (member.known is not None and any(True for _ in self._matching(member.known)))
+
+    def score(self, member: Member, rows: IntArray) -> IntArray:
+        """The sum of all weights, from the least to the most."""
+        sums: IntArray = np.zeros(len(rows), dtype=np.int64)
+        for weight, term in member.soft.pod_terms if member.soft is not None else ():
+            found = self._tallies.of(of_term(term))
+            sums += weight * self._in_domains(term.topology_key, found.rows, found.counts, rows)
+        for weight, term in list(self._matching(member.known)) if member.known is not None else ():
+            there = self._ask((weight, term))
+            at = np.fromiter(there, dtype=np.int64, count=len(there))
+            counts = np.fromiter(there.values(), dtype=np.int64, count=len(there))
+            sums += weight * self._in_domains(term.topology_key, at, counts, rows)
+        sums -= sums.min(initial=_MOST)
+        scores: IntArray = (100 * (sums / max(1, int(sums.max(initial=0))))).astype(np.int64)
+        return scores
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """Terms may match the members there, and theirs hold in the domains of these rows."""
+        if not (self._own or self._tallies):
+            return None
+        changed = member.known is not None and bool(self._tallies.place(member.known, rows, counts))
+        for weighed in _terms(member.shape, member.soft):
+            there = self._own.get(weighed)
+            if there is not None:
+                changed = True
+                for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+                    there[row] = there.get(row, 0) + count
+        return _NOWHERE if changed else None
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """The reverse."""
+        return self.take(member, rows, -counts)
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:  # noqa: ARG002
+        """It refuses nothing."""
+        return iter(())
+
+    def stirs(self, member: Member) -> bool:
+        """Whether one's terms match the others."""
+        if member.known is None:
+            return False
+        return any(term_matches(term, member.known, self._namespaces) for _, term in _terms(member.shape, member.soft))
+
+    # Inside
+
+    @property
+    def _present(self) -> bool:
+        return not self._emptied and bool(self._there.index)
+
+    def _ask(self, weighed: Weighed) -> dict[int, int]:
+        """The rows of pods with the term, and how many are on each; counted here from now on."""
+        there = self._own.get(weighed)
+        if there is None:
+            there = self._own[weighed] = {} if self._emptied else dict(self._there.rows.get(weighed, ()))
+            self._index.enter(weighed, weighed[1])
+        return there
+
+    def _matching(self, pod: Matchable) -> Iterator[Weighed]:
+        """The terms that match such a pod, each once."""
+        found = dict.fromkeys(self._index.candidates(pod))
+        if self._present:
+            found.update(dict.fromkeys(self._there.index.candidates(pod)))
+        for weighed in found:
+            if term_matches(weighed[1], pod, self._namespaces):
+                yield weighed
+
+    def _in_domains(self, key: str, at: IntArray, counts: IntArray, rows: IntArray) -> IntArray:
+        """How many of the pods on the rows `at` are in the topology domain of each of the `rows`."""
+        column = self._nodes.by_label(key)
+        # The last element is for rows without the label.
+        numbers = column.numbers(at)
+        sums = np.bincount(numbers[numbers >= 0], weights=counts[numbers >= 0], minlength=column.count + 1)
+        found: IntArray = sums.astype(np.int64)[column.numbers(rows)]
+        return found

@@ -1,0 +1,104 @@
+"""The optimum is one that pods can really be placed in, and gangsched comes near it on random gangs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from bench.quality import comparison
+from bench.quality.figures import TITLE, met, section
+from bench.quality.instances import ZONE, Gang, Instance, Kind, Rule, drawn
+from bench.quality.optimum import optimum
+from bench.quality.outcomes import Outcome
+from bench.quality.planners import DEFAULT, FIRST_FIT, PLANNERS
+from gangsched.core.objects.pod import role_of
+from tests import naive
+from tests.builders import node
+
+_INSTANCES = 40
+
+
+def world_of(instance: Instance) -> naive.World:
+    world = naive.World({each.name: each for each in instance.nodes})
+    for pod in instance.standing:
+        world.put(pod, pod.node)
+    return world
+
+
+def put(outcome: Outcome) -> None:
+    """Puts all members where they were placed, in some order; fails where there is none."""
+    world = world_of(outcome.instance)
+    for gang in outcome.instance.gangs:
+        names = {role: [*outcome.placed.get((gang.name, role), Counter()).elements()] for role in ("worker", "driver")}
+        pods = {role: [pod for pod in gang.pods() if role_of(pod) == role] for role in names}
+        chosen = [(pod, [name]) for role in names for pod, name in zip(pods[role], names[role], strict=False)]
+        assert naive.one_by_one(world, chosen, len(chosen)), (outcome.instance.seed, gang)
+        for pod, [name] in chosen:
+            world.put(pod, name)
+
+
+def kept(outcome: Outcome) -> None:
+    """Every gang has its minimum and each role's, or nothing."""
+    for gang in outcome.instance.gangs:
+        if outcome.of(gang):
+            assert outcome.of(gang) >= gang.need
+            assert all(outcome.numbers.get((gang.name, kind.role), 0) >= kind.least for kind in gang.kinds)
+
+
+@pytest.mark.parametrize("seed", range(1, 13))
+def test_the_optimum_and_every_planner_place_whole_gangs_where_pods_can_be_put_one_by_one(seed):
+    instance = drawn(seed)
+    for outcome in (optimum(instance), *(planner(instance) for planner in PLANNERS.values())):
+        put(outcome)
+        kept(outcome)
+
+
+def test_pack_admits_nearly_as_many_members_as_the_optimum_and_no_fewer_than_first_fit():
+    lines = {line["scenario"]: line for line in comparison.compared(range(1, _INSTANCES + 1))}
+    assert lines[TITLE + DEFAULT]["members"] >= lines[TITLE + FIRST_FIT]["members"]
+    assert lines[TITLE + DEFAULT]["members"] >= 0.9
+    assert lines[TITLE + comparison.OPTIMUM]["members"] == 1.0
+
+
+def test_a_planner_that_finds_more_than_the_optimum_ends_the_comparison(monkeypatch):
+    monkeypatch.setattr(comparison, "optimum", PLANNERS[FIRST_FIT])
+    with pytest.raises(RuntimeError, match="more than the optimum"):
+        comparison.compared(range(1, _INSTANCES + 1))
+
+
+def cpus(number: int, count: int, role: str = "worker") -> Kind:
+    return Kind(role, {"cpu": number * 1000}, count, count)
+
+
+def outcome(**placed: dict[str, int]) -> Outcome:
+    """Nodes of 4 and 6 CPUs, and two gangs that ask for 2 and 4 CPUs by member."""
+    nodes = [node(name, cpu=cpu, labels={ZONE: "a"}) for name, cpu in (("n0", 4), ("n1", 6))]
+    gangs = [Gang(name, 0, 0.0, 1, [cpus(size, 2)], Rule.NONE) for name, size in (("small", 2), ("large", 4))]
+    instance = Instance(0, nodes, [], gangs)
+    found = {(name, "worker"): Counter(numbers) for name, numbers in placed.items()}
+    return Outcome(instance, found)
+
+
+def test_fragmentation_is_what_nodes_hold_of_the_sizes_against_one_node_with_all_their_room():
+    # 10 CPUs are free: one node would take 5 and 2, these two take 2 + 3 and 1 + 1.
+    assert outcome().fragmentation() == 0.0
+    assert outcome(small={"n0": 1, "n1": 1}).fragmentation() == pytest.approx(1 - (3 / 3 + 1 / 1) / 2)
+    assert outcome(small={"n0": 1, "n1": 2}).fragmentation() == pytest.approx(1 - (2 / 2 + 0 / 1) / 2)
+
+
+def test_an_earlier_gang_counts_more_than_many_members_of_a_later_one():
+    assert outcome(small={"n0": 1}).rank > outcome(large={"n0": 1, "n1": 1}).rank
+    assert outcome(small={"n0": 1}, large={"n1": 1}).rank > outcome(small={"n0": 2}).rank
+
+
+def test_the_page_says_whether_the_bar_is_met():
+    line = {"instances": 500, "members": 0.98, "gangs": 0.99, "as_the_optimum": 0.8, "fragmentation": 0.25}
+    lines = {TITLE + name: line | {"scenario": TITLE + name} for name in (DEFAULT, FIRST_FIT)}
+    assert met(lines)
+    assert "first fit: met, on 500 instances" in section(lines)
+    assert "| gangsched, Pack | 98.0% | 99.0% | 80.0% | 0.250 |" in section(lines)
+    lines[TITLE + FIRST_FIT]["members"] = 0.99
+    assert not met(lines)
+    assert "**missed**" in section(lines)
+    assert section({}) == ""

@@ -1,0 +1,154 @@
+"""What members prefer of other pods: to be beside them or away from them, and to be spread if possible."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from gangsched.core.objects.declaration import Preference
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import PodTerm, Requirement, Spread
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+CHEAP = (Preference("cost", "Ascending"),)
+STRATEGIES = ["Pack", "Spread", "MinimalFragmentation", "BestFit", "MostUsed"]
+
+
+def term(app: str, key: str = ZONE) -> PodTerm:
+    return PodTerm(key, (Requirement("app", "In", (app,)),), ("default",))
+
+
+def nodes(zone: str, number: int = 2, *, cpu: int = 8, **labels: str) -> list[Node]:
+    names = [f"{zone}-{at}" for at in range(number)]
+    return [node(name, cpu=cpu, labels={HOST: name, ZONE: zone, **labels}) for name in names]
+
+
+def settled(*things: Any) -> Harness:
+    harness = Harness()
+    harness.add(*things)
+    harness.settle()
+    return harness
+
+
+def old(name: str, on: str, app: str, **fields: Any) -> Pod:
+    return pod(name, group="", node=on, labels={"app": app}, **fields)
+
+
+def zones(harness: Harness, prefix: str = "default/a-") -> Counter[str]:
+    return Counter(harness.pod(name).node.partition("-")[0] for name in harness.bound(prefix))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_gang_prefers_to_be_beside_the_pods_of_another_gang(strategy):
+    harness = settled(*nodes("x"), *nodes("y"), *nodes("z"), group("server", min_member=2))
+    harness.add(*pods("server", 2, labels={"app": "server"}, node_selector={ZONE: "y"}))
+    harness.settle()
+    harness.add(group("a", min_member=2, strategy=strategy), *pods("a", 2, near={10: term("server")}))
+    harness.settle()
+    assert zones(harness) == {"y": 2}
+
+
+@pytest.mark.without("disorder", why="the second gang may be placed before the first has come")
+def test_gangs_that_are_placed_in_one_turn_see_each_other():
+    harness = settled(*nodes("x"), *nodes("y"))
+    harness.add(group("server", min_member=1, priority=9))
+    harness.add(*pods("server", 1, labels={"app": "s"}, node_selector={ZONE: "y"}, priority=9))
+    harness.add(group("a", min_member=2), *pods("a", 2, first=0, near={10: term("s")}, created=1.0))
+    harness.settle()
+    assert zones(harness) == {"y": 2}
+
+
+@pytest.mark.parametrize("strategy", ["Pack", "BestFit", "MostUsed"])
+def test_a_gang_prefers_to_be_far_from_other_pods_even_where_packing_says_otherwise(strategy):
+    harness = settled(*nodes("x"), *nodes("y"), old("noisy", "x-0", "noisy"))
+    harness.add(group("a", min_member=4, strategy=strategy), *pods("a", 4, near={-1: term("noisy")}))
+    harness.settle()
+    assert zones(harness) == {"y": 4}
+
+
+def test_pods_there_attract_and_repel_by_their_own_terms():
+    harness = settled(*nodes("x"), *nodes("y"), *nodes("z"))
+    harness.add(old("shy", "x-0", "shy", near={-5: term("a")}), old("fond", "z-0", "fond", near={5: term("a")}))
+    harness.settle()
+    harness.add(group("a", min_member=2), *pods("a", 2, labels={"app": "a"}))
+    harness.settle()
+    assert zones(harness) == {"z": 2}
+    harness.delete("default/fond")
+    harness.add(group("b", min_member=2), *pods("b", 2, labels={"app": "a"}))
+    harness.settle()
+    assert "x" not in zones(harness, "default/b-")
+
+
+def test_required_affinity_of_a_pod_attracts_those_that_it_asks_for():
+    harness = settled(*nodes("x"), *nodes("y"), old("fond", "y-0", "fond", affinity=[term("a")]))
+    harness.add(old("busy", "x-0", "busy", cpu=4))
+    harness.settle()
+    harness.add(group("a", min_member=1), pod("a-0", labels={"app": "a"}))
+    harness.settle()
+    assert zones(harness) == {"y": 1}
+
+
+def test_each_member_sees_those_placed_before_it():
+    """Packing would fill one node; those that prefer other nodes than their own kind take all four in turn."""
+    harness = settled(*nodes("x"), *nodes("y"))
+    members = pods("a", 4, labels={"app": "a"}, near={-1: term("a", HOST)})
+    harness.add(group("a", min_member=4), *members)
+    harness.settle()
+    assert Counter(harness.pod(name).node for name in harness.bound()) == dict.fromkeys(["x-0", "x-1", "y-0", "y-1"], 1)
+
+
+def test_a_gang_that_prefers_its_own_kind_stays_together_though_it_is_spread():
+    harness = settled(*nodes("x", 3), *nodes("y", 3))
+    members = pods("a", 3, labels={"app": "a"}, near={1: term("a")})
+    harness.add(group("a", min_member=3, strategy="BestFit"), *members)
+    harness.settle()
+    assert len(zones(harness)) == 1
+
+
+@pytest.mark.parametrize("strategy", ["Pack", "BestFit", "MostUsed"])
+def test_spread_if_possible_spreads_by_zone_inside_the_strategy(strategy):
+    harness = settled(*nodes("x"), *nodes("y"), *nodes("z"), old("busy", "x-0", "busy"))
+    spread = [Spread(term("a"), 1)]
+    harness.add(group("a", min_member=6, strategy=strategy))
+    harness.add(*pods("a", 6, labels={"app": "a"}, spread_if_possible=spread))
+    harness.settle()
+    assert zones(harness) == {"x": 2, "y": 2, "z": 2}
+    assert {harness.pod(name).node for name in harness.bound() if harness.pod(name).node[0] == "x"} == {"x-0"}
+
+
+def test_spread_if_possible_never_keeps_a_gang_from_fitting():
+    harness = settled(*nodes("x", 1, cpu=1), *nodes("y", 1, cpu=5))
+    spread = [Spread(term("a"), 1)]
+    harness.add(group("a", min_member=6), *pods("a", 6, labels={"app": "a"}, spread_if_possible=spread))
+    harness.settle()
+    assert zones(harness) == {"x": 1, "y": 5}
+
+
+def test_members_above_the_minimum_are_spread_too():
+    harness = settled(*nodes("x"), *nodes("y"))
+    spread = [Spread(term("a"), 1)]
+    harness.add(group("a", min_member=1), *pods("a", 6, labels={"app": "a"}, spread_if_possible=spread))
+    harness.settle()
+    assert zones(harness) == {"x": 3, "y": 3}
+
+
+def test_the_wishes_of_the_group_come_before_what_its_pods_prefer_of_others():
+    harness = settled(*nodes("x", cost="1"), *nodes("y", cost="9"), old("server", "y-0", "server"))
+    harness.add(group("a", min_member=2, prefer=CHEAP), *pods("a", 2, near={100: term("server")}))
+    harness.settle()
+    assert zones(harness) == {"x": 2}
+
+
+def test_a_preference_about_pods_wakes_nobody_and_is_no_condition():
+    harness = settled(*nodes("x", 1, cpu=1), old("server", "x-0", "server"))
+    harness.add(group("a", min_member=1, max_schedule_time_s=9999.0), pod("a-0", cpu=4, near={1: term("server")}))
+    harness.wait(5)
+    assert harness.bound("default/a-") == []
+    harness.add(*nodes("y", 1))
+    harness.settle()
+    assert zones(harness) == {"y": 1}
