@@ -18,6 +18,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.contact import Problem
 from gangsched.kube.demands import DEMANDS
+from gangsched.kube.devices import DEVICES, subject
 from gangsched.kube.dialects.table import chosen
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import NoCredentials
@@ -213,7 +214,10 @@ class _Shell:
         return Watches(
             (*map(reflector, STORAGE.values()), *others, pod_groups),
             groups=pod_groups,
-            foreign=[watch(groups(dialect, kind)) for dialect, kind in dialects.kinds.items()],
+            foreign=[
+                *(watch(subject(kind)) for kind in DEVICES),
+                *(watch(groups(dialect, kind)) for dialect, kind in dialects.kinds.items()),
+            ],
             unhurried=[watch(DEMANDS)] if DEMANDS.dialect in self._settings.dialects else [],
         )
 

@@ -12,7 +12,6 @@ from gangsched.core.constraints.registry import CONSTRAINTS
 
 FIGURES = Path("docs/fidelity.jsonl")
 _RENAMED = {"NodeResources": "NodeResourcesFit", "TopologySpread": "PodTopologySpread"}
-_REFUSED = "a pod that uses {} is refused by name (reason `NotSupported`) until that is built"
 
 FILTERS = {
     "NodeUnschedulable": "",
@@ -31,7 +30,11 @@ FILTERS = {
         "takes every namespace; anti-affinity of a nominated pod closes its whole domain, where kube-scheduler closes "
         "its node at most; a pod with more than 8 terms of affinity and spread is refused by name (`NotSupported`)"
     ),
-    "DynamicResources": _REFUSED.format("`resourceClaims`"),
+    "DynamicResources": "random pairs: random worlds of `tests/integration/test_oracle_devices.py` judge it instead; "
+    "devices that share counters, are allocated in parts or wait for binding conditions are never allocated; requests "
+    "for a part of a capacity are refused by name; expressions with `cel.bind` or optional values refuse the pod; an "
+    "expression that fails for some device refuses the pod on all nodes, where kube-scheduler may find a node before; "
+    "a claim that 256 pods share, or one of whose devices another claim has too, refuses all nodes",
     "NodeDeclaredFeatures": "",
 }
 """The filters of the default profile in kube-scheduler's order, and what of each is not covered and why."""

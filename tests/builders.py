@@ -7,7 +7,7 @@ from typing import Any
 
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.node import Node, Taint
-from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.pod import DeviceUse, Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.quantity import Quantity, amount
 from gangsched.core.objects.shape import (
@@ -127,6 +127,7 @@ def pod(
     labels: Mapping[str, str] | None = None,
     volume_claims: Iterable[str] = (),
     own_volume_claims: Iterable[str] = (),
+    device_claims: Iterable[str | DeviceUse] = (),
     owner: Owner | None = None,
     told_reason: str = "",
     told_message: str = "",
@@ -176,6 +177,7 @@ def pod(
         labels=label_pairs(labels or {}),
         volume_claims=tuple(volume_claims),
         own_volume_claims=tuple(own_volume_claims),
+        device_claims=tuple(DeviceUse(each, each) if isinstance(each, str) else each for each in device_claims),
         owner=owner,
         told_reason=told_reason,
         told_message=told_message,

@@ -23,6 +23,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
+from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
 from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
@@ -42,6 +43,9 @@ from gangsched.core.objects.events import (
     DemandGone,
     DemandSeen,
     DemandsReplaced,
+    DeviceObjectGone,
+    DeviceObjectSeen,
+    DeviceObjectsReplaced,
     Event,
     ForeignGroupGone,
     ForeignGroupSeen,
@@ -66,6 +70,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.results import (
     Answer,
     BindRefused,
@@ -91,6 +96,7 @@ from gangsched.core.objects.volumes import (
     VolumeClaim,
 )
 from tests.disks import Disks
+from tests.gadgets import Gadgets
 
 KINDS: dict[type, StorageKind] = {
     VolumeClaim: StorageKind.CLAIM,
@@ -179,7 +185,9 @@ class Harness:
         self.bound_log: list[tuple[str, str]] = []
         self.refuse_bind: Callable[[BindPod], BindRefused | None] = lambda _: None
         self.refuse_status: Callable[[PatchStatus], StatusWritten | StatusRefused | None] = lambda _: None
+        self.devices: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
         self.disks = Disks(self)
+        self.gadgets = Gadgets(self)
         self.refuse_prebinding: Callable[[Prebind], PrebindRefused | None] = lambda _: None
         self.lose_prebinding: Callable[[Prebind], bool] = lambda _: False
         self.lose_answer: Callable[[BindPod], bool] = lambda _: False
@@ -234,6 +242,20 @@ class Harness:
         for each in found:
             self.storage[KINDS[type(each)]][each.key] = each
             self.report(StorageSeen(KINDS[type(each)], each))
+
+    def offer(self, *found: DeviceObject) -> None:
+        """Create or replace ResourceSlices, DeviceClasses and ResourceClaims."""
+        for each in found:
+            kind = DeviceKind(type(each).__name__)
+            self.devices[kind][each.key] = each
+            self.report(DeviceObjectSeen(kind, each))
+
+    def retract(self, *found: DeviceObject) -> None:
+        """Delete them."""
+        for each in found:
+            kind = DeviceKind(type(each).__name__)
+            del self.devices[kind][each.key]
+            self.report(DeviceObjectGone(kind, each.key))
 
     def withdraw(self, *found: StorageObject) -> None:
         """Delete them."""
@@ -431,6 +453,7 @@ class Harness:
         """All that there is, as it is listed."""
         return [
             *(StorageReplaced(kind, tuple(found.values())) for kind, found in self.storage.items()),
+            *(DeviceObjectsReplaced(kind, tuple(found.values())) for kind, found in self.devices.items()),
             NodesReplaced(tuple(self.nodes.values())),
             GroupsReplaced(tuple(self.groups.values())),
             *[
@@ -498,7 +521,7 @@ class Harness:
             case Prebind():
                 self._prebind(effect)
             case UndoPrebinding(what):
-                self.disks.undo(what)
+                self.gadgets.undo(what) if isinstance(what, UseDevices) else self.disks.undo(what)
             case EvictPod():
                 self._evict(effect)
             case LookUpOwner(uid):
@@ -520,7 +543,11 @@ class Harness:
         refused = self.refuse_prebinding(effect)
         if refused is None and self.lose_prebinding(effect):
             return
-        if refused is None and not self.disks.write(effect.what):
+        what = effect.what
+        written = refused is None and (
+            self.gadgets.write(what) if isinstance(what, UseDevices) else self.disks.write(what)
+        )
+        if refused is None and not written:
             refused = PrebindRefused(effect.uid, effect.what, "something else is written there")
         self.inbox += [refused] if refused is not None else []
 

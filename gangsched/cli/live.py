@@ -12,9 +12,11 @@ import msgspec
 
 from gangsched.api.conversion import group_from_object
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.devices import DeviceObject
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, Synced
 from gangsched.core.objects.podgroup import Group
 from gangsched.kube import wire
+from gangsched.kube.devices import DEVICES
 from gangsched.kube.dialects.kind import Kind
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.errors import AccessDenied, ApiError, CrdMissing, Garbled
@@ -73,6 +75,7 @@ async def read(session: ApiSession, key: GroupKey) -> Reading:
             await _list(session, PRIORITY_CLASSES),
             await _list(session, NODES),
             *[await _list(session, resource) for resource in STORAGE.values()],
+            *[await _list_devices(session, resource) for resource in DEVICES.values()],
             await _list(session, GROUPS),
             *[await _list_foreign(session, dialect, kind) for dialect, kind in DEFAULT.kinds.items()],
             await _list(session, PODS),
@@ -120,6 +123,16 @@ async def _list_once(session: ApiSession, resource: Resource[Value]) -> Event:
         if not page.metadata.continue_:
             return resource.replaced(tuple(values))
         params["continue"] = page.metadata.continue_
+
+
+async def _list_devices(session: ApiSession, resource: Resource[DeviceObject]) -> Event:
+    """All objects of the kind, which an API server need not serve."""
+    try:
+        return await _list(session, resource)
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return resource.replaced(())
+        raise
 
 
 async def _list_foreign(session: ApiSession, dialect: str, kind: Kind[Any]) -> Event:

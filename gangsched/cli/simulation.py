@@ -1,8 +1,8 @@
 """Runs the core for a `World`, with a simulated clock and an executor in memory.
 
-Every binding succeeds and is observed at once, of a pod and of a volume, and every volume asked for is provisioned.
-Nothing else changes, and bound pods do not end. The clock jumps from one deadline of the machine to the next until the
-longest maxScheduleTime has passed.
+Every binding succeeds and is observed at once, of a pod and of a volume, every volume asked for is provisioned, and
+every device allocated. Nothing else changes, and bound pods do not end. The clock jumps from one deadline of the
+machine to the next until the longest maxScheduleTime has passed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from gangsched.cli.findings import Finding, Findings
 from gangsched.cli.world import World
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.devices import DeviceKind, ResourceClaim
 from gangsched.core.objects.effects import BindPod, Effect, MakeGroup, PatchStatus, Prebind
 from gangsched.core.objects.events import (
+    DeviceObjectSeen,
+    DeviceObjectsReplaced,
     Event,
     ForeignGroupSeen,
     GroupSeen,
@@ -37,7 +40,7 @@ from gangsched.core.objects.events import (
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
@@ -78,12 +81,14 @@ class _Simulation:
         self._start = self._now = world.start
         self._pods = {pod.uid: pod for pod in world.pods}
         self._storage = {kind: dict(found) for kind, found in world.storage.items()}
+        self._devices = {kind: dict(found) for kind, found in world.devices.items()}
         self._successors = dict(world.successors)
         self._inbox: list[Event] = [
             NamespacesReplaced(tuple(world.namespaces.items())),
             PriorityClassesReplaced(tuple(world.priority_classes.items())),
             NodesReplaced(tuple(world.nodes)),
             *(StorageReplaced(kind, tuple(found.values())) for kind, found in world.storage.items()),
+            *(DeviceObjectsReplaced(kind, tuple(found.values())) for kind, found in world.devices.items()),
             GroupsReplaced(tuple(world.groups)),
             *map(ForeignGroupSeen, world.foreign),
             PodsReplaced(tuple(world.pods)),
@@ -138,7 +143,9 @@ class _Simulation:
             self._inbox.append(GroupSeen(made))
 
     def _prepare(self, what: Prebinding) -> None:
-        """Bind the claim, to a volume that is there or to one that is made for it."""
+        """Allocate and reserve the claim, or bind it to a volume that is there or to one that is made for it."""
+        if isinstance(what, UseDevices):
+            self._allocate(what)
         if not isinstance(what, SelectNode | ClaimVolume):
             return
         claims, volumes = self._storage[StorageKind.CLAIM], self._storage[StorageKind.VOLUME]
@@ -150,6 +157,14 @@ class _Simulation:
             claims[claim.key] = replace(claim, volume=name, bound=True)
             self._inbox.append(StorageSeen(StorageKind.VOLUME, volumes["", name]))
             self._inbox.append(StorageSeen(StorageKind.CLAIM, claims[claim.key]))
+
+    def _allocate(self, what: UseDevices) -> None:
+        claims = self._devices[DeviceKind.CLAIM]
+        claim = claims[what.namespace, what.claim]
+        if isinstance(claim, ResourceClaim):
+            reserved = tuple(dict.fromkeys((*claim.reserved, what.pod_uid)))
+            claims[claim.key] = replace(claim, allocation=what.allocation, reserved=reserved)
+            self._inbox.append(DeviceObjectSeen(DeviceKind.CLAIM, claims[claim.key]))
 
     def _alone(self, pod: Pod) -> Finding:
         """The finding for a bound plain pod, of which the machine keeps no record."""

@@ -18,9 +18,11 @@ import msgspec
 from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
+from gangsched.cli import offered
 from gangsched.cli.admission import Priorities, admitted_node, admitted_pod_spec
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
 from gangsched.cli.workloads import MAKERS, Existing, MadePod, pods_of
+from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
@@ -42,11 +44,13 @@ STORED = {
     ("storage.k8s.io/v1", "CSINode"): StorageKind.NODE,
     ("storage.k8s.io/v1", "VolumeAttachment"): StorageKind.ATTACHMENT,
 }
-READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *STORED, *FOREIGN, *MAKERS)
+DEVICES = (*offered.KINDS, offered.TEMPLATE)
+READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *STORED, *DEVICES, *FOREIGN, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
 
 _CLUSTER_WIDE = (
     *(NODE, NAMESPACE, PRIORITY_CLASS),
+    *offered.CLUSTER_WIDE,
     *(which for which, kind in STORED.items() if kind is not StorageKind.CLAIM),
 )
 _EPOCH = parse_time("2000-01-01T00:00:00Z")
@@ -75,6 +79,7 @@ class World:
     storage: dict[StorageKind, dict[StorageKey, StorageObject]] = field(
         default_factory=lambda: {kind: {} for kind in StorageKind}
     )
+    devices: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = field(default_factory=dict)
     successors: dict[str, Pod] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
 
@@ -90,7 +95,8 @@ def build(manifests: Sequence[Manifest]) -> World:
 
 class _Builder:
     def __init__(self, manifests: Sequence[Manifest]) -> None:
-        self._world = World()
+        self._offered = offered.Offered()
+        self._world = World(devices=self._offered.objects)
         self._problems: list[str] = []
         self._known: list[Manifest] = []
         for manifest in manifests:
@@ -115,13 +121,15 @@ class _Builder:
             NODE: self._add_node,
             POD_GROUP: self._add_group,
             **dict.fromkeys(STORED, self._add_stored),
+            **dict.fromkeys(DEVICES, self._add_devices),
             **dict.fromkeys(FOREIGN, self._add_foreign),
             POD: self._add_pod,
         }
 
     def build(self) -> World:
         # The admission of pods needs all PriorityClasses, and a workload makes only the claims that do not exist.
-        for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) not in (PRIORITY_CLASS, *STORED)):
+        first = (PRIORITY_CLASS, *STORED, *DEVICES)
+        for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) not in first):
             try:
                 self._adders[_kind(manifest)](manifest)
             except ManifestError as error:
@@ -198,6 +206,12 @@ class _Builder:
     def _add_stored(self, manifest: Manifest) -> None:
         self._store(STORED[_kind(manifest)], manifest.body, manifest)
 
+    def _add_devices(self, manifest: Manifest) -> None:
+        try:
+            self._offered.add(manifest)
+        except msgspec.MsgspecError as error:
+            raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
+
     def _store(self, kind: StorageKind, body: Mapping[str, Any], manifest: Manifest) -> None:
         """Add the object, unless another manifest has it."""
         metadata = mapping(body.get("metadata"))
@@ -210,7 +224,7 @@ class _Builder:
     def _add_pod(self, manifest: Manifest) -> None:
         spec = admitted_pod_spec(manifest.spec, self._priorities, str(manifest))
         self._world.pods.append(
-            _read_pod({**manifest.body, "metadata": self._metadata(manifest), "spec": spec}, manifest)
+            self._read_pod({**manifest.body, "metadata": self._metadata(manifest), "spec": spec}, manifest)
         )
 
     def _add_pods_of(self, manifest: Manifest) -> None:
@@ -221,7 +235,7 @@ class _Builder:
         previous = None
         for each in made:
             spec = {**admitted, "volumes": each.spec["volumes"]}
-            pod = _read_pod({"metadata": self._made_metadata(manifest, each), "spec": spec}, manifest)
+            pod = self._read_pod({"metadata": self._made_metadata(manifest, each), "spec": spec}, manifest)
             for name, claim in each.claims.items():
                 self._store(StorageKind.CLAIM, {**claim, "metadata": {"name": name}}, manifest)
             if previous is not None and each.after_previous:
@@ -229,6 +243,12 @@ class _Builder:
             else:
                 self._world.pods.append(pod)
             previous = pod
+
+    def _read_pod(self, body: Mapping[str, Any], manifest: Manifest) -> Pod:
+        found = _decoded(decode_pod, self._offered.with_claims(body), manifest)
+        if isinstance(found, wire.UnreadablePod):
+            raise ManifestError([f"{manifest}: the API server would refuse it: {found.why}"])
+        return convert.pod(found)
 
     def _metadata(self, manifest: Manifest) -> Mapping[str, Any]:
         return {
@@ -283,13 +303,6 @@ def _namespace_labels(name: str, labels: object) -> Labels:
     return tuple(
         sorted({**{str(key): str(value) for key, value in mapping(labels).items()}, _NAME_LABEL: name}.items())
     )
-
-
-def _read_pod(body: Mapping[str, Any], manifest: Manifest) -> Pod:
-    found = _decoded(decode_pod, body, manifest)
-    if isinstance(found, wire.UnreadablePod):
-        raise ManifestError([f"{manifest}: the API server would refuse it: {found.why}"])
-    return convert.pod(found)
 
 
 def _decoded(decode: Callable[[bytes], Value], body: Mapping[str, Any], manifest: Manifest) -> Value:

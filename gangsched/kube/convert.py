@@ -26,13 +26,13 @@ from gangsched.core.objects.shape import (
     HostPort,
     Labels,
     Shape,
-    Toleration,
 )
 from gangsched.kube import preferences, wire
+from gangsched.kube.device_uses import uses
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable
 from gangsched.kube.features import needed_features
-from gangsched.kube.node_terms import node_term
+from gangsched.kube.node_terms import node_term, toleration
 from gangsched.kube.pod_terms import REQUIRED, labels, required_terms, spread
 from gangsched.kube.storage import NO_VOLUMES, pod_volumes
 from gangsched.kube.unsupported import unsupported_fields
@@ -93,6 +93,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         labels=_kept_labels(labels(meta.labels)),
         volume_claims=volumes.claims,
         own_volume_claims=volumes.own_claims,
+        device_claims=uses(spec, status) if spec.resource_claims else (),
         owner=owner,
         told_reason=said.reason,
         told_message=said.message,
@@ -182,7 +183,7 @@ def _shape(
         node_affinity=None
         if required is None
         else tuple(node_term(term) for term in required.node_selector_terms or ()),
-        tolerations=tuple(map(_toleration, spec.tolerations)) if spec.tolerations else (),
+        tolerations=tuple(map(toleration, spec.tolerations)) if spec.tolerations else (),
         host_ports=_host_ports(spec),
         disks=disks,
         affinity=required_terms(spec.affinity.pod_affinity, meta) if spec.affinity is not None else (),
@@ -277,12 +278,6 @@ def _allocatable(quantities: wire.Quantities) -> Amounts:
     amounts = _amounts(quantities, "status.allocatable", [])
     return tuple(
         sorted((name, math.ceil(size)) for name, size in amounts.items() if size and (name == "pods" or counted(name)))
-    )
-
-
-def _toleration(found: wire.Toleration) -> Toleration:
-    return Toleration(
-        key=found.key or "", operator=found.operator or "", value=found.value or "", effect=found.effect or ""
     )
 
 

@@ -1,10 +1,10 @@
-"""Converts node selector terms and their requirements."""
+"""Converts node selector terms and their requirements, and tolerations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gangsched.core.objects.shape import NodeTerm, Requirement
+from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.kube import wire
 
 
@@ -17,4 +17,11 @@ def requirements(found: Iterable[wire.Requirement] | None) -> tuple[Requirement,
     """The requirements, in order."""
     return tuple(
         Requirement(key=item.key, operator=item.operator, values=tuple(item.values or ())) for item in found or ()
+    )
+
+
+def toleration(found: wire.Toleration) -> Toleration:
+    """A toleration of taints, of a node or of a device."""
+    return Toleration(
+        key=found.key or "", operator=found.operator or "", value=found.value or "", effect=found.effect or ""
     )

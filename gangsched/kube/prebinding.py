@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.results import PrebindRefused
+from gangsched.kube import claiming
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.errors import UNREADABLE, ApiError, Garbled, KubeError
 from gangsched.kube.objects import TIMEOUT_S, quoted, write
@@ -25,19 +26,23 @@ from gangsched.kube.storage import MARK, SELECTED_NODE
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 Json = dict[str, Any]
 Change = Callable[[Json], Json | None]
-"""The merge patch for an object; None if it must not be changed, because it is not, or no longer, as expected."""
+"""The merge patch for an object; empty if it is already as it should be, None if it must not be changed, because it
+is not, or no longer, as expected."""
 
 
 async def prebind(session: ApiSession, effect: Prebind) -> Answer:
     """Write the pre-binding. `STALE` if something else is written there, which the watch will show."""
     what = effect.what
     if isinstance(what, SelectNode):
-        change: Change = partial(_selecting, what=what, pod_uid=effect.uid)
+        done = await _change(session, what, partial(_selecting, what=what, pod_uid=effect.uid))
     elif isinstance(what, ClaimVolume):
-        change = partial(_claiming, what=what)
+        done = await _change(session, what, partial(_claiming, what=what))
+    elif isinstance(what, UseDevices):
+        done = await _change(session, what, partial(claiming.marking, what=what))
+        if done.done:
+            done = await _change(session, what, partial(claiming.using, what=what), "/status")
     else:
         raise TypeError(f"{type(what).__name__} cannot be written")
-    done = await _change(session, what, change)
     if done.done:
         return done
     said = done.message or f"{about(what)} is not as it was"
@@ -48,12 +53,15 @@ async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer
     """Take the pre-binding back. `STALE` if it has come to its end, or is not ours."""
     what = effect.what
     if isinstance(what, SelectNode):
-        change: Change = partial(_unselecting, what=what)
-    elif isinstance(what, ClaimVolume):
-        change = partial(_unclaiming, what=what)
-    else:
-        raise TypeError(f"{type(what).__name__} cannot be taken back")
-    return await _change(session, what, change)
+        return await _change(session, what, partial(_unselecting, what=what))
+    if isinstance(what, ClaimVolume):
+        return await _change(session, what, partial(_unclaiming, what=what))
+    if isinstance(what, UseDevices):
+        done = await _change(session, what, partial(claiming.leaving, what=what), "/status")
+        if done.done:
+            await _change(session, what, claiming.unmarking)
+        return done
+    raise TypeError(f"{type(what).__name__} cannot be taken back")
 
 
 def about(what: Prebinding) -> str:
@@ -62,7 +70,7 @@ def about(what: Prebinding) -> str:
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
-async def _change(session: ApiSession, what: Prebinding, change: Change) -> Answer:
+async def _change(session: ApiSession, what: Prebinding, change: Change, subresource: str = "") -> Answer:
     path = _path(what)
     try:
         answer = await session.request("GET", path, timeout_s=TIMEOUT_S)
@@ -75,9 +83,11 @@ async def _change(session: ApiSession, what: Prebinding, change: Change) -> Answ
             raise Garbled(f"{about(what)} cannot be read: {error}") from error
         if patch is None:
             return Answer(Outcome.STALE)
+        if not patch:
+            return Answer(Outcome.WRITTEN)
         meta = {"resourceVersion": found["metadata"]["resourceVersion"], "uid": found["metadata"]["uid"]}
         patch["metadata"] = {**patch.get("metadata", {}), **meta}
-        answer = await write(session, "PATCH", path, patch, content_type=MERGE_PATCH)
+        answer = await write(session, "PATCH", path + subresource, patch, content_type=MERGE_PATCH)
         answer.checked()
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
@@ -94,6 +104,8 @@ def _path(what: Prebinding) -> str:
         return f"/api/v1/persistentvolumes/{quoted(what.volume)}"
     if isinstance(what, SelectNode):
         return f"/api/v1/namespaces/{quoted(what.namespace)}/persistentvolumeclaims/{quoted(what.claim)}"
+    if isinstance(what, UseDevices):
+        return claiming.path(what)
     raise TypeError(f"{type(what).__name__} has no object")
 
 

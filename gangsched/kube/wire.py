@@ -182,6 +182,13 @@ class Volume(InTreeSources, gc=False, rename="camel"):
     rbd: Disk | None = None
 
 
+class PodResourceClaim(Struct, gc=False, rename="camel"):
+    """A ResourceClaim as a pod's spec or status names it."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class SchedulingGroup(Struct, gc=False, rename="camel"):
     pod_group_name: str | None = None
 
@@ -200,7 +207,7 @@ class PodSpec(Struct, gc=False, rename="camel"):
     scheduling_gates: list[Present] | None = None
     topology_spread_constraints: list[SpreadConstraint] | None = None
     volumes: list[Volume] | None = None
-    resource_claims: list[Present] | None = None
+    resource_claims: list[PodResourceClaim] | None = None
     host_network: bool | None = None
     host_users: bool | None = None
     scheduling_group: SchedulingGroup | None = None
@@ -229,6 +236,7 @@ class PodStatus(Struct, gc=False, rename="camel"):
     init_container_statuses: list[ContainerStatus] | None = None
     resources: Resources | None = None
     allocated_resources: Quantities | None = None
+    resource_claim_statuses: list[PodResourceClaim] | None = None
 
 
 class Pod(Struct, gc=False):

@@ -7,6 +7,7 @@ import pytest
 from gangsched.cli.live import read
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsReplaced, NamespacesReplaced
+from gangsched.kube.devices import DEVICES
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.errors import ApiError
 from gangsched.kube.resources import STORAGE
@@ -23,6 +24,7 @@ LISTS = (
     *("/api/v1/namespaces", "/apis/scheduling.k8s.io/v1/priorityclasses", "/api/v1/nodes", "/api/v1/pods"),
     "/apis/gangsched.io/v1alpha1/podgroups",
     *(resource.path for resource in STORAGE.values()),
+    *(resource.path for resource in DEVICES.values()),
 )
 EXPIRED = status(410, "The provided continue parameter is too old", reason="Expired")
 

@@ -354,6 +354,52 @@ class TestVolumes:
         assert run(node(), self.claim("c", "v"), self.volume("v", "n1")).errors == []
 
 
+class TestDevices:
+    @staticmethod
+    def of(kind, name, **fields):
+        return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}, **fields}
+
+    def there(self, *nodes):
+        expression = {"cel": {"expression": "device.driver == 'd.example.com'"}}
+        slices = [
+            self.of(
+                "ResourceSlice",
+                name,
+                spec={
+                    "driver": "d.example.com",
+                    "nodeName": name,
+                    "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                    "devices": [{"name": "d0"}],
+                },
+            )
+            for name in nodes
+        ]
+        wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+        return (
+            self.of("ResourceClaimTemplate", "t", spec={"spec": wanted}),
+            self.of("ResourceClaim", "shared", spec=wanted),
+            self.of("DeviceClass", "c", spec={"selectors": [expression]}),
+            *slices,
+        )
+
+    def test_each_pod_of_a_template_gets_its_devices(self, run):
+        uses = {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "t"}]}
+        made = workload("Job", parallelism=2, pod_spec=uses)
+        nodes = [node(name) for name in ("n1", "n2")]
+        got = run(*nodes, group(min_member=2), made, *self.there("n1", "n2")).group()["placements"]
+        assert sorted(got.values()) == ["n1", "n2"]
+        lacking = run(*nodes, group(min_member=2), made, *self.there("n1")).group()
+        assert lacking["bound"] == 0
+        assert "DeviceClass c" in lacking["message"]
+
+    def test_a_claim_is_shared(self, run):
+        uses = {"resourceClaims": [{"name": "d", "resourceClaimName": "shared"}]}
+        made = workload("Job", parallelism=2, pod_spec=uses)
+        nodes = [node(name) for name in ("n1", "n2")]
+        got = run(*nodes, group(min_member=2), made, *self.there("n1", "n2")).group()["placements"]
+        assert len(set(got.values())) == 1
+
+
 class TestAdmission:
     """The defaults of the API server, seen by what finds room."""
 

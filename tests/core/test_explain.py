@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
@@ -39,7 +40,14 @@ def members(number, **fields):
 def assess(spec, pods) -> Assessment:
     gang = Gang(spec.key, group=spec, pods={each.uid: each for each in pods})
     terms = resolve(
-        gang.key, gang.group, pods, policy=Policy(), priority_classes={}, foreign=Foreign(), volumes=Volumes()
+        gang.key,
+        gang.group,
+        pods,
+        policy=Policy(),
+        priority_classes={},
+        foreign=Foreign(),
+        volumes=Volumes(),
+        devices=Devices(),
     )
     return advance(gang, Cluster(), terms, now=1.0, policy=Policy())
 

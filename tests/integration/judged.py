@@ -21,6 +21,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.kube.devices import DEVICES
 from gangsched.kube.resources import NAMESPACES, NODES, PODS, STORAGE
 from tests.judge import Judge, Refusal, Said
 from tests.verdicts import verdicts
@@ -213,6 +214,10 @@ def cluster_of(objects: Sequence[Json]) -> Cluster:
         for found in (each for each in objects if each["kind"] == kind.value):
             stored = resource.read(_raw(found))[1]
             cluster.set_storage(kind, stored.key, stored)
+    for device_kind, listed in DEVICES.items():
+        for found in (each for each in objects if each["kind"] == device_kind.value):
+            offered = listed.read(_raw(found))[1]
+            cluster.set_devices(device_kind, offered.key, offered)
     for found in (each for each in objects if each["kind"] == "Pod"):
         pod = read_pod(found)
         cluster.set_pod(pod)

@@ -292,20 +292,12 @@ def test_bad_input_waits_with_a_condition_and_one_event_that_say_what_to_do(
     assert not cluster.bound("odd")
 
 
-UNSUPPORTED = {
-    "resourceClaims": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "one"}]},
-}
-
-
-@pytest.mark.parametrize(("word", "spec"), UNSUPPORTED.items(), ids=UNSUPPORTED)
-def test_a_constraint_that_cannot_be_honoured_yet_is_refused_by_name_and_never_bound(
-    cluster: Cluster, word, spec
-) -> None:
+def test_a_pod_whose_claim_does_not_exist_waits_and_says_so(cluster: Cluster) -> None:
     cluster.add_node("n1", labels={"zone": "z"})
-    cluster.add_pod("odd", **spec)
-    cluster.until(lambda: cluster.told("odd").get("reason") == "NotSupported")
+    cluster.add_pod("odd", resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}])
+    cluster.until(lambda: cluster.told("odd").get("reason") == "ResourceClaimNotReady")
 
-    assert word in cluster.told("odd")["message"]
+    assert "the ResourceClaim one, which does not exist" in cluster.told("odd")["message"]
     assert not cluster.bound()
 
 

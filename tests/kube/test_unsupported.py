@@ -17,16 +17,6 @@ def affinity(kind: str) -> dict[str, Any]:
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}}
 
 
-REFUSED = [
-    ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
-]
-
-
-@pytest.mark.parametrize(("spec", "name"), REFUSED)
-def test_what_cannot_be_honoured_is_named(spec: dict[str, Any], name: str) -> None:
-    assert named(spec) == (name,)
-
-
 @pytest.mark.parametrize(
     "spec",
     [
@@ -37,15 +27,11 @@ def test_what_cannot_be_honoured_is_named(spec: dict[str, Any], name: str) -> No
         {"volumes": [{"emptyDir": {}}, {"configMap": {"name": "a"}}, {"projected": {}}, {"hostPath": {}}, {"nfs": {}}]},
         {"volumes": [{"azureFile": {}}, {"vsphereVolume": {}}, {"csi": {}}]},
         {"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}, {"rbd": {"image": "a"}}]},
-        {"resourceClaims": []},
+        {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}]},
     ],
 )
 def test_what_needs_no_honouring_is_not_named(spec: dict[str, Any]) -> None:
     assert named(spec) == ()
-
-
-def test_what_is_used_several_times_is_named_once() -> None:
-    assert named({"resourceClaims": [{}, {}]}) == ("spec.resourceClaims",)
 
 
 @pytest.mark.parametrize(("number", "named_as"), [(8, 0), (9, 1)])

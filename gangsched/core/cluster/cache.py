@@ -13,19 +13,22 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster import unbound
+from gangsched.core.cluster.agreement import claim_contradictions
 from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.capacity import Capacity, Relief
+from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.labels import NodeLabels
-from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Kind, Ledger
+from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Ledger
 from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Constraint, Member, NodeConstraint, World
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import Mask
+from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import Prebinding, Standing
+from gangsched.core.objects.prebindings import Prebinding, Standing, UseDevices
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
@@ -49,6 +52,7 @@ class Cluster:
         self.nodes_by_row = Nodes()
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
+        self.devices = Devices()
         self.attachments = Attachments({kind: self.volumes.known(kind) for kind in StorageKind})
         self.tallies = Tallies(self.namespaces, self._placed)
         self.preferred = Tallies(self.namespaces, self._placed)
@@ -60,6 +64,7 @@ class Cluster:
             self.namespaces,
             self.volumes,
             self.tallies,
+            self.devices,
             self.preferred,
             self.ledger.spoken_for,
             self.attachments.of,
@@ -136,6 +141,8 @@ class Cluster:
         # Written out, because most pods that come by here use none.
         if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)
+        if pod.device_claims or (old and old.device_claims):
+            self.devices.pod_changes(old, pod)
         claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):
             self.ledger.release(pod.uid)
@@ -159,6 +166,8 @@ class Cluster:
         pod = self.pods.pop(uid, None)
         if pod is not None and pod.uses_claims:
             self.volumes.pod_changes(pod, None)
+        if pod is not None:
+            self.devices.pod_changes(pod, None)
         return pod
 
     def assume(self, uid: str, node: str, prebindings: tuple[Prebinding, ...] = ()) -> None:
@@ -210,6 +219,17 @@ class Cluster:
             self.worsened.add(node)
         return list(users)
 
+    def set_devices(self, kind: DeviceKind, key: ObjectKey, found: DeviceObject | None) -> list[str]:
+        """Set a ResourceSlice, a DeviceClass or a ResourceClaim; None removes it.
+
+        Returns the known pods, by UID, whose claims it concerns.
+        """
+        generation, in_use = self.devices.generation, len(self.devices.in_use)
+        claims = self.devices.set(kind, key, found)
+        if self.devices.generation != generation or len(self.devices.in_use) < in_use:
+            self.relief.note(everywhere=True)  # a device may be used on several nodes
+        return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users(claim)))
+
     # Questions
 
     @property
@@ -219,12 +239,15 @@ class Cluster:
 
     def standing(self, prebinding: Prebinding) -> Standing:
         """How far the pre-binding has come, by what the watches show."""
+        if isinstance(prebinding, UseDevices):
+            return self.devices.standing(prebinding)
         return unbound.standing(self.volumes, prebinding)
 
     def left_over(self) -> list[Prebinding]:
         """Pre-bindings of gangsched that objects show, and that no claim of the ledger asks for any more."""
         asked = self.ledger.spoken_for
-        return [each for each in self.volumes.marked if each not in asked.get(each.takes[0], {}).values()]
+        unasked = [each for each in self.volumes.marked if each not in asked.get(each.takes[0], {}).values()]
+        return [*unasked, *self.devices.left_over(self.pods, asked)]
 
     def accepting(self, member: Member) -> Mask:
         """The rows whose nodes accept the class, regardless of the pods there."""
@@ -258,16 +281,7 @@ class Cluster:
 
     def validate(self) -> list[str]:
         """One sentence for each contradiction between pods, claims, nodes and what is derived from them."""
-        claims = self.ledger.claims
-        wrong = [
-            f"{uid}: claims {claim.kind} {claim.node or 'no node'}, which its pod does not"
-            for uid, claim in claims.items()
-            if not _agrees(self.pods.get(uid), claim)
-        ]
-        unclaimed = {uid: pod for uid, pod in self.pods.items() if uid not in claims}
-        running = {uid: pod for uid, pod in unclaimed.items() if pod.node and not pod.terminal}
-        wrong += [f"{uid}: is on {pod.node} and has no claim" for uid, pod in running.items()]
-        wrong += [f"{uid}: a placeholder without a claim" for uid, pod in unclaimed.items() if not pod.name]
+        wrong = claim_contradictions(self.ledger.claims, self.pods)
         rows = self.capacity.rows
         by_row = {rows[name]: node for name, node in self.nodes.items() if name in rows}
         fresh = [each.anew() for each in self.constraints]
@@ -279,20 +293,8 @@ class Cluster:
         wrong += self.capacity.misplaced({name: node.allocatable for name, node in self.nodes.items()})
         wrong += self.labels.mismatches()
         wrong += self.volumes.contradictions(self.pods.values())
+        wrong += self.devices.contradictions(self.pods.values())
         wrong += self.attachments.contradictions()
         if not self.relief.rows <= by_row.keys():
             wrong.append("a row without a node is noted as improved")
         return wrong
-
-
-def _agrees(pod: Pod | None, claim: Claim) -> bool:
-    """Whether the pod's state allows the claim."""
-    if pod is None or pod != claim.pod or pod.terminal:
-        return False
-    match claim.kind:
-        case Kind.BOUND:
-            return pod.node == claim.node
-        case Kind.NOMINATED:
-            return not pod.node and pod.nominated_node == claim.node
-        case _:
-            return not pod.node and bool(pod.name) is (claim.kind is ASSUMED)

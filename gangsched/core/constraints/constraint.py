@@ -13,6 +13,7 @@ from enum import Enum
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from gangsched.core.constraints.column import Column, Value
+from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.constraints.storage import Stock, Storage
@@ -39,6 +40,7 @@ class World:
     namespaces: Mapping[str, Mapping[str, str]]
     volumes: Storage
     tallies: Tallies
+    devices: DeviceStore
     preferred: Tallies
     spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
     attached: Callable[[str], Collection[Attachment]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gangsched.core.constraints.constraint import Constraint, NodeConstraint, Words
+from gangsched.core.constraints.dynamic_resources import DynamicResources
 from gangsched.core.constraints.image_locality import ImageLocality
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_affinity import NodeAffinity
@@ -28,6 +29,7 @@ CONSTRAINTS: list[type[Constraint]] = [
     NodeVolumeLimits,
     VolumeBinding,
     VolumeZone,
+    DynamicResources,
     TopologySpread,
     InterPodAffinity,
     PodPreferences,

@@ -11,8 +11,9 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.volumes import Volumes
-from gangsched.core.declarations import hindrances, volume_claims
+from gangsched.core.declarations import device_claims, hindrances, volume_claims
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
@@ -36,6 +37,7 @@ def resolve(
     priority_classes: Mapping[str, int],
     foreign: Foreign,
     volumes: Volumes,
+    devices: Devices,
 ) -> Terms:
     """The terms of the group with this key and PodGroup, whose `members` are those that count."""
     oldest = min((pod.created for pod in members), default=0.0)
@@ -48,7 +50,12 @@ def resolve(
             created=oldest,
             strategy=strategy,
             hindrance=next(
-                chain(hindrances.unsupported(members), volume_claims.unready(members, NO_TERMS.spec, volumes)), None
+                chain(
+                    hindrances.unsupported(members),
+                    volume_claims.unready(members, NO_TERMS.spec, volumes),
+                    device_claims.unready(members, NO_TERMS.spec, devices),
+                ),
+                None,
             ),
         )
     # Most members say the same in one value, so that what follows is short.
@@ -79,6 +86,7 @@ def resolve(
         hindrances.unknown_roles(key, group, spec, members=members, says=says),
         hindrances.unsupported(members),
         volume_claims.unready(members, spec, volumes),
+        device_claims.unready(members, spec, devices),
     )
     return Terms(
         spec=spec,

@@ -136,7 +136,7 @@ class Leftovers:
 
     def take_back(self, cluster: Cluster, now: float) -> list[Effect]:
         """What is to be sent now."""
-        found = cluster.left_over() if cluster.volumes.marked else []
+        found = cluster.left_over()
         self._since = {each: self._since.get(each, now) for each in found}
         self._asked = {each: at for each, at in self._asked.items() if each in self._since}
         due = [each for each in found if self._due(each) <= now]

@@ -42,6 +42,7 @@ def reconcile(
         priority_classes=priority_classes,
         foreign=foreign,
         volumes=cluster.volumes,
+        devices=cluster.devices,
     )
     gang.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
     effects += placeholders.settle(gang, cluster, terms)

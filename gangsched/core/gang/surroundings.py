@@ -1,8 +1,8 @@
-"""Objects beside pods and PodGroups that decide about gangs: nodes, namespaces, classes, volumes, foreign PodGroups."""
+"""Objects beside pods and PodGroups that decide about gangs: nodes, classes, volumes, devices, foreign PodGroups."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import clock, unrecorded
@@ -12,6 +12,7 @@ from gangsched.core.gang.membership import Members
 from gangsched.core.gang.steps import forget_run
 from gangsched.core.objects import events
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
@@ -58,8 +59,8 @@ class Surroundings:
                 self._set_priority_classes(left)
             case events.PriorityClassesReplaced(classes):
                 self._set_priority_classes(dict(classes))
-            case events.StorageFact():
-                self._note_storage(event)
+            case events.StorageFact() | events.DeviceFact():
+                self._note_claims(event)
 
     def facts(self) -> list[events.Event]:
         """What was observed, as events for a successor."""
@@ -71,6 +72,7 @@ class Surroundings:
             events.PriorityClassesReplaced(tuple(self.priority_classes.items())),
             events.NodesReplaced(tuple(cluster.nodes.values())),
             *(events.StorageReplaced(kind, tuple(cluster.volumes.known(kind).values())) for kind in StorageKind),
+            *(events.DeviceObjectsReplaced(kind, tuple(cluster.devices.known(kind).values())) for kind in DeviceKind),
         ]
 
     def _node_gone(self, name: str) -> None:
@@ -79,7 +81,7 @@ class Surroundings:
             self._members.touch(uid)
         self._cluster.remove_node(name)
 
-    def _note_storage(self, event: events.StorageFact) -> None:
+    def _note_claims(self, event: events.StorageFact | events.DeviceFact) -> None:
         match event:
             case events.StorageSeen(kind, found):
                 self._set_storage(kind, found.key, found)
@@ -90,10 +92,23 @@ class Surroundings:
                     self._set_storage(kind, key, None)
                 for each in listed:
                     self._set_storage(kind, each.key, each)
+            case events.DeviceObjectSeen(kind, found):
+                self._try_again(self._cluster.set_devices(kind, found.key, found))
+            case events.DeviceObjectGone(kind, key):
+                self._try_again(self._cluster.set_devices(kind, key, None))
+            case events.DeviceObjectsReplaced(kind, devices):
+                for key in sorted(self._cluster.devices.known(kind).keys() - {each.key for each in devices}):
+                    self._try_again(self._cluster.set_devices(kind, key, None))
+                for device in devices:
+                    self._try_again(self._cluster.set_devices(kind, device.key, device))
 
     def _set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> None:
         """Gangs whose waiting members use what has changed are tried again."""
-        for uid in self._cluster.set_storage(kind, key, found):
+        self._try_again(self._cluster.set_storage(kind, key, found))
+
+    def _try_again(self, uids: Iterable[str]) -> None:
+        """What members of these UIDs use has changed."""
+        for uid in uids:
             gang = self._members.gang_of(uid)
             if gang is not None and not self._cluster.pods[uid].node:
                 gang.attempt.try_all_again()

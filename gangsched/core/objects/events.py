@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, SeenDemand
+from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
@@ -189,6 +190,31 @@ class StorageReplaced(StorageFact, frozen=True):
 
     kind: StorageKind
     found: tuple[StorageObject, ...]
+
+
+class DeviceFact(Event, frozen=True):
+    """Something about ResourceSlices, DeviceClasses or ResourceClaims."""
+
+
+class DeviceObjectSeen(DeviceFact, frozen=True):
+    """An object of this kind exists in this form."""
+
+    kind: DeviceKind
+    found: DeviceObject
+
+
+class DeviceObjectGone(DeviceFact, frozen=True):
+    """An object of this kind exists no longer."""
+
+    kind: DeviceKind
+    key: ObjectKey
+
+
+class DeviceObjectsReplaced(DeviceFact, frozen=True):
+    """These are all the objects of this kind that there are (after a list)."""
+
+    kind: DeviceKind
+    found: tuple[DeviceObject, ...]
 
 
 class Synced(Event, frozen=True):

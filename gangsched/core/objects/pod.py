@@ -40,13 +40,24 @@ class Owner(Struct, frozen=True, gc=False, cache_hash=True):
     api_group: str = ""
 
 
+class DeviceUse(Struct, frozen=True, gc=False):
+    """A ResourceClaim that a pod uses; `name` is what the pod calls it.
+
+    `made`: it is made from a template for this pod alone. Until then `claim` is empty.
+    """
+
+    name: str
+    claim: str = ""
+    made: bool = False
+
+
 class Pod(Struct, frozen=True, gc=False):
     """A pod as the scheduler sees it. `node` is empty while unbound; `declaration` None means a plain pod.
 
     A pod without a name is a placeholder for a member that does not exist yet.
 
     `volume_claims` names the PersistentVolumeClaims that it uses, `own_volume_claims` those that are made for its
-    ephemeral volumes, which must be its own.
+    ephemeral volumes, which must be its own. `device_claims` are its ResourceClaims.
 
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
     written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
@@ -69,6 +80,7 @@ class Pod(Struct, frozen=True, gc=False):
     labels: Labels = ()
     volume_claims: tuple[str, ...] = ()
     own_volume_claims: tuple[str, ...] = ()
+    device_claims: tuple[DeviceUse, ...] = ()
     owner: Owner | None = None
     told_reason: str = ""
     told_message: str = ""

@@ -11,6 +11,8 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
+from gangsched.core.objects.devices import Allocation
+
 Taken = tuple[str, str, str]
 """Something that one pre-binding at a time may speak for: a kind of objects, a namespace and a name."""
 
@@ -71,6 +73,43 @@ class ClaimVolume(Prebinding, frozen=True):
     def awaited(self) -> str:
         """That both are bound to each other."""
         return f"the PersistentVolumeClaim {self.claim} is being bound to the PersistentVolume {self.volume}"
+
+
+class ClaimConfigured(Struct, frozen=True, gc=False):
+    """What the drivers of these requests are told (JSON), and whether that is `FromClass` or `FromClaim`."""
+
+    source: str
+    requests: tuple[str, ...]
+    config: str
+
+
+class UseDevices(Prebinding, frozen=True):
+    """This very claim (by UID) is to have these devices, and to be reserved for the pod.
+
+    `config` does not matter to whether it has them.
+    """
+
+    namespace: str
+    claim: str
+    uid: str
+    pod: str
+    pod_uid: str
+    allocation: Allocation
+    config: tuple[ClaimConfigured, ...] = ()
+
+    @property
+    def takes(self) -> tuple[Taken, ...]:
+        """The claim, and the devices that nobody else may have."""
+        devices = [each.device for each in self.allocation.devices if not each.admin]
+        return (
+            ("ResourceClaim", self.namespace, self.claim),
+            *(("Device", f"{driver}/{pool}", name) for driver, pool, name in devices),
+        )
+
+    @property
+    def awaited(self) -> str:
+        """The allocation."""
+        return f"the ResourceClaim {self.claim} is being allocated and reserved for pod {self.pod}"
 
 
 class Standing(Enum):

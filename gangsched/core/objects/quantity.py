@@ -101,6 +101,15 @@ def unrounded(resource: str, text: Quantity) -> Exact:
     return size if thousandths in (size * 1000, MAX_AMOUNT) else Fraction(thousandths, 1000)
 
 
+def exact(text: Quantity) -> Fraction:
+    """The quantity in units, to the billionth that Kubernetes keeps.
+
+    Raises:
+        InvalidQuantity: the text is no quantity.
+    """
+    return Fraction(_nanos(text), _NANOS)
+
+
 def format_amount(resource: str, amount: int) -> str:
     """An amount for a person: cpu in cores (`1.5`), bytes in a binary unit (`1.5Gi`), anything else as it is."""
     if resource == "cpu":

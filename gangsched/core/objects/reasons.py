@@ -33,6 +33,9 @@ class Reason(StrEnum):
     """There are nodes for the quorum. Before it is bound, its volumes are bound or provisioned there."""
     VOLUME_NOT_READY = "VolumeNotReady"
     """A PersistentVolumeClaim that the quorum cannot do without does not exist, is lost, being deleted or not bound."""
+    RESOURCE_CLAIM_NOT_READY = "ResourceClaimNotReady"
+    """A ResourceClaim that the quorum cannot do without does not exist, is being deleted, shared by as many pods as may
+    share it, or of a DeviceClass that does not exist."""
     STRATEGY_UNKNOWN = "StrategyUnknown"
     """The placement strategy is a plug-in that is not installed."""
     UNSCHEDULABLE = "Unschedulable"
@@ -116,6 +119,15 @@ class NodeReason(StrEnum):
     VOLUME_SHORTAGE = "NoVolumeToBind"
     """No PersistentVolume is left that a claim of the member could be bound to on the node, and none is provisioned
     there."""
+    DEVICE_CLAIM = "ResourceClaimNotReady"
+    """The member cannot be placed with one of its ResourceClaims, which does not exist, is being deleted or cannot be
+    allocated. Not a node's fault: all nodes refuse."""
+    DEVICE_SELECTOR = "DeviceSelectorFails"
+    """An expression of a ResourceClaim or DeviceClass cannot be evaluated for some device: all nodes refuse."""
+    DEVICE_AFFINITY = "DevicesElsewhere"
+    """The devices that a ResourceClaim of the member has cannot be used on the node."""
+    DEVICES = "InsufficientDevices"
+    """The node has too few free devices of those that the member's ResourceClaims ask for."""
     VOLUME_ZONE = "VolumeZoneMismatch"
     """The node is not in the zone or region that the labels of a PersistentVolume of the member name."""
     INSUFFICIENT = "Insufficient"

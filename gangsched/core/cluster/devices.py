@@ -1,0 +1,234 @@
+"""ResourceSlices, DeviceClasses and ResourceClaims, which known pods use which claim, and which devices are in use.
+
+Of pods it is told by the cluster, which alone changes it. The rules are those of kube-scheduler's plug-in
+DynamicResources and of `GatherPools` in k8s.io/dynamic-resource-allocation/structured at v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+
+from gangsched.core.objects.devices import (
+    MOST_RESERVED,
+    ClaimTrouble,
+    DeviceClass,
+    DeviceKey,
+    DeviceKind,
+    DeviceObject,
+    DeviceRequest,
+    DeviceWishes,
+    ObjectKey,
+    ResourceClaim,
+    ResourceSlice,
+    UnreadyClaim,
+)
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import Standing, Taken, UseDevices
+
+_NOBODY: Mapping[str, None] = {}
+Pool = tuple[str, str]
+"""Driver and name of a pool."""
+
+
+class Devices:
+    """The objects by kind and key. `in_use` counts the claims that have a device, but for admin access.
+
+    `generation` grows with each change of slices and classes.
+    """
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.in_use: Counter[DeviceKey] = Counter()
+        self._objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
+        self._users: dict[ObjectKey, dict[str, None]] = {}
+        self._ours: dict[ObjectKey, ResourceClaim] = {}
+        self._pools: dict[Pool, dict[str, ResourceSlice]] = {}
+
+    # Objects
+
+    def set(self, kind: DeviceKind, key: ObjectKey, found: DeviceObject | None) -> list[ObjectKey]:
+        """Set the object, or remove it with None. Returns the claims of which something has changed."""
+        old = self._objects[kind].get(key)
+        if old == found:
+            return []
+        self._enter(old, -1)
+        self._enter(found, 1)
+        if found is None:
+            del self._objects[kind][key]
+        else:
+            self._objects[kind][key] = found
+        if isinstance(found, ResourceClaim) and self._allocated_twice(found) is not None:
+            # Those of ours that have the same device are concerned too.
+            return list(dict.fromkeys((key, *self._ours)))
+        if kind is DeviceKind.CLAIM:
+            return [key]
+        self.generation += 1
+        return list(self._users) if kind is DeviceKind.CLASS else []
+
+    def known(self, kind: DeviceKind) -> Mapping[ObjectKey, DeviceObject]:
+        """The objects of this kind."""
+        return self._objects[kind]
+
+    def _enter(self, found: DeviceObject | None, sign: int) -> None:
+        """Count what follows from the object (1) or no longer does (-1)."""
+        if isinstance(found, ResourceClaim) and found.ours:
+            if sign > 0:
+                self._ours[found.key] = found
+            else:
+                del self._ours[found.key]
+        match found:
+            case ResourceClaim(allocation=allocation) if allocation is not None:
+                for each in allocation.devices:
+                    if not each.admin:
+                        self.in_use[each.device] += sign
+                        if not self.in_use[each.device]:
+                            del self.in_use[each.device]
+            case ResourceSlice(driver=driver, pool=pool, name=name):
+                parts = self._pools.setdefault((driver, pool), {})
+                if sign > 0:
+                    parts[name] = found
+                else:
+                    del parts[name]
+                    if not parts:
+                        del self._pools[driver, pool]
+
+    # Pods
+
+    def pod_changes(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod comes, changes or leaves. One that has ended uses nothing."""
+        if old is not None:
+            for key in claims_of(old):
+                users = self._users.get(key)
+                if users is not None:
+                    users.pop(old.uid, None)
+                    if not users:
+                        del self._users[key]
+        if new is not None and not new.terminal:
+            for key in claims_of(new):
+                self._users.setdefault(key, {})[new.uid] = None
+
+    def users(self, key: ObjectKey) -> Iterable[str]:
+        """The known pods, by UID, that use the claim."""
+        return self._users.get(key, _NOBODY)
+
+    def is_shared(self, key: ObjectKey) -> bool:
+        """Whether several known pods use the claim."""
+        return len(self._users.get(key, _NOBODY)) > 1
+
+    # Questions
+
+    @property
+    def matter(self) -> bool:
+        """Whether there are any claims."""
+        return bool(self._objects[DeviceKind.CLAIM])
+
+    def claim(self, key: ObjectKey) -> ResourceClaim | None:
+        """The claim of this namespace and name."""
+        found = self._objects[DeviceKind.CLAIM].get(key)
+        return found if isinstance(found, ResourceClaim) else None
+
+    def claims(self, pod: Pod) -> list[ResourceClaim]:
+        """The pod's claims, each once, as far as they exist."""
+        return [claim for key in claims_of(pod) if (claim := self.claim(key)) is not None]
+
+    def device_class(self, name: str) -> DeviceClass | None:
+        """The class of this name."""
+        found = self._objects[DeviceKind.CLASS].get(("", name))
+        return found if isinstance(found, DeviceClass) else None
+
+    def unready(self, pod: Pod) -> UnreadyClaim | None:
+        """The first claim with which the pod cannot be placed; None if it can with all of them."""
+        for each in pod.device_claims:
+            if not each.claim:
+                return UnreadyClaim(each.name, ClaimTrouble.NOT_MADE)
+            claim = self.claim((pod.namespace, each.claim))
+            if claim is None:
+                return UnreadyClaim(each.claim, ClaimTrouble.MISSING)
+            if each.made and claim.owner != pod.uid:
+                return UnreadyClaim(each.claim, ClaimTrouble.NOT_OWNED)
+            if claim.terminating:
+                return UnreadyClaim(each.claim, ClaimTrouble.TERMINATING)
+            if pod.uid not in claim.reserved and len(claim.reserved) >= MOST_RESERVED:
+                return UnreadyClaim(each.claim, ClaimTrouble.FULL)
+            twice = self._allocated_twice(claim)
+            if twice is not None:
+                return UnreadyClaim(each.claim, ClaimTrouble.TWICE, "/".join(twice))
+            if claim.allocation is None and (unready := self._unallocatable(claim)) is not None:
+                return unready
+        return None
+
+    def _allocated_twice(self, claim: ResourceClaim) -> DeviceKey | None:
+        """A device that somebody has allocated for another claim at the same time."""
+        had = claim.allocation.devices if claim.allocation is not None else ()
+        return next((each.device for each in had if not each.admin and self.in_use[each.device] > 1), None)
+
+    def _unallocatable(self, claim: ResourceClaim) -> UnreadyClaim | None:
+        if claim.wishes.beyond:
+            return UnreadyClaim(claim.name, ClaimTrouble.BEYOND, claim.wishes.beyond)
+        for request in requests_of(claim.wishes):
+            if self.device_class(request.device_class) is None:
+                return UnreadyClaim(claim.name, ClaimTrouble.NO_CLASS, request.device_class)
+        return None
+
+    def standing(self, asked: UseDevices) -> Standing:
+        """How far the allocation and the reservation have come.
+
+        A device that another claim has too was allocated by somebody else at the same time: one of them must yield.
+        """
+        claim = self.claim((asked.namespace, asked.claim))
+        if claim is None or claim.uid != asked.uid or claim.terminating:
+            return Standing.LOST
+        allocated = claim.allocation is not None
+        if claim.allocation is not None and claim.allocation.devices != asked.allocation.devices:
+            return Standing.LOST
+        if any(self.in_use[each.device] > allocated for each in asked.allocation.devices if not each.admin):
+            return Standing.LOST
+        if allocated and asked.pod_uid in claim.reserved:
+            return Standing.DONE
+        return Standing.OPEN if len(claim.reserved) < MOST_RESERVED else Standing.LOST
+
+    def left_over(self, pods: Mapping[str, Pod], asked: Mapping[Taken, Container[str]]) -> list[UseDevices]:
+        """The reservations, in claims of ours, for known pods that have no node and do not ask for them any more.
+
+        For a pod that is gone kube-controller-manager takes them back.
+        """
+        found = []
+        for claim in self._ours.values():
+            for uid in claim.reserved if claim.allocation is not None else ():
+                pod = pods.get(uid)
+                asks = uid in asked.get(("ResourceClaim", *claim.key), ())
+                if claim.allocation is not None and pod is not None and not (pod.node or pod.terminal or asks):
+                    found.append(UseDevices(*claim.key, claim.uid, pod.name, uid, claim.allocation))
+        return found
+
+    def pools(self) -> list[tuple[tuple[ResourceSlice, ...], bool]]:
+        """The slices of the newest generation of each pool, and whether they are all there."""
+        found = []
+        for _, slices in sorted(self._pools.items()):
+            newest = max(each.generation for each in slices.values())
+            parts = tuple(each for _, each in sorted(slices.items()) if each.generation == newest)
+            found.append((parts, all(len(parts) == each.parts for each in parts)))
+        return found
+
+    def contradictions(self, pods: Iterable[Pod]) -> list[str]:
+        """A sentence for each difference between what is kept and what the objects and these pods say."""
+        fresh = Devices()
+        for kind, objects in self._objects.items():
+            for key, found in objects.items():
+                fresh.set(kind, key, found)
+        for pod in pods:
+            fresh.pod_changes(None, pod)
+        kept, found_again = vars(self), vars(fresh)
+        names = [name for name in kept if name != "generation" and kept[name] != found_again[name]]
+        return [f"devices: {name.lstrip('_')} is not what the objects say" for name in names]
+
+
+def claims_of(pod: Pod) -> list[ObjectKey]:
+    """The pod's claims that have a name already, each once."""
+    return [(pod.namespace, name) for name in dict.fromkeys(each.claim for each in pod.device_claims) if name]
+
+
+def requests_of(wishes: DeviceWishes) -> list[DeviceRequest]:
+    """All requests, and all alternatives of each."""
+    return [each for alternatives in wishes.requests for each in alternatives]

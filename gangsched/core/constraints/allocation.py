@@ -1,0 +1,178 @@
+"""Which devices a node has for the claims of one member: the first solution of an exhaustive search.
+
+Source: k8s.io/dynamic-resource-allocation/structured at v1.36.3. Claims, requests and alternatives are tried in order,
+devices in the order of pools, slices and the list of the slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gangsched.core.objects.devices import (
+    MOST_DEVICES,
+    AllocatedDevice,
+    Allocation,
+    Device,
+    DeviceKey,
+    DeviceRequest,
+    DeviceTaint,
+    DeviceWishes,
+    Match,
+    ResourceSlice,
+)
+from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+
+MOST_STEPS = 20_000
+"""So many devices are tried for one member on one node; then the node counts as one without enough devices."""
+
+Selected = Callable[[DeviceRequest], Sequence[int]]
+"""Which of the offers, by number, a request and its class select."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A device that can be used on a node, and the slice that says so."""
+
+    key: DeviceKey
+    device: Device
+    part: ResourceSlice
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """All devices that can be used on a node. `whole`: no pool there is incomplete or contradicts itself."""
+
+    devices: tuple[Offer, ...] = ()
+    whole: bool = True
+
+
+def allocate(
+    wishes: Sequence[DeviceWishes], offers: Offers, *, selected: Selected, in_use: Callable[[DeviceKey], bool]
+) -> tuple[Allocation, ...] | None:
+    """An allocation for each of the claims of one member; None if the devices do not suffice."""
+    search = _Search(wishes, offers, selected, in_use)
+    for _ in search.claims(0):
+        return tuple(map(search.allocation, range(len(wishes))))
+    return None
+
+
+class _Search:
+    """`_chosen` are the devices for each claim, `_values` those of each match by claim, one for each device there."""
+
+    def __init__(
+        self,
+        wishes: Sequence[DeviceWishes],
+        offers: Offers,
+        selected: Selected,
+        in_use: Callable[[DeviceKey], bool],
+    ) -> None:
+        self._wishes = wishes
+        self._offers = offers
+        self._selected = selected
+        self._in_use = in_use
+        self._chosen: list[list[tuple[DeviceRequest, Offer]]] = [[] for _ in wishes]
+        self._values: dict[tuple[int, Match], list[Hashable]] = {}
+        self._holders: dict[DeviceKey, list[int]] = {}
+        self._steps = 0
+
+    def claims(self, at: int) -> Iterator[None]:
+        """Yields whenever all claims from this one on have what they ask for."""
+        if at == len(self._wishes):
+            yield None
+        else:
+            yield from self._requests(at, 0)
+
+    def allocation(self, at: int) -> Allocation:
+        """What the claim has got."""
+        chosen = self._chosen[at]
+        devices = tuple(AllocatedDevice(request.name, offer.key, request.admin) for request, offer in chosen)
+        return Allocation(devices, _usable_on([offer.part for _, offer in chosen]))
+
+    def _requests(self, claim: int, at: int) -> Iterator[None]:
+        requests = self._wishes[claim].requests
+        if at == len(requests):
+            yield from self.claims(claim + 1)
+            return
+        for request in requests[at]:
+            numbers = self._selected(request)
+            if not request.all:
+                yield from self._pick(claim, at, request, numbers, request.count)
+            elif numbers and self._offers.whole:
+                yield from self._pick(claim, at, request, numbers, len(numbers))
+
+    def _pick(self, claim: int, at: int, request: DeviceRequest, numbers: Sequence[int], count: int) -> Iterator[None]:
+        """Yields for each choice of so many of the devices that the request can have, in whichever order."""
+        if not count:
+            yield from self._requests(claim, at + 1)
+            return
+        if len(self._chosen[claim]) + count > MOST_DEVICES:
+            return
+        for place in range(len(numbers) - count + 1):
+            self._steps += 1
+            if self._steps > MOST_STEPS:
+                return
+            offer = self._offers.devices[numbers[place]]
+            if self._take(claim, request, offer):
+                yield from self._pick(claim, at, request, numbers[place + 1 :], count - 1)
+                self._give_back(claim, request, offer)
+
+    def _take(self, claim: int, request: DeviceRequest, offer: Offer) -> bool:
+        holders = self._holders.get(offer.key, ())
+        busy = claim in holders if request.admin else bool(holders) or self._in_use(offer.key)
+        if busy or offer.device.beyond or not _tolerated(offer.device.taints, request.tolerations):
+            return False
+        found: list[tuple[Match, Hashable]] = []
+        values = {each.name: each for each in offer.device.attributes}
+        for match in self._matches(claim, request):
+            value = values.get(match.attribute)
+            before = self._values.get((claim, match))
+            if value is None or (before and before[0] != value):
+                return False
+            found.append((match, value))
+        for match, known in found:
+            self._values.setdefault((claim, match), []).append(known)
+        self._holders.setdefault(offer.key, []).append(claim)
+        self._chosen[claim].append((request, offer))
+        return True
+
+    def _give_back(self, claim: int, request: DeviceRequest, offer: Offer) -> None:
+        self._chosen[claim].pop()
+        self._holders[offer.key].pop()
+        for match in self._matches(claim, request):
+            self._values[claim, match].pop()
+
+    def _matches(self, claim: int, request: DeviceRequest) -> Iterator[Match]:
+        """The claim's matches that are about this request, or about the one of which it is an alternative."""
+        names = {request.name, request.name.partition("/")[0]}
+        return (each for each in self._wishes[claim].matches if not each.requests or names.intersection(each.requests))
+
+
+def _tolerated(taints: Sequence[DeviceTaint], tolerations: Sequence[Toleration]) -> bool:
+    closing = [taint for taint in taints if taint.effect in ("NoSchedule", "NoExecute")]
+    return all(any(_tolerates(each, taint) for each in tolerations) for taint in closing)
+
+
+def _tolerates(toleration: Toleration, taint: DeviceTaint) -> bool:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)
+
+
+def _usable_on(parts: Sequence[ResourceSlice]) -> tuple[NodeTerm, ...] | None:
+    """Where devices of all these slices can be used; None for everywhere.
+
+    A slice has at most one term, as the API server demands.
+    """
+    node = next((part.node for part in parts if part.node), "")
+    if node:
+        return (NodeTerm(fields=(Requirement("metadata.name", "In", (node,)),)),)
+    terms = [term for part in parts for term in part.node_affinity or ()]
+    if not terms:
+        return None
+    return (
+        NodeTerm(
+            tuple(dict.fromkeys(each for term in terms for each in term.expressions)),
+            tuple(dict.fromkeys(each for term in terms for each in term.fields)),
+        ),
+    )

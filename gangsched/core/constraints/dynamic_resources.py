@@ -1,0 +1,240 @@
+"""DynamicResources: a node must have the devices that a pod's ResourceClaims ask for, or be where they have some.
+
+Which devices each member takes is planned here; the allocation and the reservation are written before the member is
+bound (`prebindings`). Members whose claims are made from one template are alike.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources at v1.36.3. Beside it, an expression that
+cannot be judged for some device refuses the pod wherever that device is: kube-scheduler may find a node before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.constraints.device_pool import OWN, DevicePool, Wish, Wishes
+from gangsched.core.constraints.device_supply import DeviceSupply
+from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.devices import (
+    Allocation,
+    ResourceClaim,
+)
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import ClaimConfigured, Prebinding, UseDevices
+from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.shape import NodeTerm
+
+
+@dataclass(frozen=True, slots=True)
+class UsesDevices:
+    """Where the devices are that a pod's claims have, what its other claims ask for; or that a claim is not `ready`.
+
+    `room` is how many more pods may share its claims. Whose claim is not ready (`claim`) is told of one pod alone.
+    """
+
+    affinities: tuple[tuple[NodeTerm, ...], ...] = ()
+    wishes: Wishes = ()
+    ready: bool = True
+    claim: str = field(default="", compare=False)
+
+    def in_order(self) -> Sequence[object]:
+        """Whether it is ready, where its devices are, and what it asks for."""
+        return self.ready, repr(self.affinities), repr(self.wishes)
+
+
+class DynamicResources(Constraint):
+    """The filter of this name."""
+
+    words = (
+        Words(
+            NodeReason.DEVICE_CLAIM,
+            "closed until the ResourceClaim {resource} is ready",
+            "a ResourceClaim that is ready: {nodes} closed without",
+        ),
+        Words(
+            NodeReason.DEVICE_SELECTOR,
+            "closed because an expression that selects devices cannot be evaluated: {resource}",
+            "an expression that can be evaluated for every device: {nodes} closed",
+        ),
+        Words(
+            NodeReason.DEVICE_AFFINITY,
+            "where the devices of the member's ResourceClaims cannot be used",
+            "room where the member's devices are: {nodes} elsewhere",
+        ),
+        Words(
+            NodeReason.DEVICES,
+            "without the devices of {resource} that the member asks for",
+            "free devices for its ResourceClaims: {nodes} without",
+        ),
+    )
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._affinity = NodeAffinity(world)
+        self._supply = DeviceSupply(world.devices, world.nodes, self._affinity)
+
+    def plan(self, *, emptied: bool) -> Plan:
+        """Which devices members take. If no pod were there, all devices could be free."""
+        return _DevicesPlan(self._world, self._affinity, self._supply, emptied=emptied)
+
+
+class _DevicesPlan(Plan):
+    """`_handed`: of how many of the members on a row the devices were handed to pods."""
+
+    def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply, *, emptied: bool) -> None:
+        self._world = world
+        self._affinity = affinity
+        self._supply = supply
+        self._pool = DevicePool(world, affinity, supply, emptied=emptied)
+        self._handed: Counter[tuple[Wishes, int]] = Counter()
+        self._failures: dict[Wishes, str] = {}
+
+    @property
+    def selective(self) -> bool:
+        """Whether there are any claims."""
+        return self._world.devices.matter
+
+    def sees(self, pod: Pod) -> UsesDevices | None:
+        """What its claims demand of nodes; nothing if all nodes do."""
+        if not pod.device_claims:
+            return None
+        devices = self._world.devices
+        unready = devices.unready(pod)
+        if unready is not None:
+            return UsesDevices(ready=False, claim=unready.claim)
+        claims = devices.claims(pod)
+        had = {claim.allocation.node_affinity for claim in claims if claim.allocation is not None} - {None}
+        affinities = tuple(sorted((terms for terms in had if terms is not None), key=repr))
+        wishes = tuple(self._wish(claim) for claim in claims if claim.allocation is None)
+        return UsesDevices(affinities, wishes) if affinities or wishes else None
+
+    def sees_nominated(self, pod: Pod) -> UsesDevices | None:
+        """Where the devices are that its claims have. Others that another scheduler has in mind are not known."""
+        seen = self.sees(pod)
+        return None if seen is None or not seen.affinities else UsesDevices(seen.affinities)
+
+    def mask(self, member: Member, rows: IntArray) -> Mask | None:
+        """The rows where the devices are that its claims have; none if a claim is not ready, or cannot be judged."""
+        seen = member.sight(UsesDevices)
+        if seen is None:
+            return None
+        mask: Mask = np.full(len(rows), seen.ready and not self._failure(seen.wishes), dtype=np.bool_)
+        for terms in seen.affinities:
+            mask &= self._affinity.among(terms, rows)
+        return mask
+
+    def room(self, member: Member, rows: IntArray) -> IntArray | None:
+        """For how many members each row has devices that are left."""
+        seen = member.sight(UsesDevices)
+        if seen is None or not seen.wishes:
+            return None
+        return self._pool.room(seen.wishes, rows)
+
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """Take the first devices found for each member."""
+        seen = member.sight(UsesDevices)
+        if seen is None or not seen.wishes:
+            return None
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            for _ in range(count):
+                # A pod that has to be counted there, though nothing is left, takes nothing.
+                self._pool.push(seen.wishes, row, self._pool.find(seen.wishes, row) or ())
+        return self._pool.elsewhere(seen.wishes)
+
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+        """Give back what the last members of the class took."""
+        seen = member.sight(UsesDevices)
+        if seen is None or not seen.wishes:
+            return None
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            for _ in range(min(count, len(self._pool.taken(seen.wishes, row)))):
+                self._pool.pop(seen.wishes, row)
+        return self._pool.elsewhere(seen.wishes)
+
+    def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
+        """What reserves the pod's claims for it, with the devices that it takes there."""
+        if not pod.device_claims:
+            return ()
+        seen = self.sees(pod)
+        planned: Sequence[Allocation] = ()
+        if seen is not None and seen.wishes:
+            planned = self._pool.taken(seen.wishes, row)[self._handed[seen.wishes, row]]
+            self._handed[seen.wishes, row] += 1
+        left = iter(planned)
+        asked = []
+        for claim in self._world.devices.claims(pod):
+            allocation = claim.allocation or next(left)
+            configured = () if claim.allocation is not None else self._config(claim, allocation)
+            asked.append(UseDevices(claim.namespace, claim.name, claim.uid, pod.name, pod.uid, allocation, configured))
+        return asked
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """The claim, an expression, where its devices cannot be used, or where there are not enough."""
+        seen = member.sight(UsesDevices)
+        if seen is None:
+            return
+        everywhere: Mask = np.ones(len(rows), dtype=np.bool_)
+        failure = self._failure(seen.wishes)
+        if not seen.ready:
+            yield NodeReason.DEVICE_CLAIM, seen.claim, everywhere
+        elif failure:
+            yield NodeReason.DEVICE_SELECTOR, failure, everywhere
+        else:
+            mask, room = self.mask(member, rows), self.room(member, rows)
+            if seen.affinities and mask is not None:
+                yield NodeReason.DEVICE_AFFINITY, "", ~mask
+            if room is not None:
+                yield NodeReason.DEVICES, _classes(seen.wishes), room == 0
+
+    def look(self, rows: IntArray) -> Hashable:
+        """The devices that are taken, wherever."""
+        return self._pool.look(), len(rows)
+
+    def couples(self, member: Member, other: Member) -> bool:
+        """Whether both may take devices that several nodes can use, or use one claim that has no devices yet."""
+        seen, others = member.sight(UsesDevices), other.sight(UsesDevices)
+        if seen is None or others is None or not seen.wishes or not others.wishes:
+            return False
+        claims = {wish.claim for wish in others.wishes} - {OWN}
+        self._supply.rows()
+        return self._supply.shared or any(wish.claim in claims for wish in seen.wishes)
+
+    # Inside
+
+    def _wish(self, claim: ResourceClaim) -> Wish:
+        return Wish(claim.wishes, claim.key if self._world.devices.is_shared(claim.key) else OWN)
+
+    def _failure(self, wishes: Wishes) -> str:
+        found = self._failures.get(wishes)
+        if found is None:
+            found = next(filter(None, (self._supply.failure(wish.wishes) for wish in wishes)), "")
+            self._failures[wishes] = found
+        return found
+
+    def _config(self, claim: ResourceClaim, allocation: Allocation) -> tuple[ClaimConfigured, ...]:
+        """What the drivers of the devices are told: by their classes first, then by the claim."""
+        chosen = dict.fromkeys(each.request for each in allocation.devices)
+        found = []
+        by_class: dict[str, list[str]] = {}
+        for request in (each for alternatives in claim.wishes.requests for each in alternatives):
+            if request.name in chosen:
+                by_class.setdefault(request.device_class, []).append(request.name)
+        for name, requests in by_class.items():
+            device_class = self._world.devices.device_class(name)
+            told = device_class.config if device_class is not None else ()
+            found += [ClaimConfigured("FromClass", tuple(requests), config) for config in told]
+        names = {*chosen, *(name.partition("/")[0] for name in chosen)}
+        asked = [each for each in claim.wishes.config if not each.requests or names.intersection(each.requests)]
+        return (*found, *(ClaimConfigured("FromClaim", each.requests, each.config) for each in asked))
+
+
+def _classes(wishes: Sequence[Wish]) -> str:
+    """The DeviceClasses that are asked for."""
+    requests = (each for wish in wishes for alternatives in wish.wishes.requests for each in alternatives)
+    names = dict.fromkeys(each.device_class for each in requests)
+    return f"DeviceClass {' or '.join(names)}"

@@ -1,0 +1,45 @@
+"""Which gangs wait for their ResourceClaims, and what users are told of that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from gangsched.core.cluster.devices import Devices
+from gangsched.core.declarations.minima import role_minima
+from gangsched.core.declarations.terms import Hindrance
+from gangsched.core.objects.devices import MOST_RESERVED, ClaimTrouble
+from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.reasons import Reason
+
+_TOLD = {
+    ClaimTrouble.MISSING: "which does not exist: create it",
+    ClaimTrouble.NOT_MADE: "which kube-controller-manager is still to make from its ResourceClaimTemplate",
+    ClaimTrouble.NOT_OWNED: "which was not made for the pod: delete the claim",
+    ClaimTrouble.TERMINATING: "which is being deleted: create it again once it is gone, or name another",
+    ClaimTrouble.FULL: f"which is reserved for {MOST_RESERVED} pods, as many as may share it: use another for this pod",
+    ClaimTrouble.TWICE: "which has a device that another claim has too ({about}): one of them must be given up",
+    ClaimTrouble.NO_CLASS: "whose DeviceClass {about} does not exist: create it, or name another",
+    ClaimTrouble.BEYOND: "which asks for {about}, which this version of gangsched cannot honour: leave it out, or let "
+    "another scheduler place the pod",
+}
+
+
+def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
+    """The first member that cannot be placed with its claims, if the quorum cannot do without such members.
+
+    Otherwise nodes refuse only these members (`DynamicResources`), and all others are placed.
+    """
+    waiting = [pod for pod in members if not pod.node and pod.device_claims]
+    kept_back = [(pod, found) for pod in waiting if (found := devices.unready(pod)) is not None]
+    if not kept_back:
+        return
+    uids = {pod.uid for pod, _ in kept_back}
+    others = Counter(role_of(pod) for pod in members if pod.uid not in uids)
+    if others.total() >= spec.minimum and all(others[role] >= least for role, least in role_minima(spec).items()):
+        return
+    pod, first = kept_back[0]
+    reason = Reason.NOT_SUPPORTED if first.trouble is ClaimTrouble.BEYOND else Reason.RESOURCE_CLAIM_NOT_READY
+    told = _TOLD[first.trouble].format(about=first.about)
+    yield Hindrance(reason, f"Pod {pod.name} uses the ResourceClaim {first.claim}, {told}.")

@@ -1,0 +1,123 @@
+"""Writes the devices of a ResourceClaim and its reservation for a pod, and takes the reservation back.
+
+The claim gets its finalizer and gangsched's mark first, because the API server ignores them in a status; then the
+status is written on condition that nothing has changed. Who takes back the last reservation takes back the devices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gangsched.core.objects.prebindings import UseDevices
+from gangsched.core.objects.shape import NodeTerm, Requirement
+from gangsched.kube.device_wire import GROUP, VERSION
+from gangsched.kube.objects import quoted
+from gangsched.kube.storage import MARK
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+"""Keeps the claim while it has devices; kube-controller-manager knows it too."""
+Json = dict[str, Any]
+
+
+def path(what: UseDevices) -> str:
+    """The claim's path."""
+    return f"/apis/{GROUP}/{VERSION}/namespaces/{quoted(what.namespace)}/resourceclaims/{quoted(what.claim)}"
+
+
+def marking(found: Json, what: UseDevices) -> Json | None:
+    """The patch of the claim that comes before its status; empty if it has its finalizer and mark, None if not ours."""
+    if found["metadata"]["uid"] != what.uid or found["metadata"].get("deletionTimestamp"):
+        return None
+    finalizers = found["metadata"].get("finalizers") or []
+    annotations = found["metadata"].get("annotations") or {}
+    if FINALIZER in finalizers and MARK in annotations:
+        return {}
+    kept = [*finalizers, *([] if FINALIZER in finalizers else [FINALIZER])]
+    return {"metadata": {"finalizers": kept, "annotations": {MARK: what.pod_uid}}}
+
+
+def using(found: Json, what: UseDevices) -> Json | None:
+    """The patch of the status that gives the claim its devices, if it has none, and reserves it for the pod."""
+    if found["metadata"]["uid"] != what.uid:
+        return None
+    status = found.get("status") or {}
+    patch: Json = {}
+    if status.get("allocation") is None:
+        patch["allocation"] = _allocation(found, what)
+    elif _devices(status["allocation"]) != [each.device for each in what.allocation.devices]:
+        return None
+    reserved = status.get("reservedFor") or []
+    if any(each["uid"] == what.pod_uid for each in reserved):
+        return None
+    patch["reservedFor"] = [*reserved, {"resource": "pods", "name": what.pod, "uid": what.pod_uid}]
+    return {"status": patch}
+
+
+def leaving(found: Json, what: UseDevices) -> Json | None:
+    """The patch of the status that takes the pod's reservation back, and with the last one the devices."""
+    if found["metadata"]["uid"] != what.uid or MARK not in (found["metadata"].get("annotations") or {}):
+        return None
+    reserved = (found.get("status") or {}).get("reservedFor") or []
+    kept = [each for each in reserved if each["uid"] != what.pod_uid]
+    if len(kept) == len(reserved):
+        return None
+    return {"status": {"reservedFor": kept}} if kept else {"status": {"reservedFor": None, "allocation": None}}
+
+
+def unmarking(found: Json) -> Json | None:
+    """The patch of a claim without devices that takes finalizer and mark away."""
+    if (found.get("status") or {}).get("allocation") is not None:
+        return None
+    kept = [each for each in found["metadata"].get("finalizers") or [] if each != FINALIZER]
+    return {"metadata": {"finalizers": kept or None, "annotations": {MARK: None}}}
+
+
+def _devices(allocation: Json) -> list[tuple[str, str, str]]:
+    results = (allocation.get("devices") or {}).get("results") or []
+    return [(each["driver"], each["pool"], each["device"]) for each in results]
+
+
+def _allocation(found: Json, what: UseDevices) -> Json:
+    tolerations = _tolerations(found)
+    results = []
+    for each in what.allocation.devices:
+        driver, pool, device = each.device
+        result: Json = {"request": each.request, "driver": driver, "pool": pool, "device": device}
+        if each.admin:
+            result["adminAccess"] = True
+        if tolerations.get(each.request):
+            result["tolerations"] = tolerations[each.request]
+        results.append(result)
+    config = [
+        {"source": each.source, "requests": list(each.requests), **msgspec.json.decode(each.config)}
+        for each in what.config
+    ]
+    allocation: Json = {"devices": {"results": results, **({"config": config} if config else {})}}
+    if what.allocation.node_affinity is not None:
+        allocation["nodeSelector"] = {"nodeSelectorTerms": list(map(_term, what.allocation.node_affinity))}
+    return allocation
+
+
+def _tolerations(found: Json) -> dict[str, Any]:
+    """The tolerations by what results call the request."""
+    by_name = {}
+    for request in found["spec"].get("devices", {}).get("requests") or []:
+        by_name[request["name"]] = (request.get("exactly") or {}).get("tolerations")
+        for each in request.get("firstAvailable") or []:
+            by_name[f"{request['name']}/{each['name']}"] = each.get("tolerations")
+    return by_name
+
+
+def _term(term: NodeTerm) -> Json:
+    found = {}
+    if term.expressions:
+        found["matchExpressions"] = list(map(_requirement, term.expressions))
+    if term.fields:
+        found["matchFields"] = list(map(_requirement, term.fields))
+    return found
+
+
+def _requirement(found: Requirement) -> Json:
+    return {"key": found.key, "operator": found.operator, **({"values": list(found.values)} if found.values else {})}

@@ -1,0 +1,146 @@
+"""ResourceSlices, DeviceClasses and ResourceClaims (resource.k8s.io/v1) as the API server sends them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from gangsched.kube import wire
+
+GROUP, VERSION = "resource.k8s.io", "v1"
+
+
+class AttributeValue(Struct, gc=False):
+    text: str | None = field(name="string", default=None)
+    number: int | None = field(name="int", default=None)
+    truth: bool | None = field(name="bool", default=None)
+    version: str | None = None
+
+
+class Capacity(Struct, gc=False, rename="camel"):
+    value: str = "0"
+    request_policy: wire.Present | None = None
+
+
+class DeviceTaint(Struct, gc=False):
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
+class Device(Struct, gc=False, rename="camel"):
+    name: str
+    attributes: dict[str, AttributeValue] | None = None
+    capacity: dict[str, Capacity] | None = None
+    taints: list[DeviceTaint] | None = None
+    consumes_counters: list[wire.Present] | None = None
+    allow_multiple_allocations: bool | None = None
+    binding_conditions: list[str] | None = None
+
+
+class Pool(Struct, gc=False, rename="camel"):
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 1
+
+
+class SliceSpec(Struct, gc=False, rename="camel"):
+    driver: str = ""
+    pool: Pool = field(default_factory=Pool)
+    node_name: str | None = None
+    node_selector: wire.NodeSelector | None = None
+    all_nodes: bool | None = None
+    devices: list[Device] | None = None
+    per_device_node_selection: bool | None = None
+    shared_counters: list[wire.Present] | None = None
+
+
+class ResourceSlice(Struct, gc=False):
+    metadata: wire.Meta
+    spec: SliceSpec = field(default_factory=SliceSpec)
+
+
+class CelExpression(Struct, gc=False):
+    expression: str = ""
+
+
+class Selector(Struct, gc=False):
+    cel: CelExpression | None = None
+
+
+class ClassSpec(Struct, gc=False):
+    selectors: list[Selector] | None = None
+    config: list[dict[str, Any]] | None = None
+
+
+class DeviceClass(Struct, gc=False):
+    metadata: wire.Meta
+    spec: ClassSpec = field(default_factory=ClassSpec)
+
+
+class Request(Struct, gc=False, rename="camel"):
+    """An alternative, or what `exactly` says."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: list[Selector] | None = None
+    allocation_mode: str | None = None
+    count: int | None = None
+    admin_access: bool | None = None
+    tolerations: list[wire.Toleration] | None = None
+    capacity: wire.Present | None = None
+
+
+class DeviceRequest(Struct, gc=False, rename="camel"):
+    name: str = ""
+    exactly: Request | None = None
+    first_available: list[Request] | None = None
+
+
+class Constraint(Struct, gc=False, rename="camel"):
+    requests: list[str] | None = None
+    match_attribute: str | None = None
+
+
+class Devices(Struct, gc=False):
+    requests: list[DeviceRequest] | None = None
+    constraints: list[Constraint] | None = None
+    config: list[dict[str, Any]] | None = None
+
+
+class ClaimSpec(Struct, gc=False):
+    devices: Devices = field(default_factory=Devices)
+
+
+class Result(Struct, gc=False, rename="camel"):
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    share_id: str | None = field(name="shareID", default=None)
+
+
+class Results(Struct, gc=False):
+    results: list[Result] | None = None
+
+
+class Allocation(Struct, gc=False, rename="camel"):
+    devices: Results = field(default_factory=Results)
+    node_selector: wire.NodeSelector | None = None
+
+
+class Consumer(Struct, gc=False):
+    uid: str = ""
+
+
+class ClaimStatus(Struct, gc=False, rename="camel"):
+    allocation: Allocation | None = None
+    reserved_for: list[Consumer] | None = None
+
+
+class ResourceClaim(Struct, gc=False):
+    metadata: wire.Meta
+    spec: ClaimSpec = field(default_factory=ClaimSpec)
+    status: ClaimStatus | None = None

@@ -1,0 +1,347 @@
+"""Which devices a member gets, rule by rule, and against a naive search over all choices."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints.allocation import MOST_STEPS, Offer, Offers, allocate
+from gangsched.core.constraints.constraint import Member, Plan
+from gangsched.core.objects.devices import (
+    AllocatedDevice,
+    Allocation,
+    Attribute,
+    AttributeType,
+    Device,
+    DeviceKind,
+    DeviceRequest,
+    DeviceTaint,
+    DeviceWishes,
+    Match,
+    ResourceSlice,
+)
+from gangsched.core.objects.prebindings import Standing, UseDevices
+from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+from gangsched.core.planning.filling import classify
+from gangsched.core.planning.snapshot import Snapshot
+from tests.builders import node, pod
+from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
+
+TAINTED = (DeviceTaint("k", "v", "NoSchedule"),)
+ADMIN = asks(name="admin", admin=True)
+
+
+def on_node(*devices: Device, whole: bool = True, **fields) -> Offers:
+    part = ResourceSlice("s", DRIVER, "p", **{"node": "n", **fields})
+    return Offers(tuple(Offer((DRIVER, "p", each.name), each, part) for each in devices), whole)
+
+
+def found(*what: DeviceWishes, offers: Offers, used: str = "", none: str = "") -> list[str] | None:
+    """The names of the devices of each claim, with those of `used` in use; requests do not select those of `none`."""
+    numbers = [at for at, offer in enumerate(offers.devices) if offer.device.name not in none.split()]
+    result = allocate(what, offers, selected=lambda _: numbers, in_use=lambda key: key[2] in used.split())
+    return None if result is None else [" ".join(each.device[2] for each in claim.devices) for claim in result]
+
+
+A, B, C = gpu("a", numa=0), gpu("b", numa=1), gpu("c", numa=1)
+THREE = on_node(A, B, C)
+
+
+@pytest.mark.parametrize(
+    ("what", "fields", "got"),
+    [
+        ([wishes(asks(2))], {}, ["a b"]),
+        ([wishes(asks(4))], {}, None),
+        ([wishes(asks(2))], {"used": "a"}, ["b c"]),
+        ([wishes(asks(2))], {"used": "a b"}, None),
+        ([wishes(asks(2))], {"none": "a"}, ["b c"]),
+        ([wishes(asks()), wishes(asks(2))], {}, ["a", "b c"]),
+        ([wishes(asks(2)), wishes(asks(2))], {}, None),
+        ([wishes(asks(2), same="numa")], {}, ["b c"]),
+        ([wishes(asks(2), same="none")], {}, None),
+        ([wishes(asks(1, name="x"), asks(2, name="y"), same="numa")], {}, None),
+        (
+            [replace(wishes(asks(1, name="x"), asks(2, name="y")), matches=(Match(f"{DRIVER}/numa", ("y",)),))],
+            {},
+            ["a b c"],
+        ),
+        ([wishes((asks(4, name="g/four"), asks(3, name="g/three")))], {}, ["a b c"]),
+        ([wishes((asks(2, name="g/a"), asks(1, name="g/b")), asks(2, name="h"))], {}, ["a b c"]),
+        (
+            [replace(wishes((asks(2, name="g/x"),)), matches=(Match(f"{DRIVER}/numa", ("g",)),))],
+            {},
+            ["b c"],
+        ),
+        (
+            [replace(wishes((asks(2, name="g/x"),)), matches=(Match(f"{DRIVER}/numa", ("g/y",)),))],
+            {},
+            ["a b"],
+        ),
+        ([wishes(asks(all=True))], {}, ["a b c"]),
+        ([wishes(asks(all=True))], {"none": "b"}, ["a c"]),
+        ([wishes(asks(all=True))], {"none": "a b c"}, None),
+        ([wishes(asks(all=True))], {"used": "c"}, None),
+        ([wishes(asks(all=True), same="numa")], {}, None),
+        ([wishes(ADMIN)], {"used": "a b c"}, ["a"]),
+        ([wishes(ADMIN, asks(3))], {}, None),
+        ([wishes(asks(3), ADMIN)], {}, None),
+        ([wishes(asks(3)), wishes(ADMIN)], {}, ["a b c", "a"]),
+        ([wishes(replace(ADMIN, all=True))], {"used": "a"}, ["a b c"]),
+    ],
+)
+def test_what_claims_get(what, fields, got):
+    assert found(*what, offers=THREE, **fields) == got
+
+
+def test_all_devices_are_not_known_while_a_pool_is_incomplete():
+    assert found(wishes(asks(all=True)), offers=on_node(A, whole=False)) is None
+    assert found(wishes(asks()), offers=on_node(A, whole=False)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        (Toleration("k", "Exists"), True),
+        (Toleration("", "Exists"), True),
+        (Toleration("k", "", "v"), True),
+        (Toleration("k", "Equal", "v", "NoSchedule"), True),
+        (Toleration("k", "Equal", "w"), False),
+        (Toleration("k", "Exists", "", "NoExecute"), False),
+        (Toleration("l", "Exists"), False),
+        (Toleration("k", "Gt", "v"), False),
+    ],
+)
+def test_taints_of_devices(toleration, tolerated):
+    device = replace(A, taints=TAINTED)
+    assert found(wishes(asks()), offers=on_node(device)) is None
+    got = found(wishes(asks(tolerations=(toleration,))), offers=on_node(device))
+    assert got == (["a"] if tolerated else None)
+    assert found(wishes(asks()), offers=on_node(replace(A, taints=(DeviceTaint("k", "", "None"),)))) == ["a"]
+
+
+def test_a_device_with_more_than_is_known_is_left_alone():
+    assert found(wishes(asks()), offers=on_node(replace(A, beyond="consumesCounters"), B)) == ["b"]
+
+
+def test_no_claim_gets_more_than_32_devices():
+    offers = on_node(*(gpu(f"{at}") for at in range(40)))
+    assert found(wishes(asks(33)), offers=offers) is None
+    assert found(wishes(asks(20, name="x"), asks(13, name="y")), offers=offers) is None
+    assert found(wishes(asks(32)), offers=offers) is not None
+    assert found(wishes((asks(33, name="x/a"), asks(1, name="x/b"))), offers=offers) == ["0"]
+
+
+def test_a_search_that_takes_too_long_ends():
+    devices = [gpu(f"{at}", numa=at) for at in range(64)]
+    what = [wishes(asks(3)) for _ in range(10)] + [wishes(asks(2), same="numa")]
+    assert MOST_STEPS < 64**3
+    assert found(*what, offers=on_node(*devices)) is None
+
+
+def test_where_devices_can_be_used():
+    [everywhere] = allocate([wishes(asks())], on_node(A, node=""), selected=lambda _: [0], in_use=lambda _: False) or ()
+    assert everywhere.node_affinity is None
+    zone, rack = Requirement("zone", "In", ("a",)), Requirement("rack", "Exists")
+    parts = [
+        ResourceSlice(name, DRIVER, "p", node_affinity=(NodeTerm(expressions),))
+        for name, expressions in (("s", (zone,)), ("t", (zone, rack)))
+    ]
+    offers = Offers(tuple(Offer((DRIVER, "p", part.name), A, part) for part in parts))
+    [both] = allocate([wishes(asks(2))], offers, selected=lambda _: [0, 1], in_use=lambda _: False) or ()
+    assert both.node_affinity == (NodeTerm((zone, rack)),)
+
+
+# Against a naive search
+
+REQUESTS = st.builds(
+    DeviceRequest,
+    st.sampled_from(["x", "y"]),
+    st.just("gpu"),
+    st.just(()),
+    st.integers(1, 2),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@st.composite
+def claim_wishes(draw):
+    requests = []
+    for at in range(draw(st.integers(1, 2))):
+        alternatives = draw(st.lists(REQUESTS, min_size=1, max_size=2))
+        named = [replace(each, name=f"r{at}/{number}") for number, each in enumerate(alternatives)]
+        requests.append(tuple(named))
+    names = draw(st.sampled_from([(), ("r0",), ("r1", "r0/0")]))
+    matches = (Match(f"{DRIVER}/numa", names),) if draw(st.booleans()) else ()
+    return DeviceWishes(tuple(requests), matches)
+
+
+def solvable(what: list[DeviceWishes], offers: Offers, used: set[str]) -> bool:
+    """Whether any choice of alternatives and devices keeps all rules, each tried."""
+    devices = [offer.device for offer in offers.devices]
+    flat = [(claim, alternatives) for claim, each in enumerate(what) for alternatives in each.requests]
+    for chosen in product(*(alternatives for _, alternatives in flat)):
+        sets = [[devices] if each.all else list(map(list, combinations(devices, each.count))) for each in chosen]
+        for picked in product(*sets):
+            if devices and _allowed(list(zip([claim for claim, _ in flat], chosen, picked, strict=True)), what, used):
+                return True
+    return False
+
+
+def _allowed(picks, what: list[DeviceWishes], used: set[str]) -> bool:
+    held: list[tuple[int, str]] = []
+    for claim, request, devices in picks:
+        for device in devices:
+            others = [holder for holder, name in held if name == device.name]
+            if (claim in others) if request.admin else (others or device.name in used):
+                return False
+            held.append((claim, device.name))
+    for claim, each in enumerate(what):
+        for match in each.matches:
+            values = {
+                next((a.value for a in device.attributes if a.name == match.attribute), None)
+                for holder, request, devices in picks
+                if holder == claim
+                and (not match.requests or {request.name, request.name.partition("/")[0]} & {*match.requests})
+                for device in devices
+            }
+            if None in values or len(values) > 1:
+                return False
+    return True
+
+
+@given(
+    st.lists(st.sampled_from([None, 0, 1]), max_size=4),
+    st.lists(claim_wishes(), min_size=1, max_size=2),
+    st.sets(st.sampled_from("0123")),
+)
+def test_devices_are_found_exactly_if_there_is_any_choice(numas, what, used):
+    offers = on_node(*(gpu(f"{at}", numa=numa) for at, numa in enumerate(numas)))
+    assert (found(*what, offers=offers, used=" ".join(used)) is not None) == solvable(what, offers, used)
+
+
+# On a snapshot
+
+
+def world(*objects, nodes: int = 2) -> Cluster:
+    cluster = Cluster()
+    for at in range(nodes):
+        cluster.set_node(node(f"n{at}", cpu="64"))
+    for each in (GPUS, *objects):
+        cluster.set_devices(DeviceKind(type(each).__name__), each.key, each)
+    return cluster
+
+
+def room_of(cluster: Cluster, *members) -> list[int]:
+    for each in members:
+        cluster.set_pod(each)
+    snapshot = Snapshot(cluster)
+    [kind] = {*classify(snapshot, members).values()}
+    [plan] = [each for each in snapshot.plans if type(each).__name__ == "_DevicesPlan"]
+    rows = np.arange(len(cluster.capacity.names))
+    room = plan.room(kind, rows)
+    mask = plan.mask(kind, rows)
+    assert room is not None
+    assert mask is not None
+    return list(map(int, np.where(mask, room, 0)))
+
+
+def rooms(plan: Plan, kind: Member) -> list[int]:
+    room = plan.room(kind, np.arange(2))
+    assert room is not None
+    return list(map(int, room))
+
+
+def users(*names: str):
+    return [pod(f"default/a-{name}", device_claims=[name]) for name in names]
+
+
+def test_many_members_with_a_claim_each_are_one_class():
+    names = [f"{at}" for at in range(500)]
+    cluster = world(gpus("n0", 300), *(device_claim(name) for name in names))
+    assert room_of(cluster, *users(*names)) == [300, 0]
+
+
+def test_devices_in_use_leave_no_room():
+    had = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-0")),))
+    watched = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-1"), admin=True),))
+    others = [device_claim("x", allocation=had), device_claim("y", allocation=watched)]
+    assert room_of(world(gpus("n0", 3), device_claim("a"), *others), *users("a")) == [2, 0]
+
+
+def test_only_the_newest_generation_of_a_pool_counts_and_only_if_it_is_complete():
+    old = gpus("n0", 3)
+    new = replace(old, name="new", generation=1, devices=old.devices[:1])
+    assert room_of(world(old, new, device_claim("a")), *users("a")) == [1, 0]
+    assert room_of(world(old, replace(new, parts=2), device_claim("a")), *users("a")) == [0, 0]
+    parts = [replace(old, name=f"p{at}", parts=2, devices=(gpu(f"d{at}"),)) for at in range(2)]
+    assert room_of(world(*parts, device_claim("a")), *users("a")) == [2, 0]
+    assert room_of(world(parts[0], replace(parts[1], devices=parts[0].devices), device_claim("a")), *users("a")) == [
+        0,
+        0,
+    ]
+
+
+def test_devices_that_all_nodes_can_use_are_shared_by_them():
+    cluster = world(replace(gpus("net", 3), node=""), *map(device_claim, "abcd"))
+    assert room_of(cluster, *users(*"abcd")) == [3, 3]
+    snapshot = Snapshot(cluster)
+    members = [cluster.pods[f"uid-default/a-{name}"] for name in "abcd"]
+    [kind] = {*classify(snapshot, members).values()}
+    [plan] = [each for each in snapshot.plans if type(each).__name__ == "_DevicesPlan"]
+    assert plan.couples(kind, kind)
+    before = plan.look(snapshot.own)
+    first = np.array([0], dtype=np.int64)
+    took = plan.take(kind, first, np.array([2]))
+    assert took is not None
+    assert took.tolist() == [0, 1]
+    assert rooms(plan, kind) == [1, 1]
+    plan.give_back(kind, first, np.array([2]))
+    assert rooms(plan, kind) == [3, 3]
+    assert plan.look(snapshot.own) == before
+
+
+def test_an_attribute_of_another_type_is_another_value():
+    text = Device("t", (Attribute(f"{DRIVER}/numa", AttributeType.STRING, "0"),))
+    assert found(wishes(asks(2), same="numa"), offers=on_node(A, text)) is None
+
+
+def test_as_many_pods_share_a_claim_as_can_be_reserved():
+    members = [pod(f"default/a-{at}", device_claims=["c"]) for at in range(300)]
+    cluster = world(gpus("n0", 1), device_claim("c"))
+    assert room_of(cluster, *members) == [256, 0]
+    snapshot = Snapshot(cluster)
+    [kind] = {*classify(snapshot, members).values()}
+    [plan] = [each for each in snapshot.plans if type(each).__name__ == "_DevicesPlan"]
+    plan.take(kind, np.array([0], dtype=np.int64), np.array([256]))
+    assert rooms(plan, kind) == [0, 0]
+
+
+HAD = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-0")),))
+OTHER = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-1")),))
+
+
+@pytest.mark.parametrize(
+    ("claims", "standing"),
+    [
+        ([], Standing.LOST),
+        ([device_claim("c")], Standing.OPEN),
+        ([device_claim("c", terminating=True)], Standing.LOST),
+        ([device_claim("c", allocation=HAD)], Standing.OPEN),
+        ([device_claim("c", allocation=HAD, reserved=("p",))], Standing.DONE),
+        ([device_claim("c", allocation=OTHER, reserved=("p",))], Standing.LOST),
+        ([device_claim("c", allocation=HAD, reserved=tuple(map(str, range(256))))], Standing.LOST),
+        ([device_claim("c"), device_claim("d", allocation=HAD)], Standing.LOST),
+        ([device_claim("c", allocation=HAD, reserved=("p",)), device_claim("d", allocation=HAD)], Standing.LOST),
+    ],
+)
+def test_how_far_an_allocation_has_come(claims, standing):
+    asked = UseDevices("default", "c", "uid-c", "pod", "p", HAD)
+    assert world(*claims).standing(asked) is standing
+    assert world(*claims).standing(replace(asked, uid="another")) is Standing.LOST

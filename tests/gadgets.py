@@ -1,0 +1,108 @@
+"""Devices in memory: the API server's side of their allocation, and objects for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from gangsched.core.objects.devices import (
+    Attribute,
+    AttributeType,
+    Device,
+    DeviceClass,
+    DeviceKey,
+    DeviceKind,
+    DeviceRequest,
+    DeviceWishes,
+    Match,
+    ResourceClaim,
+    ResourceSlice,
+)
+from gangsched.core.objects.prebindings import UseDevices
+from gangsched.kube.cel import CelSelector
+
+if TYPE_CHECKING:
+    from tests.harness import Harness
+
+DRIVER = "gpu.example.com"
+GPUS = DeviceClass("gpu", (CelSelector(f"device.driver == '{DRIVER}'"),))
+
+
+def gpu(name: str, model: str = "a100", *, numa: int | None = None, **fields) -> Device:
+    """A device with a model and perhaps a NUMA node."""
+    found = [Attribute(f"{DRIVER}/model", AttributeType.STRING, model)]
+    if numa is not None:
+        found.append(Attribute(f"{DRIVER}/numa", AttributeType.INT, str(numa)))
+    return Device(name, tuple(found), **fields)
+
+
+def gpus(node: str, number: int = 1, *, per_numa: int | None = None, **fields) -> ResourceSlice:
+    """The slice of a node's own pool with so many devices, so many of which are on one NUMA node."""
+    devices = tuple(gpu(f"gpu-{at}", numa=None if per_numa is None else at // per_numa) for at in range(number))
+    return ResourceSlice(f"{node}-gpus", DRIVER, node, **{"node": node, "devices": devices, **fields})
+
+
+def asks(count: int = 1, *, name: str = "gpu", device_class: str = "gpu", where: str = "", **fields) -> DeviceRequest:
+    """One request for devices that the expression selects."""
+    selectors = (CelSelector(where),) if where else ()
+    return DeviceRequest(name, device_class, selectors, count, **fields)
+
+
+def wishes(*requests: DeviceRequest | tuple[DeviceRequest, ...], same: str = "", **fields) -> DeviceWishes:
+    """What a claim asks for; a tuple are alternatives. All devices have the `same` value of that attribute."""
+    matches = (Match(f"{DRIVER}/{same}"),) if same else ()
+    return DeviceWishes(tuple(each if isinstance(each, tuple) else (each,) for each in requests), matches, **fields)
+
+
+def device_claim(name: str, what: DeviceWishes | None = None, **fields) -> ResourceClaim:
+    """A claim in `default`, for one device unless it says otherwise."""
+    return ResourceClaim("default", name, f"uid-{name}", wishes(asks()) if what is None else what, **fields)
+
+
+class Gadgets:
+    """Claims of a harness."""
+
+    def __init__(self, harness: Harness) -> None:
+        self._harness = harness
+
+    def claim(self, name: str) -> ResourceClaim:
+        found = self._harness.devices[DeviceKind.CLAIM]["default", name]
+        assert isinstance(found, ResourceClaim)
+        return found
+
+    def allocated(self) -> Mapping[str, list[DeviceKey]]:
+        """The devices of each claim that has any."""
+        claims = [each for each in self._harness.devices[DeviceKind.CLAIM].values() if isinstance(each, ResourceClaim)]
+        return {
+            each.name: [device.device for device in each.allocation.devices]
+            for each in claims
+            if each.allocation is not None
+        }
+
+    def write(self, what: UseDevices) -> bool:
+        """Allocate and reserve the claim unless somebody else has. Returns whether it is so."""
+        claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
+        if not isinstance(claim, ResourceClaim) or claim.uid != what.uid:
+            return False
+        if claim.allocation is not None and claim.allocation.devices != what.allocation.devices:
+            return False
+        reserved = tuple(dict.fromkeys((*claim.reserved, what.pod_uid)))
+        self._harness.offer(
+            replace(claim, allocation=claim.allocation or what.allocation, reserved=reserved, ours=True)
+        )
+        return True
+
+    def undo(self, what: UseDevices) -> None:
+        """Take the reservation back, and the devices with the last one."""
+        claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
+        if isinstance(claim, ResourceClaim) and claim.uid == what.uid and claim.ours:
+            left = tuple(uid for uid in claim.reserved if uid != what.pod_uid)
+            allocation = claim.allocation if left else None
+            self._harness.offer(replace(claim, reserved=left, allocation=allocation, ours=bool(left)))
+
+
+def keys(devices: Iterable[DeviceKey]) -> list[str]:
+    """Pool and name of each."""
+    return [f"{pool}/{name}" for _, pool, name in devices]

@@ -1,0 +1,314 @@
+"""Conversion of devices, what expressions say of them, and the writes of allocations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gangsched.core.objects.devices import (
+    AllocatedDevice,
+    Allocation,
+    Attribute,
+    AttributeType,
+    ClaimConfig,
+    Device,
+    DeviceRequest,
+    DeviceTaint,
+    DeviceWishes,
+    Match,
+    ResourceClaim,
+    ResourceSlice,
+    Verdict,
+)
+from gangsched.core.objects.pod import DeviceUse
+from gangsched.core.objects.prebindings import ClaimConfigured, UseDevices
+from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+from gangsched.kube import claiming, convert, device_wire, devices, wire
+from gangsched.kube.cel import MOST_LOOPS, CelSelector
+from gangsched.kube.storage import MARK
+
+D = "d.example.com"
+
+
+def decoded(kind: type, found: dict[str, Any]) -> Any:
+    return msgspec.json.decode(msgspec.json.encode({"metadata": {"name": "x", "uid": "u"}} | found), type=kind)
+
+
+def slice_of(**spec: Any) -> ResourceSlice:
+    return devices.slice_(decoded(device_wire.ResourceSlice, {"spec": {"driver": D, "pool": {"name": "p"}} | spec}))
+
+
+def test_a_slice():
+    device = {
+        "name": "d0",
+        "attributes": {
+            "model": {"string": "m"},
+            "o.example.com/n": {"int": 3},
+            "v": {"version": "1.2.3"},
+            "b": {"bool": True},
+        },
+        "capacity": {"memory": {"value": "1Gi"}},
+        "taints": [{"key": "k", "effect": "NoSchedule"}],
+    }
+    pool = {"name": "p", "generation": 4, "resourceSliceCount": 2}
+    found = slice_of(pool=pool, nodeName="n", devices=[device])
+    assert found == ResourceSlice(
+        "x",
+        D,
+        "p",
+        generation=4,
+        parts=2,
+        node="n",
+        devices=(
+            Device(
+                "d0",
+                (
+                    Attribute(f"{D}/b", AttributeType.BOOL, "true"),
+                    Attribute(f"{D}/model", AttributeType.STRING, "m"),
+                    Attribute(f"{D}/v", AttributeType.VERSION, "1.2.3"),
+                    Attribute("o.example.com/n", AttributeType.INT, "3"),
+                ),
+                ((f"{D}/memory", "1Gi"),),
+                (DeviceTaint("k", "", "NoSchedule"),),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "beyond"),
+    [
+        ({"allNodes": True}, False),
+        ({"nodeSelector": {"nodeSelectorTerms": [{}]}}, False),
+        ({"perDeviceNodeSelection": True}, True),
+        ({"nodeName": "n", "sharedCounters": [{}]}, True),
+    ],
+)
+def test_a_slice_whose_nodes_are_not_known_is_used_nowhere(spec, beyond):
+    assert slice_of(**spec).beyond is beyond
+
+
+@pytest.mark.parametrize("field", ["consumesCounters", "allowMultipleAllocations", "bindingConditions"])
+def test_a_device_with_more_than_is_known_is_never_allocated(field):
+    value: object = True if field.startswith("allow") else [{}] if field.startswith("consumes") else ["c"]
+    [device] = slice_of(allNodes=True, devices=[{"name": "d", field: value}]).devices
+    assert device.beyond == field
+
+
+def claim_of(**found: Any) -> ResourceClaim:
+    return devices.claim(decoded(device_wire.ResourceClaim, found))
+
+
+def test_a_claim():
+    exactly = {
+        "deviceClassName": "c",
+        "allocationMode": "All",
+        "adminAccess": True,
+        "selectors": [{"cel": {"expression": "true"}}],
+        "tolerations": [{"key": "k", "operator": "Exists"}],
+    }
+    requests = [
+        {"name": "a", "exactly": exactly},
+        {"name": "b", "firstAvailable": [{"name": "x", "deviceClassName": "c", "count": 2}]},
+    ]
+    config = [{"requests": ["a"], "opaque": {"driver": D, "parameters": {"z": 1}}}]
+    spec = {"requests": requests, "constraints": [{"matchAttribute": f"{D}/numa"}], "config": config}
+    results = [{"request": "a", "driver": D, "pool": "p", "device": "d", "adminAccess": True}]
+    found = claim_of(
+        metadata={"name": "x", "uid": "u", "annotations": {MARK: "p"}},
+        spec={"devices": spec},
+        status={"allocation": {"devices": {"results": results}}, "reservedFor": [{"uid": "p"}]},
+    )
+    assert found == ResourceClaim(
+        "default",
+        "x",
+        "u",
+        DeviceWishes(
+            (
+                (
+                    DeviceRequest(
+                        "a", "c", (CelSelector("true"),), all=True, admin=True, tolerations=(Toleration("k", "Exists"),)
+                    ),
+                ),
+                (DeviceRequest("b/x", "c", count=2),),
+            ),
+            (Match(f"{D}/numa"),),
+            (ClaimConfig(("a",), '{"opaque":{"driver":"d.example.com","parameters":{"z":1}}}'),),
+        ),
+        Allocation((AllocatedDevice("a", (D, "p", "d"), admin=True),)),
+        ("p",),
+        ours=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "beyond"),
+    [
+        ({"requests": [{"name": "a", "exactly": {"capacity": {}}}]}, "capacity.requests"),
+        ({"requests": [{"name": "a"}]}, "not known (a)"),
+        ({"requests": [{"name": "a", "exactly": {"allocationMode": "Some"}}]}, "the allocation mode Some"),
+        ({"constraints": [{"distinctAttribute": "a"}]}, "other than matchAttribute"),
+    ],
+)
+def test_what_cannot_be_honoured_of_a_claim_is_named(spec, beyond):
+    assert beyond in claim_of(spec={"devices": spec}).wishes.beyond
+
+
+def test_the_claims_of_a_pod():
+    spec = {
+        "resourceClaims": [
+            {"name": "own", "resourceClaimName": "c"},
+            {"name": "made", "resourceClaimTemplateName": "t"},
+            {"name": "to-be-made", "resourceClaimTemplateName": "t"},
+            {"name": "needless", "resourceClaimTemplateName": "t"},
+        ]
+    }
+    status = {"resourceClaimStatuses": [{"name": "made", "resourceClaimName": "m"}, {"name": "needless"}]}
+    found = convert.pod(decoded(wire.Pod, {"spec": spec, "status": status}))
+    assert found.device_claims == (
+        DeviceUse("own", "c"),
+        DeviceUse("made", "m", made=True),
+        DeviceUse("to-be-made", made=True),
+    )
+    assert not found.shape.unsupported
+
+
+GPU = Device(
+    "d",
+    (
+        Attribute(f"{D}/index", AttributeType.INT, "3"),
+        Attribute(f"{D}/list", AttributeType.STRING, "l"),
+        Attribute(f"{D}/model", AttributeType.STRING, "A100"),
+        Attribute(f"{D}/new", AttributeType.BOOL, "true"),
+        Attribute(f"{D}/v", AttributeType.VERSION, "1.10.0-rc.1"),
+        Attribute("o/x", AttributeType.STRING, "y"),
+    ),
+    ((f"{D}/memory", "40Gi"),),
+)
+A, C = f"device.attributes['{D}']", f'device.capacity["{D}"]'
+
+
+@pytest.mark.parametrize(
+    ("expression", "verdict"),
+    [
+        (f"device.driver == '{D}'", "true"),
+        (f"{A}.model == 'A100' && {A}.index < 4 && {A}.new", "true"),
+        (f"{A}.model == 'H100'", "false"),
+        (f"{A}.none == 'a'", "error"),
+        (f"has({A}.none)", "false"),
+        (f"has({A}.model) && 'model' in {A}", "true"),
+        ("has(device.attributes['no.example.com'].none)", "false"),
+        ("device.attributes['no.example.com'].none == 1", "error"),
+        ("'no.example.com' in device.attributes", "false"),
+        ("'no.example.com' in device.attributes && device.attributes['no.example.com'].none == 1", "false"),
+        ("device.attributes.o.x == 'y'", "true"),
+        (f"{A}.model < 3", "error"),
+        (f"{A}.model", "error"),
+        (f"{A}.model.lowerAscii() == 'a100' && 'x'.upperAscii() == 'X'", "true"),
+        (f"{A}.model.matches('^A1') && {A}.model.find('[0-9]+') == '100'", "true"),
+        (f"[1, 3].exists(x, x == {A}.index)", "true"),
+        ("[1]" + ".map(x, x)" * (MOST_LOOPS + 1) + " == [1]", "error"),
+        ("1 +", "error"),
+        ("", "error"),
+        ("none(1)", "error"),
+        (f"{C}.memory.compareTo(quantity('40960Mi')) == 0 && {C}.memory == quantity('40960Mi')", "true"),
+        (f"{C}.memory.isGreaterThan(quantity('39Gi')) && {C}.memory.isLessThan(quantity('41Gi'))", "true"),
+        (f"{C}.memory.add(quantity('1Gi')).sub(1).sign() == 1", "true"),
+        ("quantity('1.5').isInteger() || quantity('2k').asInteger() != 2000", "false"),
+        ("quantity('1.5').asApproximateFloat() == 1.5 && isQuantity('1Ki') && !isQuantity('x')", "true"),
+        ("quantity('x') == quantity('1')", "error"),
+        (f"{A}.v.isLessThan(semver('1.10.0')) && {A}.v.isGreaterThan(semver('1.9.9'))", "true"),
+        (f"{A}.v.major() == 1 && {A}.v.minor() == 10 && {A}.v.patch() == 0", "true"),
+        (f"{A}.v.compareTo(semver('1.10.0-rc.1')) == 0 && {A}.v == semver('1.10.0-rc.1')", "true"),
+        ("semver('1.0.0-a.2').isLessThan(semver('1.0.0-a.10')) && !isSemver('1.0') && isSemver('1.0.0')", "true"),
+        ("semver('1.0.0').isLessThan(quantity('1'))", "error"),
+    ],
+)
+def test_an_expression(expression, verdict):
+    assert CelSelector(expression).verdict(D, GPU) is Verdict(verdict)
+
+
+def test_an_attribute_that_no_expression_may_read_is_an_error():
+    odd = Device("d", (Attribute(f"{D}/x", AttributeType.OTHER, ""),))
+    assert CelSelector("true").verdict(D, odd) is Verdict.ERROR
+
+
+WHERE = (NodeTerm(fields=(Requirement("metadata.name", "In", ("n",)),)),)
+USE = UseDevices(
+    "default",
+    "x",
+    "u",
+    "pod",
+    "pod-uid",
+    Allocation((AllocatedDevice("a", (D, "p", "d")),), WHERE),
+    (ClaimConfigured("FromClass", ("a",), '{"opaque":{"driver":"d"}}'),),
+)
+RESERVED = {"resource": "pods", "name": "pod", "uid": "pod-uid"}
+OTHER = {"resource": "pods", "name": "other", "uid": "other"}
+
+
+def shown(*, status: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+    exactly = {"deviceClassName": "c", "tolerations": [{"key": "k", "operator": "Exists"}]}
+    return {
+        "metadata": {"name": "x", "uid": "u"} | meta,
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": exactly}]}},
+        "status": status or {},
+    }
+
+
+def written() -> dict[str, Any]:
+    return {
+        "devices": {
+            "results": [
+                {
+                    "request": "a",
+                    "driver": D,
+                    "pool": "p",
+                    "device": "d",
+                    "tolerations": [{"key": "k", "operator": "Exists"}],
+                }
+            ],
+            "config": [{"source": "FromClass", "requests": ["a"], "opaque": {"driver": "d"}}],
+        },
+        "nodeSelector": {
+            "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]
+        },
+    }
+
+
+def test_a_claim_without_devices_gets_them_and_a_reservation():
+    assert claiming.using(shown(), USE) == {"status": {"allocation": written(), "reservedFor": [RESERVED]}}
+
+
+def test_a_claim_with_the_same_devices_is_reserved_too_and_one_with_others_is_left_alone():
+    status: dict[str, Any] = {"allocation": written(), "reservedFor": [OTHER]}
+    assert claiming.using(shown(status=status), USE) == {"status": {"reservedFor": [OTHER, RESERVED]}}
+    status["allocation"]["devices"]["results"][0]["device"] = "another"
+    assert claiming.using(shown(status=status), USE) is None
+    assert claiming.using(shown(uid="another"), USE) is None
+    assert claiming.using(shown(status={"allocation": written(), "reservedFor": [RESERVED]}), USE) is None
+
+
+def test_a_claim_gets_its_finalizer_and_our_mark_first():
+    marked: dict[str, Any] = {"annotations": {MARK: "pod-uid"}, "finalizers": ["f", claiming.FINALIZER]}
+    assert claiming.marking(shown(finalizers=["f"]), USE) == {"metadata": marked}
+    assert claiming.marking(shown(**marked), USE) == {}
+    assert claiming.marking(shown(uid="another"), USE) is None
+    assert claiming.marking(shown(deletionTimestamp="now"), USE) is None
+
+
+def test_the_last_reservation_takes_the_devices_with_it():
+    ours = {"annotations": {MARK: "pod-uid"}}
+    status = {"allocation": written(), "reservedFor": [OTHER, RESERVED]}
+    assert claiming.leaving(shown(status=status, **ours), USE) == {"status": {"reservedFor": [OTHER]}}
+    assert claiming.leaving(shown(status=status), USE) is None
+    status["reservedFor"] = [RESERVED]
+    gone = {"status": {"reservedFor": None, "allocation": None}}
+    assert claiming.leaving(shown(status=status, **ours), USE) == gone
+    assert claiming.leaving(shown(**ours), USE) is None
+    assert claiming.unmarking(shown(finalizers=["f", claiming.FINALIZER])) == {
+        "metadata": {"finalizers": ["f"], "annotations": {MARK: None}}
+    }
+    assert claiming.unmarking(shown(status=status)) is None

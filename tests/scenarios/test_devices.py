@@ -1,0 +1,195 @@
+"""Gangs with ResourceClaims: devices are allocated and reserved for the whole quorum before it is bound."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceTaint
+from gangsched.core.objects.effects import Prebind
+from gangsched.core.objects.pod import DeviceUse
+from gangsched.core.objects.prebindings import UseDevices
+from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+from tests.builders import group, node, pod
+from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
+from tests.harness import Course, Harness
+
+TWO = wishes(asks(2), same="numa")
+
+
+@pytest.fixture
+def harness(course: Course) -> Harness:  # noqa: ARG001 - the course is set before the harness is made
+    return Harness()
+
+
+def members(number: int, name: str = "a", **fields):
+    return [pod(f"default/{name}-{at}", group=name, device_claims=[f"{name}-{at}"], **fields) for at in range(number)]
+
+
+def about(effect: Prebind) -> str:
+    assert isinstance(effect.what, UseDevices)
+    return effect.what.claim
+
+
+def claims(number: int, what=None, name: str = "a"):
+    return [device_claim(f"{name}-{at}", what) for at in range(number)]
+
+
+def on(name: str, *devices: str) -> Allocation:
+    where = (NodeTerm(fields=(Requirement("metadata.name", "In", (name,)),)),)
+    return Allocation(tuple(AllocatedDevice("gpu", (DRIVER, name, each)) for each in devices), where)
+
+
+def test_each_member_of_a_whole_gang_gets_its_two_devices_of_one_numa_node(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="8") for at in range(3)), group(min_member=4))
+    harness.offer(GPUS, *(gpus(f"n{at}", 4, per_numa=2) for at in range(2)), *claims(4, TWO))
+    harness.add(*members(4))
+    harness.wait(30)
+    assert len(harness.bound()) == 4
+    found = harness.gadgets.allocated()
+    assert sorted(device for devices in found.values() for device in devices) == sorted(
+        (DRIVER, f"n{at}", f"gpu-{each}") for at in range(2) for each in range(4)
+    )
+    for at in range(4):
+        claim, bound = harness.gadgets.claim(f"a-{at}"), harness.pod(f"default/a-{at}")
+        assert claim.reserved == (bound.uid,)
+        assert {pool for _, pool, _ in found[claim.name]} == {bound.node}
+        assert {device[-1] for _, _, device in found[claim.name]} in ({"0", "1"}, {"2", "3"})
+
+
+def test_a_gang_that_lacks_one_device_waits_whole_and_says_what_it_lacks(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="8") for at in range(3)), group(min_member=4))
+    harness.offer(GPUS, gpus("n0", 4, per_numa=2), gpus("n1", 3, per_numa=2), *claims(4, TWO))
+    harness.add(*members(4))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert harness.gadgets.allocated() == {}
+    assert "devices of DeviceClass gpu" in harness.condition("default/a").message
+    harness.offer(gpus("n1", 4, per_numa=2))
+    harness.wait(31)
+    assert len(harness.bound()) == 4
+
+
+def test_no_member_is_bound_before_the_last_allocation_is_written_and_all_are_taken_back(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group(min_member=2))
+    harness.offer(GPUS, gpus("n", 2), *claims(2))
+    harness.lose_prebinding = lambda effect: about(effect) == "a-1"
+    harness.add(*members(2))
+    harness.wait(3)
+    assert list(harness.gadgets.allocated()) == ["a-0"]
+    assert harness.bound() == []
+    harness.delete("default/a-1")
+    harness.wait(10)
+    assert harness.gadgets.allocated() == {}
+
+
+def test_two_gangs_never_take_one_device(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group("default/a", min_member=2), group("default/b", min_member=2))
+    harness.offer(GPUS, gpus("n", 3), *claims(2), *claims(2, name="b"))
+    harness.add(*members(2), *members(2, "b"))
+    harness.settle()
+    assert len(harness.bound()) == 2
+    assert len(harness.gadgets.allocated()) == 2
+
+
+def test_a_device_whose_allocation_is_in_flight_is_taken_for_all_others(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group("default/a", min_member=1), group("default/b", min_member=1))
+    harness.offer(GPUS, gpus("n", 1), *claims(1), *claims(1, name="b"))
+    harness.lose_prebinding = lambda _: True
+    harness.add(*members(1))
+    harness.wait(1)
+    harness.add(*members(1, "b"))
+    harness.wait(1)
+    assert {about(each) for each in harness.effects if isinstance(each, Prebind)} == {"a-0"}
+    harness.lose_prebinding = lambda _: False
+    harness.wait(60)
+    assert len(harness.bound()) == 1
+    assert len(harness.gadgets.allocated()) == 1
+
+
+def test_a_claim_that_was_made_for_another_pod_is_not_used(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group(min_member=1))
+    harness.offer(GPUS, gpus("n", 1), device_claim("c", owner="somebody"))
+    harness.add(pod("default/a-0", device_claims=[DeviceUse("gpu", "c", made=True)]))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert "was not made for the pod" in harness.condition("default/a").message
+    harness.offer(device_claim("c", owner="uid-default/a-0"))
+    harness.wait(31)
+    assert len(harness.bound()) == 1
+
+
+def test_a_device_that_another_scheduler_has_allocated_too_withdraws_our_unbound_one(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="8") for at in range(2)), group(min_member=2))
+    harness.offer(GPUS, gpus("n0", 1), gpus("n1", 1), *claims(2))
+    harness.lose_prebinding = lambda effect: about(effect) == "a-1"
+    harness.add(*members(2))
+    harness.wait(3)
+    [(_, pool, device)] = harness.gadgets.allocated()["a-0"]
+    harness.offer(device_claim("else", allocation=on(pool, device), reserved=("somebody",)))
+    harness.lose_prebinding = lambda _: False
+    harness.wait(30)
+    assert harness.bound() == []
+    assert list(harness.gadgets.allocated()) == ["else"]
+
+
+def test_members_share_a_claim_and_therefore_its_node(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="2") for at in range(2)), node("big", cpu="3"), group(min_member=3))
+    harness.offer(GPUS, *(gpus(name, 1) for name in ("n0", "n1", "big")), device_claim("shared"))
+    harness.add(*(pod(f"default/a-{at}", device_claims=["shared"]) for at in range(3)))
+    harness.settle()
+    assert {harness.pod(name).node for name in harness.bound()} == {"big"}
+    assert len(harness.gadgets.claim("shared").reserved) == 3
+
+
+def test_an_allocated_claim_decides_the_node_and_is_reserved(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="2") for at in range(3)), group(min_member=1))
+    harness.offer(GPUS, gpus("n2", 1), device_claim("a-0", allocation=on("n2", "gpu-0")))
+    harness.add(*members(1))
+    harness.settle()
+    assert harness.pod("default/a-0").node == "n2"
+    assert harness.gadgets.claim("a-0").reserved == ("uid-default/a-0",)
+
+
+@pytest.mark.parametrize(
+    ("claim", "told"),
+    [
+        (None, "uses the ResourceClaim a-0, which does not exist"),
+        (device_claim("a-0", terminating=True), "which is being deleted"),
+        (device_claim("a-0", allocation=on("n", "gpu-0"), terminating=True), "which is being deleted"),
+        (device_claim("a-0", wishes(asks(device_class="none"))), "whose DeviceClass none does not exist"),
+        (device_claim("a-0", wishes(asks(), beyond="the moon")), "asks for the moon"),
+        (device_claim("a-0", reserved=tuple(map(str, range(256)))), "reserved for 256 pods"),
+    ],
+)
+def test_what_is_wrong_with_a_claim_is_said_by_name(harness: Harness, claim, told) -> None:
+    harness.add(node("n", cpu="8"), group(min_member=1))
+    harness.offer(GPUS, gpus("n", 1), *([claim] if claim is not None else []))
+    harness.add(*members(1))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert told in harness.condition("default/a").message
+    harness.offer(device_claim("a-0"))
+    harness.wait(31)
+    assert len(harness.bound()) == 1
+
+
+def test_an_expression_that_fails_for_some_device_refuses_the_pod_and_is_named(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="8") for at in range(2)), group(min_member=1))
+    without = replace(gpu("gpu-0"), attributes=())
+    where = f"device.attributes['{DRIVER}'].model == 'a100'"
+    harness.offer(GPUS, gpus("n0", 1), gpus("n1", devices=(without,)), *claims(1, wishes(asks(where=where))))
+    harness.add(*members(1))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert where in harness.condition("default/a").message
+
+
+def test_a_tainted_device_is_for_those_who_tolerate_it(harness: Harness) -> None:
+    tainted = gpu("gpu-0", taints=(DeviceTaint("broken", "", "NoSchedule"),))
+    tolerant = wishes(asks(tolerations=(Toleration("broken", "Exists"),)))
+    harness.add(node("n", cpu="8"), group("default/a", min_member=1), group("default/b", min_member=1))
+    harness.offer(GPUS, gpus("n", devices=(tainted,)), *claims(1), *claims(1, tolerant, name="b"))
+    harness.add(*members(1), *members(1, "b"))
+    harness.settle()
+    assert harness.bound() == ["default/b-0"]
