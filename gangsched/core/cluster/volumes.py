@@ -120,10 +120,9 @@ class Volumes:
         return self._waiting.get(volume.storage_class, ())
 
     def _mark(self, prebinding: Prebinding, sign: int) -> None:
+        self.marked.pop(prebinding, None)
         if sign > 0:
             self.marked[prebinding] = None
-        else:
-            self.marked.pop(prebinding, None)
 
     # Pods
 
