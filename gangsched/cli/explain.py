@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -14,11 +15,15 @@ if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.diagnosis import Diagnosis, Shortfall
     from gangsched.cli.live import Reading
+    from gangsched.cli.nodegroups import NodeGroup
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.core.objects.status import Demand
+    from gangsched.core.planning.refusal import Obstacle
 
 FAILED, WRONG_USAGE = 1, 2
 _NAMED = 8
+_REASONS = 3
+_WIDTH = 80
 
 
 def add_parser(commands: Commands) -> None:
@@ -26,9 +31,11 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "explain",
         help="show why a group waits",
-        description="Show why a group waits: how many of its members fit, which resources are missing and which pods "
-        "and groups hold them, which groups are ahead, and what would help. The command runs the scheduler on the "
-        "cluster's current state and writes nothing. It needs the right to list nodes, pods, PodGroups, namespaces, "
+        description="Show why a group waits: how many of its members fit and where, what refuses the others on which "
+        "nodes, which resources are missing and which pods and groups hold them, which groups are ahead, and what "
+        "would help. Nodes are grouped by pool, machine and zone, in at most ten groups. The command runs the "
+        "scheduler on the cluster's current state and writes nothing. It needs the right to list nodes, pods, "
+        "PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, VolumeAttachments, "
         "ResourceSlices, DeviceClasses and ResourceClaims; without it, it shows only the PodGroup's status. It also "
         "reads other systems' PodGroups if it may.",
@@ -134,6 +141,8 @@ def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
     rows += [("note", said) for said in reading.hidden if said != diagnosis.message]
     for head, said in rows:
         yield f"  {head:<10}  {said}"
+    if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
+        yield from _table(diagnosis.shortfall)
 
 
 def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
@@ -144,12 +153,40 @@ def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
         yield "lacks", f"{amounts(shortfall.lacks)} more than is free on the nodes that accept its members"
     else:
         yield "lacks", "nothing in total: the free resources are on too many nodes in too small pieces, or not usable"
-    obstacles = "; ".join(f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in shortfall.obstacles)
-    yield "nodes", f"{shortfall.nodes}: {obstacles}" if obstacles else f"{shortfall.nodes}"
+    first, *others = shortfall.gaps
+    yield "nodes", ": ".join(filter(None, (str(shortfall.nodes), _refusals(first.obstacles))))
+    yield from (("", f"for {gap.members} more: {_refusals(gap.obstacles)}") for gap in others)
     if shortfall.held:
         holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
         yield "held by", _some(holders)
     yield "ahead", _some([str(key) for key in shortfall.ahead]) or "no waiting group"
+
+
+def _table(shortfall: Shortfall) -> Iterator[str]:
+    """Where members fit, by groups of nodes, each with what refuses one more."""
+    without = shortfall.wanted - shortfall.fits
+    number = shortfall.gaps[0].members
+    others = "the others" if number == without else f"{number} of the {without} others"
+    yield f"  where members fit, and what refuses {others}:"
+    yield "    NODES  MEMBERS  NODE GROUP"
+    for group in shortfall.groups:
+        yield f"    {group.nodes:>5}  {group.members:>7}  {group.name}"
+        indent = " " * 20
+        yield from textwrap.wrap(
+            _refusals(group.obstacles),
+            _WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def _refusals(obstacles: Sequence[Obstacle]) -> str:
+    """The most frequent reasons, each after its number of nodes."""
+    told = [f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in obstacles[:_REASONS]]
+    more = [f"{len(obstacles) - _REASONS} more"] if len(obstacles) > _REASONS else []
+    return "; ".join([*told, *more])
 
 
 def _some(names: Sequence[str]) -> str:
@@ -180,6 +217,20 @@ def _json(diagnosis: Diagnosis, reading: Reading) -> dict[str, object]:
     }
 
 
+def _group_json(group: NodeGroup) -> dict[str, object]:
+    return {
+        "name": group.name,
+        "shared": dict(group.shared),
+        "nodes": group.nodes,
+        "members": group.members,
+        "obstacles": _obstacles_json(group.obstacles),
+    }
+
+
+def _obstacles_json(obstacles: Sequence[Obstacle]) -> list[dict[str, object]]:
+    return [{"reason": each.reason, "resource": each.resource, "nodes": each.nodes} for each in obstacles]
+
+
 def _demand_json(demand: Demand) -> dict[str, object]:
     from gangsched.core.objects.quantity import format_amount  # noqa: PLC0415
 
@@ -198,9 +249,9 @@ def _shortfall_json(shortfall: Shortfall) -> dict[str, object]:
         "fits": shortfall.fits,
         "lacks": {resource: format_amount(resource, amount) for resource, amount in shortfall.lacks},
         "nodes": shortfall.nodes,
-        "obstacles": [
-            {"reason": each.reason, "resource": each.resource, "nodes": each.nodes} for each in shortfall.obstacles
-        ],
+        "obstacles": _obstacles_json(shortfall.gaps[0].obstacles),
+        "gaps": [{"members": gap.members, "obstacles": _obstacles_json(gap.obstacles)} for gap in shortfall.gaps],
+        "nodeGroups": list(map(_group_json, shortfall.groups)),
         "resource": shortfall.resource,
         "heldBy": [
             {

@@ -323,7 +323,7 @@ class TestVolumes:
         }
         made = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}}])
         there = (self.named("n2"), self.claim(self.CLAIM, "v"), self.volume("v", "n2"), limit)
-        assert "as many volumes of d as allowed" in run(group(), made, *there).group()["message"]
+        assert "would exceed the volume limit of d (0)" in run(group(), made, *there).group()["message"]
 
     @staticmethod
     def later(provisioner):

@@ -56,13 +56,13 @@ def test_obstacles_are_counted_per_reason(cluster_of):
     found = obstacles(snapshot, MemberClass(asked, snapshot.seen(pod("new"))))
     assert counted(found) == {
         (NodeReason.UNSCHEDULABLE, ""): 1,
-        (NodeReason.TAINT, ""): 3,
-        (NodeReason.AFFINITY, ""): 2,
+        (NodeReason.TAINT, "a:NoExecute, a:NoSchedule"): 3,
+        (NodeReason.AFFINITY, "nodeSelector disk=fast"): 2,
         (NodeReason.INSUFFICIENT, "cpu"): 1,
         (NodeReason.INSUFFICIENT, GPU): 2,
         (NodeReason.TOO_MANY_PODS, ""): 1,
-        (NodeReason.HOST_PORT, ""): 1,
-        (NodeReason.ANTI_AFFINITY, "zone (a)"): 1,
+        (NodeReason.HOST_PORT, "80/TCP"): 1,
+        (NodeReason.ANTI_AFFINITY, "zone (a): default/a"): 1,
     }
     assert [obstacle.nodes for obstacle in found] == [3, 2, 2, 1, 1, 1, 1, 1]
 
@@ -92,7 +92,7 @@ def test_a_refusal_tells_what_nodes_answer_once_those_that_fit_are_placed(cluste
 
 def test_a_host_port_that_the_gang_itself_takes_is_an_obstacle(cluster_of):
     refused = refuse(cluster_of(node("n1"), node("n2")), gang(3, host_ports=[80]))
-    assert counted(refused.obstacles) == {(NodeReason.HOST_PORT, ""): 2}
+    assert counted(refused.obstacles) == {(NodeReason.HOST_PORT, "80/TCP"): 2}
     assert not refused.fragmented
     assert refused.lacking == ()
 
@@ -159,7 +159,7 @@ def test_enough_in_all_is_not_called_fragmented_where_a_port_is_what_stands_in_t
     refused = refuse(cluster, gang(1, host_ports=[80]))
     assert refused.short == ()
     assert not refused.fragmented
-    assert counted(refused.obstacles) == {(NodeReason.INSUFFICIENT, "cpu"): 1, (NodeReason.HOST_PORT, ""): 1}
+    assert counted(refused.obstacles) == {(NodeReason.INSUFFICIENT, "cpu"): 1, (NodeReason.HOST_PORT, "80/TCP"): 1}
 
 
 def test_too_little_in_all_is_not_called_fragmented(cluster_of):

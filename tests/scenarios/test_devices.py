@@ -64,7 +64,7 @@ def test_a_gang_that_lacks_one_device_waits_whole_and_says_what_it_lacks(harness
     harness.wait(3)
     assert harness.bound() == []
     assert harness.gadgets.allocated() == {}
-    assert "devices of DeviceClass gpu" in harness.condition("default/a").message
+    assert "2 of DeviceClass gpu for request gpu (at most 1 left on a node)" in harness.condition("default/a").message
     harness.offer(gpus("n1", 4, per_numa=2))
     harness.wait(31)
     assert len(harness.bound()) == 4

@@ -10,14 +10,23 @@ from collections.abc import Iterable, Mapping
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
+from gangsched.core.constraints.naming import listed
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm
 
 Domain = tuple[str, str]
 """A topology key and a node label's value of it: all nodes with that label."""
+Owner = tuple[str, str]
+"""Namespace, and group or name, of a pod with a term."""
 
 _NONE: frozenset[Domain] = frozenset()
 MOST_KEPT = 4096
 """Results are cached for so many newcomers that terms can tell apart; then the cache is cleared."""
+
+
+def owner_of(pod: Pod) -> Owner:
+    """By what its anti-affinity is told of."""
+    return pod.namespace, pod.declaration.group if pod.declaration else pod.name
 
 
 def by_key(domains: Iterable[Domain]) -> dict[str, list[str]]:
@@ -33,26 +42,29 @@ class AntiAffinityIndex:
 
     Terms are counted by domain, so that `remove` reverts `add` exactly, and judged once however many pods share them.
     What they forbid is cached for all newcomers whose labels they cannot tell apart. Falsy while there is no term;
-    `digest` is equal while terms and domains are.
+    `digest` is equal while terms and domains are. The owners of terms are only told of.
     """
 
-    __slots__ = ("_domains", "_forbidden", "digest", "terms")
+    __slots__ = ("_domains", "_forbidden", "_owners", "digest", "terms")
 
     def __init__(self) -> None:
         self.terms: TermIndex[PodTerm] = TermIndex()
         self.digest = 0
         self._domains: dict[PodTerm, dict[str, int]] = {}
         self._forbidden: dict[Matchable, frozenset[Domain]] = {}
+        self._owners: dict[PodTerm, dict[Owner, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._domains)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AntiAffinityIndex) and self._domains == other._domains
+        if not isinstance(other, AntiAffinityIndex):
+            return False
+        return self._domains == other._domains and self._owners == other._owners
 
     __hash__ = None  # type: ignore[assignment]
 
-    def add(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
+    def add(self, term: PodTerm, node_labels: Mapping[str, str], owner: Owner | None = None) -> None:
         """Count a pod with this term on a node with these labels."""
         value = node_labels.get(term.topology_key)
         if value is not None:
@@ -62,8 +74,11 @@ class AntiAffinityIndex:
                 values = self._enter(term)
             values[value] = values.get(value, 0) + 1
             self.digest += hash((term, value))
+            if owner is not None:
+                owners = self._owners.setdefault(term, {})
+                owners[owner] = owners.get(owner, 0) + 1
 
-    def remove(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
+    def remove(self, term: PodTerm, node_labels: Mapping[str, str], owner: Owner | None = None) -> None:
         """Stop counting a pod with this term on a node that had these labels when it was added.
 
         Raises:
@@ -78,6 +93,10 @@ class AntiAffinityIndex:
             if not values:
                 del self._domains[term]
                 self.terms.drop(term, term)
+            if owner is not None:
+                uncount(self._owners[term], owner)
+                if not self._owners[term]:
+                    del self._owners[term]
 
     def has(self, term: PodTerm, node_labels: Mapping[str, str]) -> bool:
         """Whether a pod with this term is counted in the domain of a node with these labels."""
@@ -89,6 +108,7 @@ class AntiAffinityIndex:
         for term, values in self._domains.items():
             copy._enter(term).update(values)
         copy.digest = self.digest
+        copy._owners = {term: dict(owners) for term, owners in self._owners.items()}
         return copy
 
     def namespaces_changed(self) -> None:
@@ -110,6 +130,15 @@ class AntiAffinityIndex:
                 for value in self._domains[term]
             )
         return known
+
+    def owners(self, newcomer: Matchable, namespaces: Mapping[str, Mapping[str, str]]) -> str:
+        """Whose terms match this newcomer: some of its own namespace by name, others by number."""
+        matching = (term for term in self.terms.candidates(newcomer) if term_matches(term, newcomer, namespaces))
+        found = sorted({owner for term in matching for owner in self._owners.get(term, ())})
+        named = [f"{namespace}/{name}" for namespace, name in found if namespace == newcomer.namespace]
+        others = len(found) - len(named)
+        told = [f"{others} of other namespaces"] if others else []
+        return " and ".join([*([listed(named)] if named else []), *told])
 
     def _enter(self, term: PodTerm) -> dict[str, int]:
         self.terms.enter(term, term)

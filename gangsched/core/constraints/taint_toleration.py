@@ -7,10 +7,15 @@ Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/tainttoleration and k8
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+
+import numpy as np
 
 from gangsched.core.constraints.column import Column
 from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words, World
+from gangsched.core.constraints.naming import listed
+from gangsched.core.constraints.naming import taint as named
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.reasons import NodeReason
@@ -27,8 +32,8 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
     words = (
         Words(
             NodeReason.TAINT,
-            "with a taint that is not tolerated",
-            "tolerating or removing taints: {nodes} closed by one",
+            "with a taint that is not tolerated: {resource}",
+            "tolerating or removing {resource}: {nodes} with that taint",
         ),
     )
 
@@ -61,6 +66,19 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         return self.column.where(
             lambda taints: all(tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
         )
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """For each key the taints that are the first not tolerated, and where."""
+        tolerations, numbers = member.shape.tolerations, self.column.numbers(rows)
+        refusing: dict[str, dict[str, None]] = {}
+        by_number: IntArray = np.full(self.column.count + 1, -1, dtype=np.int64)
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            taint = next((each for each in self.column.value(number) if not tolerated(tolerations, each)), None)
+            if taint is not None:
+                refusing.setdefault(taint.key, {})[named(taint)] = None
+                by_number[number] = list(refusing).index(taint.key)
+        for at, taints in enumerate(refusing.values()):
+            yield NodeReason.TAINT, listed(sorted(taints)), by_number[numbers] == at
 
     def prefers(self, member: Member) -> bool:  # noqa: ARG002 - whoever tolerates all such taints is no special case
         """Whether there are such nodes."""

@@ -7,11 +7,12 @@ those taken last.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
 from gangsched.core.constraints.constraint import World
+from gangsched.core.constraints.naming import listed, node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.prebindings import ClaimVolume, SelectNode
@@ -60,6 +61,31 @@ class VolumePool:
                 known[here] = self._members(wants, row)
             room[at] = known[here]
         return room
+
+    def shortages(self, wants: Wants, rows: IntArray) -> Iterator[tuple[str, Mask]]:
+        """For which claim one more member finds no volume, with what there is, and on which of the rows."""
+        left = self.room(wants, rows) == 0
+        provisioned = self._provisioned(wants, rows)
+        for at, wanted in enumerate(wants):
+            lacking = left.copy()
+            if at < len(wants) - 1:
+                lacking &= ~provisioned[at] & (self._left_on(wanted, rows) == 0)
+            yield self._shortage(wanted, rows[lacking]), lacking
+            left &= ~lacking
+
+    def _shortage(self, wanted: Wanted, rows: IntArray) -> str:
+        """The class, how many volumes that suffice are left for these rows, and where others are provisioned."""
+        if self._settled(wanted) is not None:
+            return f"{wanted.storage_class} for the shared claim {wanted.claim[1]}, which is settled elsewhere"
+        told = []
+        for terms, volumes in self._of_terms(wanted).items():
+            if self._mask(terms)[rows].any():
+                where = "" if terms is None else f" with {node_terms(terms)}"
+                told.append(f"{self._left(wanted, terms)} of {len(volumes)} left{where}")
+        storage = self._world.volumes.storage_class(wanted.storage_class)
+        if storage is not None and storage.provisions and storage.topologies is not None:
+            told.append(f"provisioned only with {node_terms(storage.topologies)}")
+        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none suffices for the claim'})"
 
     def take(self, wants: Wants, row: int, count: int) -> set[str]:
         """Take the best volumes for so many members. Returns them."""

@@ -23,7 +23,7 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import bond
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.quorum import Quorum
-from gangsched.core.planning.refusal import Refusal, fragmented, obstacles, shortage
+from gangsched.core.planning.refusal import Refusal, fragmented, gaps, shortage
 from gangsched.core.planning.search import Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
@@ -230,7 +230,7 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
         failing=failing,
         classes=tuple(dict.fromkeys(renewed(member, domain=None) for member in quorum.room)),
         missing=missing,
-        obstacles=obstacles(snapshot, failing),
+        gaps=gaps(snapshot, failing, missing, quorum.slots.number - fits),
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
         exhausted=exhausted,
