@@ -9,7 +9,7 @@ import pytest
 
 from gangsched.kube.storage import MARK
 from tests.integration.cluster import Cluster
-from tests.integration.devices import API, add_class, add_gpus, add_template, add_workers, remove_devices
+from tests.integration.devices import API, DRIVER, add_class, add_gpus, add_template, add_workers, remove_devices
 
 pytestmark = pytest.mark.usefixtures("operator")
 
@@ -47,8 +47,11 @@ def test_workers_get_two_devices_each_of_one_numa_node_or_wait_whole(cluster: Cl
     add_gpus(cluster, "n1", 3)
     add_workers(cluster, "w", 4)
     message = cluster.until_reason("w", "NeverFits")
-    assert "DeviceClass big-gpu" in message
-    assert "3 nodes" in message
+    assert "Only 3 of 4 members fit" in message
+    assert (
+        "Of 3 nodes: 3 without the devices that the member asks for: 2 of DeviceClass big-gpu for request gpus "
+        f"(at most 1 left on a node), all with the same {DRIVER}/numa" in message
+    )
     assert taken(cluster) == {}
     assert not cluster.bound()
     add_gpus(cluster, "n2", 2)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceTaint
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceTaint, ResourceSlice
 from gangsched.core.objects.effects import Prebind
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import UseDevices
@@ -193,3 +194,26 @@ def test_a_tainted_device_is_for_those_who_tolerate_it(harness: Harness) -> None
     harness.add(*members(1), *members(1, "b"))
     harness.settle()
     assert harness.bound() == ["default/b-0"]
+
+
+def of_zone(zone: str, number: int) -> ResourceSlice:
+    """Devices that all nodes of the zone can use."""
+    inside = NodeTerm((Requirement("zone", "In", (zone,)),))
+    devices = tuple(gpu(f"gpu-{at}") for at in range(number))
+    return ResourceSlice(zone, DRIVER, zone, node_affinity=(inside,), devices=devices)
+
+
+@pytest.mark.parametrize("by", ["another device", "the end of its user"])
+def test_a_zone_that_had_too_few_devices_is_tried_again_once_one_more_is_free(harness: Harness, by: str) -> None:
+    """Domains in which a quorum did not fit were passed over until a node or pod changed there, not a device."""
+    used = device_claim("used", allocation=on("b", "gpu-2"))
+    harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
+    harness.add(group(min_member=3, topology=Topology("zone")))
+    harness.offer(GPUS, of_zone("a", 2), of_zone("b", 2 if by == "another device" else 3), used, *claims(3))
+    harness.add(*members(3))
+    harness.wait(3)
+    assert harness.bound() == []
+    harness.offer(of_zone("b", 4) if by == "another device" else replace(used, allocation=None))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+    assert {harness.pod(name).node[0] for name in harness.bound()} == {"b"}

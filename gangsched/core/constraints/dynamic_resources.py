@@ -204,6 +204,14 @@ class _DevicesPlan(Plan):
         """The devices that are taken, wherever."""
         return self._pool.look(), len(rows)
 
+    def beyond(self, member: Member) -> Hashable:
+        """All devices, and those in use: some can be used on several nodes."""
+        seen = member.sight(UsesDevices)
+        if seen is None or not seen.wishes:
+            return None
+        devices = self._world.devices
+        return devices.generation, frozenset(devices.in_use), frozenset(self._world.spoken_for)
+
     def couples(self, member: Member, other: Member) -> bool:
         """Whether both may take devices that several nodes can use, or use one claim that has no devices yet."""
         seen, others = member.sight(UsesDevices), other.sight(UsesDevices)

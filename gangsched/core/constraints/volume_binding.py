@@ -11,7 +11,7 @@ volumes they may be bound to, is said in `cluster/volumes.py` and `cluster/unbou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -212,6 +212,11 @@ class VolumePlan(Plan):
     def look(self, rows: IntArray) -> int:
         """A digest of the volumes that are taken, wherever: they may be shared by rows."""
         return hash((self._pool.look(), len(rows)))
+
+    def beyond(self, member: Member) -> Hashable:
+        """The volumes that its claims may get."""
+        seen = member.sight(BoundTo)
+        return self._pool.choices(seen.wants) if seen is not None and seen.wants else None
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim, where the volumes cannot be used, or where none is left."""

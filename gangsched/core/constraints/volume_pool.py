@@ -105,6 +105,11 @@ class VolumePool:
         """Equal while the same volumes are taken."""
         return frozenset(self._used.items())
 
+    def choices(self, wants: Wants) -> Hashable:
+        """The volumes for these, whoever takes them, and what is under way: equal while they are the same."""
+        volumes = tuple(tuple(each.name for each in self.offered(wanted)) for wanted in wants)
+        return volumes, frozenset(self._world.spoken_for)
+
     def offered(self, wanted: Wanted) -> Sequence[Volume]:
         """The volumes for it, used or not."""
         found = self._choices.get(wanted)

@@ -14,6 +14,7 @@ from typing import overload
 from msgspec.structs import replace as renewed
 
 from gangsched.core.cluster.labels import Domain
+from gangsched.core.constraints.constraint import Plan
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.strategy import Strategy
@@ -138,7 +139,10 @@ def _best_domain(
     began = snapshot.budget.spent
     asked = key, _asked(snapshot, ask)
     failed, unsure = (hunts.of(asked), hunts.of((*asked, "unsure"))) if hunts is not None else ({}, {})
-    for value, look in to_look_at(snapshot, key, values, failed):
+    plans = [plan for plan in snapshot.plans if type(plan).beyond is not Plan.beyond]
+    members = dict.fromkeys(_classes(snapshot, ask))
+    beyond = hash(tuple(plan.beyond(member) for plan in plans for member in members))
+    for value, look in to_look_at(snapshot, key, values, failed, beyond):
         if hunts is not None and snapshot.budget.spent - began > units.HUNT:
             if not scores:
                 return _UNFINISHED
