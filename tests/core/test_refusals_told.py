@@ -94,6 +94,13 @@ TOLD = [
         id="the first taint that is not tolerated",
     ),
     pytest.param(
+        [node(f"n{at}", taints=["x:NoSchedule", f"y{at}:NoSchedule"]) for at in range(9)],
+        members(),
+        [(9, NodeReason.TAINT, "x:NoSchedule")],
+        "",
+        id="one taint beside different ones",
+    ),
+    pytest.param(
         [node("a", taints=["x:NoSchedule"]), node("b", taints=["y:NoSchedule"]), node("c", taints=["y:NoSchedule"])],
         members(),
         [(2, NodeReason.TAINT, "y:NoSchedule"), (1, NodeReason.TAINT, "x:NoSchedule")],
@@ -370,3 +377,20 @@ def test_only_the_most_frequent_reasons_are_told():
 )
 def test_terms_are_told_in_a_few_words(told, said):
     assert told == said
+
+
+def test_thousands_of_taints_and_owners_are_told_in_a_few_words():
+    strict = replace(WEB, topology_key="host")
+    nodes = [node(f"n{at}", labels={"host": f"n{at}"}, taints=[f"k{at}:NoSchedule"]) for at in range(2000)]
+    found = refuse(*nodes, members=members())
+    assert sum(each.nodes for each in found.obstacles) == 2000
+    assert len(found.obstacles) == 64
+    values = [node(f"n{at}", taints=[f"k={at}:NoSchedule"]) for at in range(2000)]
+    [one] = refuse(*values, members=members()).obstacles
+    assert one.nodes == 2000
+    assert len(one.resource) < 100
+    shy = [pod(f"o{at}", group=f"g{at:03}", node=f"n{at}", anti_affinity=[strict]) for at in range(200)]
+    [one] = refuse(
+        *(replace(each, taints=()) for each in nodes[:200]), *shy, members=members(labels={"app": "web"})
+    ).obstacles
+    assert one.resource == "host: default/g000, default/g001, default/g002 and 197 more"

@@ -7,10 +7,11 @@ Each term of such a pod is judged on its own, against the newcomer's labels, nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from heapq import nsmallest
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
-from gangsched.core.constraints.naming import listed
+from gangsched.core.constraints.naming import NAMED, listed
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm
 
@@ -134,11 +135,12 @@ class AntiAffinityIndex:
     def owners(self, newcomer: Matchable, namespaces: Mapping[str, Mapping[str, str]]) -> str:
         """Whose terms match this newcomer: some of its own namespace by name, others by number."""
         matching = (term for term in self.terms.candidates(newcomer) if term_matches(term, newcomer, namespaces))
-        found = sorted({owner for term in matching for owner in self._owners.get(term, ())})
-        named = [f"{namespace}/{name}" for namespace, name in found if namespace == newcomer.namespace]
-        others = len(found) - len(named)
-        told = [f"{others} of other namespaces"] if others else []
-        return " and ".join([*([listed(named)] if named else []), *told])
+        found = {owner for term in matching for owner in self._owners.get(term, ())}
+        own = [name for namespace, name in found if namespace == newcomer.namespace]
+        named = [f"{newcomer.namespace}/{name}" for name in nsmallest(NAMED, own)]
+        told = [listed(named, len(own))] if own else []
+        told += [f"{len(found) - len(own)} of other namespaces"] if len(own) < len(found) else []
+        return " and ".join(told)
 
     def _enter(self, term: PodTerm) -> dict[str, int]:
         self.terms.enter(term, term)

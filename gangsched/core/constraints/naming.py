@@ -11,9 +11,10 @@ NAMED = 3
 """The most things of one kind that are named in one sentence."""
 
 
-def listed(names: Sequence[str]) -> str:
-    """The first NAMED of them, and how many more there are: `a, b, c and 2 more`."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+def listed(names: Sequence[str], number: int = 0) -> str:
+    """The first NAMED of them, and how many more there are (of this number in all): `a, b, c and 2 more`."""
+    left = max(number, len(names)) - NAMED
+    more = f" and {left} more" if left > 0 else ""
     return ", ".join(names[:NAMED]) + more
 
 

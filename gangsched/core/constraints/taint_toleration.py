@@ -23,6 +23,10 @@ from gangsched.core.objects.shape import Toleration
 
 _KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
 _REPELLING = "PreferNoSchedule"
+_MOST_KEYS = 64
+"""The taints of so many keys are told one by one."""
+_MOST_TOLD = 256
+"""So many different taints are looked at to name some of them."""
 
 
 class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
@@ -41,6 +45,7 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         super().__init__(world)
         self._repelling: Column[tuple[Taint, ...]] = Column()
         self._rows: set[int] = set()
+        self._keys: dict[str, int] = {}
 
     def set_node(self, row: int, node: Node) -> None:
         """Set the taints of the row."""
@@ -68,17 +73,22 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         )
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """For each key the taints that are the first not tolerated, and where."""
-        tolerations, numbers = member.shape.tolerations, self.column.numbers(rows)
-        refusing: dict[str, dict[str, None]] = {}
-        by_number: IntArray = np.full(self.column.count + 1, -1, dtype=np.int64)
-        for number in np.unique(numbers[numbers >= 0]).tolist():
-            taint = next((each for each in self.column.value(number) if not tolerated(tolerations, each)), None)
-            if taint is not None:
-                refusing.setdefault(taint.key, {})[named(taint)] = None
-                by_number[number] = list(refusing).index(taint.key)
-        for at, taints in enumerate(refusing.values()):
-            yield NodeReason.TAINT, listed(sorted(taints)), by_number[numbers] == at
+        """For each key the taints that are the first not tolerated, and where; many keys are told together."""
+        tolerations = member.shape.tolerations
+
+        def refusing(taints: tuple[Taint, ...]) -> Taint | None:
+            return next((each for each in taints if not tolerated(tolerations, each)), None)
+
+        def number(taints: tuple[Taint, ...]) -> int:
+            taint = refusing(taints)
+            return 0 if taint is None else self._keys.setdefault(taint.key, min(len(self._keys) + 1, _MOST_KEYS))
+
+        numbers = self.column.number(number, rows, question=("refusing", tolerations))
+        for each in np.unique(numbers[numbers > 0]).tolist():
+            where = numbers == each
+            values = np.unique(self.column.numbers(rows[where])).tolist()
+            found = {taint for value in values[:_MOST_TOLD] if (taint := refusing(self.column.value(value)))}
+            yield NodeReason.TAINT, listed(sorted(map(named, found))), where
 
     def prefers(self, member: Member) -> bool:  # noqa: ARG002 - whoever tolerates all such taints is no special case
         """Whether there are such nodes."""
