@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gangsched.cli.diagnosis import from_cluster
@@ -172,6 +174,21 @@ def test_a_person_reads_a_table_within_80_columns():
         "                    5 Insufficient cpu",
     ]
     assert any(line.strip().startswith("for 1 more: 5 NodeAffinityMismatch nodeSelector disk=ssd;") for line in lines)
+
+
+def test_the_page_about_waiting_groups_shows_what_is_printed():
+    accelerated = {"cpu": 8, "gpu": 2, "taints": ["nvidia.com/gpu=present:NoSchedule"]}
+    found = diagnose(
+        *many(40, "w", cpu=4, labels=labels("workers", "m5.xlarge", "eu-central-1a")),
+        *many(6, "g", labels=labels("gpus", "g5.2xlarge", "eu-central-1a"), **accelerated),
+        *many(2, "h", labels=labels("gpus", "g5.2xlarge", "eu-central-1b"), **accelerated),
+        *many(2, "i", labels=labels("gpus", "g5.2xlarge", "eu-central-1b"), **accelerated, unschedulable=True),
+        *(pod(f"o-{at}", group="other", gpu=1, node="g0", scheduler="other") for at in range(2)),
+        *(group(min_member=16), *members(16, cpu=2, gpu=1, tolerations=["nvidia.com/gpu"])),
+    )
+    printed = "\n".join(_text(found, Reading(group=None))).replace("default/a:", "default/training:")
+    page = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+    assert f"$ gangsched explain default/training\n{printed}\n```" in page.read_text()
 
 
 def test_a_cluster_of_five_thousand_nodes_is_ten_groups_at_most():
