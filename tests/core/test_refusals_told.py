@@ -13,7 +13,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk, HostPort, NodeTerm, PodTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject
-from gangsched.core.planning.placement import Ask, place
+from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import REASONS, refused
@@ -332,6 +332,24 @@ def test_a_gangs_own_anti_affinity_is_told_as_its_own():
     assert [(each.reason, each.resource) for each in found.obstacles] == [
         (NodeReason.ANTI_AFFINITY, "zone (a): members of the gang itself")
     ]
+
+
+def test_a_pod_that_declares_another_group_later_leaves_nothing_behind():
+    """Its anti-affinity is told of under the group that it declared first."""
+    cluster = Cluster()
+    for each in zoned("a1", "a2"):
+        cluster.set_node(each)
+    shy = pod("w", node="a1", group="first", anti_affinity=[WEB, WEB])
+    newcomer = pod("m0", labels={"app": "web"})
+    cluster.set_pod(shy)
+    cluster.set_pod(replace(shy, declaration=pod("w", group="second").declaration))
+    found = place(Snapshot(cluster), Ask(members=[newcomer], need=1))
+    assert isinstance(found, Refusal)
+    assert [each.resource for each in found.obstacles] == ["zone (a): default/first"]
+    assert cluster.validate() == []
+    cluster.remove_pod(shy.uid)
+    assert cluster.validate() == []
+    assert isinstance(place(Snapshot(cluster), Ask(members=[newcomer], need=1)), Placement)
 
 
 def test_it_is_told_for_how_many_members_nodes_refuse_for_which_reason():

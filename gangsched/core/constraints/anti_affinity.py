@@ -25,11 +25,6 @@ MOST_KEPT = 4096
 """Results are cached for so many newcomers that terms can tell apart; then the cache is cleared."""
 
 
-def owner_of(pod: Pod) -> Owner:
-    """By what its anti-affinity is told of."""
-    return pod.namespace, pod.declaration.group if pod.declaration else pod.name
-
-
 def by_key(domains: Iterable[Domain]) -> dict[str, list[str]]:
     """The values of these domains by topology key, sorted."""
     found: dict[str, list[str]] = {}
@@ -43,7 +38,8 @@ class AntiAffinityIndex:
 
     Terms are counted by domain, so that `remove` reverts `add` exactly, and judged once however many pods share them.
     What they forbid is cached for all newcomers whose labels they cannot tell apart. Falsy while there is no term;
-    `digest` is equal while terms and domains are. The owners of terms are only told of.
+    `digest` is equal while terms and domains are. Owners of terms, by UID, are what their pods declared when they were
+    added; they are only told of.
     """
 
     __slots__ = ("_domains", "_forbidden", "_owners", "digest", "terms")
@@ -53,7 +49,7 @@ class AntiAffinityIndex:
         self.digest = 0
         self._domains: dict[PodTerm, dict[str, int]] = {}
         self._forbidden: dict[Matchable, frozenset[Domain]] = {}
-        self._owners: dict[PodTerm, dict[Owner, int]] = {}
+        self._owners: dict[PodTerm, dict[str, Owner]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._domains)
@@ -61,11 +57,13 @@ class AntiAffinityIndex:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AntiAffinityIndex):
             return False
-        return self._domains == other._domains and self._owners == other._owners
+        owners = {term: by_uid.keys() for term, by_uid in self._owners.items()}
+        others = {term: by_uid.keys() for term, by_uid in other._owners.items()}
+        return self._domains == other._domains and owners == others
 
     __hash__ = None  # type: ignore[assignment]
 
-    def add(self, term: PodTerm, node_labels: Mapping[str, str], owner: Owner | None = None) -> None:
+    def add(self, term: PodTerm, node_labels: Mapping[str, str], owner: Pod | None = None) -> None:
         """Count a pod with this term on a node with these labels."""
         value = node_labels.get(term.topology_key)
         if value is not None:
@@ -76,10 +74,10 @@ class AntiAffinityIndex:
             values[value] = values.get(value, 0) + 1
             self.digest += hash((term, value))
             if owner is not None:
-                owners = self._owners.setdefault(term, {})
-                owners[owner] = owners.get(owner, 0) + 1
+                name = owner.declaration.group if owner.declaration is not None else owner.name
+                self._owners.setdefault(term, {})[owner.uid] = (owner.namespace, name)
 
-    def remove(self, term: PodTerm, node_labels: Mapping[str, str], owner: Owner | None = None) -> None:
+    def remove(self, term: PodTerm, node_labels: Mapping[str, str], owner: Pod | None = None) -> None:
         """Stop counting a pod with this term on a node that had these labels when it was added.
 
         Raises:
@@ -94,8 +92,8 @@ class AntiAffinityIndex:
             if not values:
                 del self._domains[term]
                 self.terms.drop(term, term)
-            if owner is not None:
-                uncount(self._owners[term], owner)
+            if owner is not None and term in self._owners:
+                self._owners[term].pop(owner.uid, None)
                 if not self._owners[term]:
                     del self._owners[term]
 
@@ -135,7 +133,7 @@ class AntiAffinityIndex:
     def owners(self, newcomer: Matchable, namespaces: Mapping[str, Mapping[str, str]]) -> str:
         """Whose terms match this newcomer: some of its own namespace by name, others by number."""
         matching = (term for term in self.terms.candidates(newcomer) if term_matches(term, newcomer, namespaces))
-        found = {owner for term in matching for owner in self._owners.get(term, ())}
+        found = {owner for term in matching for owner in self._owners.get(term, {}).values()}
         own = [name for namespace, name in found if namespace == newcomer.namespace]
         named = [f"{newcomer.namespace}/{name}" for name in nsmallest(NAMED, own)]
         told = [listed(named, len(own))] if own else []

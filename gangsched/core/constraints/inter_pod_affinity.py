@@ -12,7 +12,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, Domain, by_key, owner_of
+from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, Domain, by_key
 from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable, Noticed, term_matches
 from gangsched.core.constraints.naming import pod_terms
@@ -58,12 +58,12 @@ class InterPodAffinity(Constraint):
     def add(self, pod: Pod, row: int) -> None:
         """Its terms apply to the domains of the row."""
         for term in pod.shape.anti_affinity:
-            self._index.add(term, self._world.nodes.labels(row), owner_of(pod))
+            self._index.add(term, self._world.nodes.labels(row), pod)
 
     def remove(self, pod: Pod, row: int) -> None:
         """Its terms no longer apply there."""
         for term in pod.shape.anti_affinity:
-            self._index.remove(term, self._world.nodes.labels(row), owner_of(pod))
+            self._index.remove(term, self._world.nodes.labels(row), pod)
 
     def labels_changed(self) -> None:
         """Terms may match other pods now."""
