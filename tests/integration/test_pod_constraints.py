@@ -78,7 +78,8 @@ def test_eight_members_follow_the_pods_of_another_gang_to_their_zone(cluster: Cl
     cluster.add_group("a", min_member=8)
     cluster.add_pods("a", 8, labels={"app": "a"}, **required("podAffinity", "data", ZONE))
     message = cluster.until_reason("a", "Unschedulable")
-    assert "None of 8 members fits" in message
+    assert "None of 8 members fits; a new node would not help before the pods that their affinity asks for" in message
+    assert "demand" not in cluster.status("a")
     assert (
         f"4 without the pods that the required pod affinity asks for in the same {ZONE} (z1, z2): app=data" in message
     )

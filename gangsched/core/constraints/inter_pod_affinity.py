@@ -131,19 +131,15 @@ class AffinityPlan(Plan):
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows that neither the terms of placed pods nor the members' own close."""
-        closed: Mask | None = None
-        for _, _, where in self._refusing(member, rows):
-            closed = where if closed is None else closed | where
-        return None if closed is None else ~closed
+        closed = [where for _, _, where in self._refusing(member, rows)]
+        return ~np.logical_or.reduce(closed) if closed else None
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
         """One where members exclude each other."""
         keys = [term.topology_key for term in member.shape.anti_affinity if of_term(term) in self._matched(member)]
         if not keys:
             return None
-        labelled: Mask = np.zeros(len(rows), dtype=np.bool_)
-        for key in keys:
-            labelled |= self._nodes.by_label(key).any(rows)
+        labelled = np.logical_or.reduce([self._nodes.by_label(key).any(rows) for key in keys])
         return np.where(labelled, 1, _MOST)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
@@ -184,6 +180,11 @@ class AffinityPlan(Plan):
     def excludes(self, member: Member, other: Member) -> bool:
         """Whether one's anti-affinity matches the other."""
         return any(self._excluding(member, other)) or any(self._excluding(other, member))
+
+    def is_left_alone(self, member: Member) -> bool:
+        """Whether its affinity asks for pods that are nowhere, so that no node takes it before they come."""
+        terms = member.shape.affinity
+        return bool(terms) and not self._joins(member, member) and not self._is_met(member.shape)
 
     def bond(self, member: Member) -> str:
         """The key of most domains in its affinity terms, if they match the members and no other pod."""

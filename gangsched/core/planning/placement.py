@@ -17,11 +17,12 @@ from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.status import Demand
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import bond
+from gangsched.core.planning.dependence import bond, waits_for_pods
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, shortage
@@ -219,7 +220,10 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
     smallest = quorum.smallest()
     short = shortage(snapshot, smallest)
     fits, failing, missing = quorum.take_most()
-    if domain is None or domain[0] != expansion.HOSTNAME:
+    waits = waits_for_pods(snapshot, missing)
+    if waits:
+        demand: tuple[Demand, ...] = ()
+    elif domain is None or domain[0] != expansion.HOSTNAME:
         demand = expansion.demand(missing, domain)
     else:
         # A new node is a domain of its own: it helps if no member is placed yet, and then it must take all.
@@ -238,6 +242,7 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
         exhausted=exhausted,
+        waits_for_pods=waits,
         domain=domain,
         demand=demand,
     )

@@ -52,7 +52,8 @@ class Refusal:
     examined: that of the members already placed, else the one with most room; its value is None where no node has the
     label. `missing` are the classes of the members that would complete the quorum and fit nowhere; `demand` is what new
     nodes must offer so that they fit, empty if no new node can help. Quorums that `asked` for the same are refused for
-    the same reason. `exhausted`: the search broke off, so there may be places that were not found.
+    the same reason. `exhausted`: the search broke off, so there may be places that were not found. `waits_for_pods`: no
+    new node helps before the pods that the members' affinity asks for are there.
     """
 
     asked: Hashable
@@ -67,6 +68,7 @@ class Refusal:
     short: Amounts
     fragmented: bool = False
     exhausted: bool = False
+    waits_for_pods: bool = False
     domain: Domain | None = None
     demand: tuple[Demand, ...] = ()
 

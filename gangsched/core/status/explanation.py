@@ -102,6 +102,8 @@ def demanded(demand: Sequence[Demand]) -> str:
 def _why_no_node_helps(refusal: Refusal, them: str) -> str:
     if any(not sight.ready for each in refusal.missing if (sight := each.sight(BoundTo)) is not None):
         return f" before {'its' if refusal.wanted == 1 else 'their'} PersistentVolumeClaims are ready"
+    if refusal.waits_for_pods:
+        return f" before the pods that {'its' if refusal.wanted == 1 else 'their'} affinity asks for are there"
     if not any(map(only_by_name, refusal.missing)):
         return f": {'it' if refusal.wanted == 1 else 'they'} must be on the node of those placed already"
     return f": only nodes named beforehand take {them}"
