@@ -7,7 +7,7 @@ tell apart more groups than a person reads at once, fewer of them are looked at,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -68,8 +68,7 @@ def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> 
     snapshot.heed_nominated(priority)
     snapshot.begin(ask.own)
     before = snapshot.own.copy()
-    anywhere = replace(ask, avoided=frozenset(), refused=frozenset())
-    _, failing, _ = quorum_in(snapshot, anywhere, refusal.domain).take_most()
+    _, failing, _ = quorum_in(snapshot, ask, refusal.domain).take_most()
     placed = snapshot.own - before
     rows = cluster.capacity.rows
     found = []

@@ -149,6 +149,12 @@ def test_members_that_are_bound_already_are_not_counted_again():
     assert (found.nodes, found.members) == (4, 3)
 
 
+def test_room_that_is_kept_for_nominated_pods_takes_no_members():
+    heir = pod("x-0", group="", scheduler="other", nominated_node="n0", priority=5)
+    [found] = refused(*many(4, cpu=1), heir, group(min_member=4), *members(4))
+    assert (found.nodes, found.members) == (4, 3)
+
+
 def test_a_person_reads_a_table_within_80_columns():
     found = diagnose(
         *many(5, "w", cpu=3, labels=labels("workers", "m5.xlarge", "eu-central-1a")),

@@ -388,7 +388,7 @@ class TestVolumes:
         made = workload("Job", parallelism=2, pod_spec=uses)
         assert run(node(), group(min_member=2), made, self.later("d")).group()["bound"] == 2
         lacking = run(node(), group(min_member=2), made, self.later("kubernetes.io/no-provisioner")).group()
-        assert "1 without a PersistentVolume of StorageClass later (none suffices" in lacking["message"]
+        assert "1 without a PersistentVolume of StorageClass later (none there that suffices" in lacking["message"]
         alone = pod("p", "", volumes=[{"name": "scratch", "ephemeral": template}])
         [event] = run(node(), alone, self.later("d")).answer["events"]
         assert event["placements"] == {"p": "n1"}

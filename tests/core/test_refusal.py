@@ -207,6 +207,7 @@ WEB = PodTerm(topology_key="zone", selector=(Requirement("app", "In", ("web",)),
         pytest.param([pod("w", labels={"app": "web"}, node="n2")], gang(2, affinity=[WEB]), 0, id="outside any domain"),
         pytest.param([], [pod("w", cpu=9, labels={"app": "web"}), *gang(2, affinity=[WEB])], 3, id="among the members"),
         pytest.param([], gang(9, cpu=2, affinity=[WEB], labels={"app": "web"}), 5, id="each other"),
+        pytest.param([], gang(2, cpu=99, affinity=[WEB], labels={"app": "web"}), 2, id="each other, and none is there"),
         pytest.param([], [*gang(1, affinity=[WEB]), pod("other", cpu=99)], 0, id="of one of several"),
     ],
 )

@@ -182,9 +182,12 @@ TOLD = [
         id="each volume that is elsewhere",
     ),
     pytest.param(
-        [node(), wanting("c", selected="n9"), later(driver=MADE, provisions=True)],
-        members(volume_claims=["c"]),
-        [(1, NodeReason.VOLUME_AFFINITY, "that is being provisioned for node n9")],
+        [node(), node("n9"), wanting("c", selected="n9"), later(driver=MADE, provisions=True)],
+        members(volume_claims=["c"], cpu=9),
+        [
+            (2, NodeReason.INSUFFICIENT, "cpu"),
+            (1, NodeReason.VOLUME_AFFINITY, "that is being provisioned for node n9"),
+        ],
         "1 where the PersistentVolume that is being provisioned for node n9 cannot be used",
         id="a volume that is under way",
     ),
@@ -218,9 +221,16 @@ TOLD = [
     pytest.param(
         [node(), later(), replace(offered("v", ""), size=1), wanting("c0", size=2)],
         each_with("volume_claims", 1),
-        [(1, NodeReason.VOLUME_SHORTAGE, "later (none suffices for the claim)")],
-        "1 without a PersistentVolume of StorageClass later (none suffices for the claim)",
+        [(1, NodeReason.VOLUME_SHORTAGE, "later (none there that suffices)")],
+        "1 without a PersistentVolume of StorageClass later (none there that suffices)",
         id="volumes that are too small",
+    ),
+    pytest.param(
+        [*zoned("a"), later(), offered("v", "b"), wanting("c0")],
+        each_with("volume_claims", 1),
+        [(1, NodeReason.VOLUME_SHORTAGE, "later (none there that suffices)")],
+        "",
+        id="volumes that are elsewhere",
     ),
     pytest.param(
         [*zoned("a"), later(driver=MADE, provisions=True, topologies=(inside("b"),)), wanting("c0")],
@@ -239,7 +249,7 @@ TOLD = [
             claim("d", storage_class="other", size=9),
         ],
         members(volume_claims=["c", "d"]),
-        [(1, NodeReason.VOLUME_SHORTAGE, "other (none suffices for the claim)")],
+        [(1, NodeReason.VOLUME_SHORTAGE, "other (none there that suffices)")],
         "",
         id="the claim of several that finds no volume",
     ),
@@ -283,6 +293,20 @@ TOLD = [
         ],
         "1 where the devices of the ResourceClaim c0 (node affinity zone=b) cannot be used",
         id="where the devices of a claim are",
+    ),
+    pytest.param(
+        [
+            *zoned("a", "b", "c"),
+            GPUS,
+            *(device_claim(zone, allocation=Allocation((), (inside(zone),))) for zone in "ab"),
+        ],
+        members(device_claims=["a", "b"]),
+        [
+            (2, NodeReason.DEVICE_AFFINITY, "a (node affinity zone=a)"),
+            (1, NodeReason.DEVICE_AFFINITY, "b (node affinity zone=b)"),
+        ],
+        "",
+        id="each claim whose devices are elsewhere",
     ),
     pytest.param(
         [*zoned("a1", "a2", "b")],

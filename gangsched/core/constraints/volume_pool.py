@@ -85,7 +85,7 @@ class VolumePool:
         storage = self._world.volumes.storage_class(wanted.storage_class)
         if storage is not None and storage.provisions and storage.topologies is not None:
             told.append(f"provisioned only with {node_terms(storage.topologies)}")
-        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none suffices for the claim'})"
+        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none there that suffices'})"
 
     def take(self, wants: Wants, row: int, count: int) -> set[str]:
         """Take the best volumes for so many members. Returns them."""
