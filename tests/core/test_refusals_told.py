@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints import registry
+from gangsched.core.constraints.constraint import NodeConstraint
 from gangsched.core.constraints.naming import listed, node_terms, pod_terms
 from gangsched.core.objects.devices import Allocation, DeviceKind, DeviceObject
 from gangsched.core.objects.node import Node
@@ -20,6 +22,7 @@ from gangsched.core.status.explanation import REASONS, refused
 from tests.builders import claim, node, pod, volume
 from tests.gadgets import GPUS, asks, device_claim, gpus, wishes
 from tests.harness import KINDS
+from tests.verdicts import class_of, verdicts
 
 ZONE = "topology.kubernetes.io/zone"
 MADE = "csi"
@@ -46,8 +49,7 @@ def zoned(*names: str) -> list[Node]:
     return [node(name, labels={"zone": name[0]}) for name in names]
 
 
-def refuse(*things, members, need: int = 0) -> Refusal:
-    cluster = Cluster()
+def provide(cluster: Cluster, things) -> None:
     for thing in things:
         if isinstance(thing, StorageObject):
             cluster.set_storage(KINDS[type(thing)], thing.key, thing)
@@ -57,6 +59,11 @@ def refuse(*things, members, need: int = 0) -> Refusal:
             cluster.set_node(thing)
         else:
             cluster.set_pod(thing)
+
+
+def refuse(*things, members, need: int = 0) -> Refusal:
+    cluster = Cluster()
+    provide(cluster, things)
     for member in members:
         cluster.set_pod(member)
     assert cluster.validate() == []
@@ -436,3 +443,17 @@ def test_thousands_of_taints_and_owners_are_told_in_a_few_words():
         *(replace(each, taints=()) for each in nodes[:200]), *shy, members=members(labels={"app": "web"})
     ).obstacles
     assert one.resource == "host: default/g000, default/g001, default/g002 and 197 more"
+
+
+@pytest.mark.parametrize(("there", "asking"), [each.values[:2] for each in TOLD], ids=[each.id for each in TOLD])
+def test_every_node_without_room_gives_a_reason_and_no_other_does(there, asking):
+    cluster = Cluster()
+    provide(cluster, [*there, *asking])
+    snapshot = Snapshot(cluster)
+    member = class_of(snapshot, asking[-1])
+    for plan in snapshot.plans:
+        found = [where for _, _, where in plan.refusals(member, np.arange(snapshot.size))]
+        if isinstance(plan, NodeConstraint) and found:
+            assert np.sum(found, axis=0).max() <= 1, "one reason for each node"
+    why = verdicts(snapshot, member)
+    assert {name for name, row in cluster.capacity.rows.items() if not snapshot.caps(member)[row]} == why.keys()
