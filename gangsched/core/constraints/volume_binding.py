@@ -221,6 +221,8 @@ class VolumePlan(Plan):
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim, where the volumes cannot be used, or where none is left."""
         yield from self._constraint.refusals(member, rows)
-        seen = member.sight(BoundTo)
-        for shortage, where in self._pool.shortages(seen.wants, rows) if seen is not None and seen.wants else ():
+        seen, room = member.sight(BoundTo), self.room(member, rows)
+        if seen is None or room is None:
+            return
+        for shortage, where in self._pool.shortages(seen.wants, rows, room == 0):
             yield NodeReason.VOLUME_SHORTAGE, shortage, where

@@ -62,16 +62,13 @@ class VolumePool:
             room[at] = known[here]
         return room
 
-    def shortages(self, wants: Wants, rows: IntArray) -> Iterator[tuple[str, Mask]]:
-        """For which claim one more member finds no volume, with what there is, and on which of the rows."""
-        left = self.room(wants, rows) == 0
-        provisioned = self._provisioned(wants, rows)
-        for at, wanted in enumerate(wants):
-            lacking = left.copy()
-            if at < len(wants) - 1:
-                lacking &= ~provisioned[at] & (self._left_on(wanted, rows) == 0)
-            yield self._shortage(wanted, rows[lacking]), lacking
-            left &= ~lacking
+    def shortages(self, wants: Wants, rows: IntArray, lacking: Mask) -> Iterator[tuple[str, Mask]]:
+        """For which claim one more member finds no volume on the rows that are `lacking` some, and what there is."""
+        for wanted in wants[:-1]:
+            alone = lacking & (self.room((wanted,), rows) == 0)
+            yield self._shortage(wanted, rows[alone]), alone
+            lacking = lacking & ~alone
+        yield self._shortage(wants[-1], rows[lacking]), lacking
 
     def _shortage(self, wanted: Wanted, rows: IntArray) -> str:
         """The class, how many volumes that suffice are left for these rows, and where others are provisioned."""
