@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shutil
 import sys
 import textwrap
 import time
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 FAILED, WRONG_USAGE = 1, 2
 _NAMED = 8
 _REASONS = 3
-_WIDTH = 80
+_WIDEST, _USUAL, _NARROWEST = 120, 80, 60
+_UNWRAPPED = 1 << 20
 
 
 def add_parser(commands: Commands) -> None:
@@ -85,7 +87,9 @@ def _execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_json(diagnosis, reading), ensure_ascii=False, indent=2))
     else:
-        print("\n".join(_text(diagnosis, reading)))
+        columns = min(max(shutil.get_terminal_size((_USUAL, 24)).columns, _NARROWEST), _WIDEST)
+        # Programs that search the lines find each sentence in one.
+        print("\n".join(_text(diagnosis, reading, columns if sys.stdout.isatty() else _UNWRAPPED)))
     return 0
 
 
@@ -120,7 +124,7 @@ def _unknown(key: GroupKey, reading: Reading) -> str:
 # Text
 
 
-def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
+def _text(diagnosis: Diagnosis, reading: Reading, width: int = _USUAL) -> Iterator[str]:
     from gangsched.core.status.explanation import demanded  # noqa: PLC0415
 
     told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
@@ -140,9 +144,9 @@ def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
         rows.append(("note", f"only from the PodGroup's status, because the API server says: {reading.forbidden}"))
     rows += [("note", said) for said in reading.hidden if said != diagnosis.message]
     for head, said in rows:
-        yield f"  {head:<10}  {said}"
+        yield from _wrapped(said, width, head=f"  {head:<10}  ")
     if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
-        yield from _table(diagnosis.shortfall)
+        yield from _table(diagnosis.shortfall, width if width < _UNWRAPPED else _USUAL)
 
 
 def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
@@ -162,7 +166,7 @@ def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
     yield "ahead", _some([str(key) for key in shortfall.ahead]) or "no waiting group"
 
 
-def _table(shortfall: Shortfall) -> Iterator[str]:
+def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
     """Where members fit, by groups of nodes, each with what refuses one more."""
     without = shortfall.wanted - shortfall.fits
     number = shortfall.gaps[0].members
@@ -171,15 +175,19 @@ def _table(shortfall: Shortfall) -> Iterator[str]:
     yield "    NODES  MEMBERS  NODE GROUP"
     for group in shortfall.groups:
         yield f"    {group.nodes:>5}  {group.members:>7}  {group.name}"
-        indent = " " * 20
-        yield from textwrap.wrap(
-            _refusals(group.obstacles),
-            _WIDTH,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        yield from _wrapped(_refusals(group.obstacles), width, head=" " * 20)
+
+
+def _wrapped(said: str, width: int, *, head: str) -> list[str]:
+    """Lines of this width, as far as names permit, the first one after the head."""
+    return textwrap.wrap(
+        said,
+        width,
+        initial_indent=head,
+        subsequent_indent=" " * (len(head) + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _refusals(obstacles: Sequence[Obstacle]) -> str:

@@ -175,10 +175,11 @@ def test_a_person_reads_a_table_within_80_columns():
         "    NODES  MEMBERS  NODE GROUP",
         "        8        0  gpus p4d.24xlarge eu-central-1b",
         "                    4 TaintNotTolerated gpu=yes:NoSchedule; 2 NodeUnschedulable;",
-        "                    1 TaintNotTolerated k1:NoExecute; 1 more",
+        "                      1 TaintNotTolerated k1:NoExecute; 1 more",
         "        5        5  workers m5.xlarge eu-central-1a",
         "                    5 Insufficient cpu",
     ]
+    assert max(map(len, lines)) <= 80
     assert any(line.strip().startswith("for 1 more: 5 NodeAffinityMismatch nodeSelector disk=ssd;") for line in lines)
 
 
