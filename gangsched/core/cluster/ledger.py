@@ -86,7 +86,6 @@ class Ledger:
         self._preferred = preferred
         self._capacity = capacity
         self._constraints = constraints
-        self._counting = [each for each in constraints if type(each).add is not Constraint.add]
         self._relief = relief
         self.changes = 0
         self.claims: dict[str, Claim] = {}
@@ -179,7 +178,7 @@ class Ledger:
         if row is None or not claim.counts:
             return
         self._capacity.take(row, claim.pod.shape.requests)
-        for constraint in self._counting:
+        for constraint in self._constraints:
             constraint.add(claim.pod, row)
         self._note(self._tallies.add(claim.pod, row))
         self._preferred.add(claim.pod, row)
@@ -190,7 +189,7 @@ class Ledger:
             return
         if claim.counts:
             self._capacity.give_back(row, claim.pod.shape.requests)
-            for constraint in self._counting:
+            for constraint in self._constraints:
                 constraint.remove(claim.pod, row)
             self._note(self._tallies.remove(claim.pod, row))
             self._preferred.remove(claim.pod, row)
