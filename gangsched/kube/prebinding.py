@@ -59,7 +59,7 @@ async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer
     if isinstance(what, UseDevices):
         done = await _change(session, what, partial(claiming.leaving, what=what), "/status")
         if done.done:
-            await _change(session, what, claiming.unmarking)
+            done = await _change(session, what, partial(claiming.unmarking, what=what))
         return done
     raise TypeError(f"{type(what).__name__} cannot be taken back")
 

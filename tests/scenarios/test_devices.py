@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceTaint
-from gangsched.core.objects.effects import Prebind
+from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
@@ -193,3 +193,42 @@ def test_a_tainted_device_is_for_those_who_tolerate_it(harness: Harness) -> None
     harness.add(*members(1), *members(1, "b"))
     harness.settle()
     assert harness.bound() == ["default/b-0"]
+
+
+def test_a_mark_without_devices_is_taken_off(harness: Harness) -> None:
+    """The leader ended between its two writes, or kube-controller-manager has taken the devices back."""
+    harness.add(node("n0", cpu="8"))
+    harness.offer(GPUS, gpus("n0", 1), device_claim("a-0", ours=True))
+    harness.wait(30)
+    assert not harness.gadgets.claim("a-0").ours
+
+
+def test_reservations_for_pods_of_another_scheduler_are_never_taken_back(harness: Harness) -> None:
+    """It reserves a claim of ours before it binds its pod, just as gangsched does."""
+    harness.add(node("n0", cpu="8"), pod("default/b", scheduler="other", device_claims=["shared"]))
+    reserved = harness.pod("default/b").uid
+    harness.offer(
+        GPUS, gpus("n0", 1), device_claim("shared", allocation=on("n0", "gpu-0"), reserved=(reserved,), ours=True)
+    )
+    harness.wait(60)
+    assert harness.gadgets.claim("shared").reserved == (reserved,)
+
+
+@pytest.mark.without("restarts", why="what a leader has not sent dies with it")
+@pytest.mark.without("standbys", why="what a leader has not sent dies with it")
+def test_what_is_being_taken_back_is_written_anew_before_a_member_is_bound(harness: Harness) -> None:
+    """The group comes back while its reservation is being taken back: by what the watch shows it still has it."""
+    harness.add(node("n0", cpu="8"), *members(1))
+    uid = harness.pod("default/a-0").uid
+    harness.offer(GPUS, gpus("n0", 1), device_claim("a-0", allocation=on("n0", "gpu-0"), reserved=(uid,), ours=True))
+    late: list[UndoPrebinding] = []
+    harness.lose_undoing = lambda effect: not late.append(effect)
+    harness.wait(10)
+    assert len(late) == 1
+    harness.add(group(min_member=1))
+    harness.wait(1)
+    assert not harness.bound()
+    harness.gadgets.undo(late[0].what)
+    harness.wait(10)
+    assert harness.bound() == ["default/a-0"]
+    assert harness.gadgets.claim("a-0").reserved == (uid,)
