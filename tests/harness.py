@@ -521,9 +521,8 @@ class Harness:
                     self.inbox.append(BindRefused(uid, node, Refused.WITHDRAWN, "withdrawn"))
             case Prebind():
                 self._prebind(effect)
-            case UndoPrebinding(what):
-                if not self.lose_undoing(effect):
-                    self.gadgets.undo(what) if isinstance(what, UseDevices) else self.disks.undo(what)
+            case UndoPrebinding():
+                self._undo_prebinding(effect)
             case EvictPod():
                 self._evict(effect)
             case LookUpOwner(uid):
@@ -552,6 +551,14 @@ class Harness:
         if refused is None and not written:
             refused = PrebindRefused(effect.uid, effect.what, "something else is written there")
         self.inbox += [refused] if refused is not None else []
+
+    def _undo_prebinding(self, effect: UndoPrebinding) -> None:
+        if self.lose_undoing(effect):
+            return
+        if isinstance(effect.what, UseDevices):
+            self.gadgets.undo(effect.what)
+        else:
+            self.disks.undo(effect.what)
 
     def _bind(self, effect: BindPod) -> None:
         answer = self.refuse_bind(effect) or self._answer_bind(effect)

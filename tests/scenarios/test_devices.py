@@ -222,12 +222,18 @@ def test_what_is_being_taken_back_is_written_anew_before_a_member_is_bound(harne
     uid = harness.pod("default/a-0").uid
     harness.offer(GPUS, gpus("n0", 1), device_claim("a-0", allocation=on("n0", "gpu-0"), reserved=(uid,), ours=True))
     late: list[UndoPrebinding] = []
-    harness.lose_undoing = lambda effect: not late.append(effect)
+
+    def lose(effect: UndoPrebinding) -> bool:
+        late.append(effect)
+        return True
+
+    harness.lose_undoing = lose
     harness.wait(10)
     assert len(late) == 1
     harness.add(group(min_member=1))
     harness.wait(1)
     assert not harness.bound()
+    assert isinstance(late[0].what, UseDevices)
     harness.gadgets.undo(late[0].what)
     harness.wait(10)
     assert harness.bound() == ["default/a-0"]
