@@ -107,6 +107,8 @@ def left(cluster: Cluster) -> list[str]:
 
 
 def remove_devices(cluster: Cluster) -> None:
+    """And the pods, at once: devices of the same names are in use until all pods with their claims are gone."""
+    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods", grace_s=0)
     for plural in ("deviceclasses", "resourceslices"):
         for found in cluster.api.get(f"{API}/{plural}")["items"]:
             cluster.api.delete(f"{API}/{plural}/{found['metadata']['name']}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -129,7 +130,7 @@ def test_members_that_are_made_again_get_devices_again(cluster: Cluster) -> None
         }
         for name, claim in both.items():
             cluster.add_pod(name, "w", resourceClaims=[claim])
-        cluster.until(lambda both=both: both.keys() <= cluster.bound("w").keys(), within_s=60)
+        cluster.until(partial(has_bound, cluster, both), within_s=60)
         assert set(in_use(cluster)) == set(both)
         for name in both:
             cluster.delete_pod(name)
@@ -149,6 +150,10 @@ def test_devices_are_taken_back_from_a_group_that_is_deleted_before_it_is_bound(
     cluster.until(lambda: not in_use(cluster), within_s=60)
     cluster.until(lambda: not any(each["metadata"].get("finalizers") or marked(each) for each in claims(cluster)))
     assert not cluster.bound()
+
+
+def has_bound(cluster: Cluster, names: Iterable[str]) -> bool:
+    return set(names) <= cluster.bound().keys()
 
 
 def allocate(cluster: Cluster, claim: str, device: tuple[str, str], pod: Json) -> None:

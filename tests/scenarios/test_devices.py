@@ -238,3 +238,19 @@ def test_what_is_being_taken_back_is_written_anew_before_a_member_is_bound(harne
     harness.wait(10)
     assert harness.bound() == ["default/a-0"]
     assert harness.gadgets.claim("a-0").reserved == (uid,)
+
+
+@pytest.mark.parametrize("cpu", [1, 2], ids=["same size", "of two sizes"])
+@pytest.mark.parametrize("request_name", ["gpu", "other"])
+def test_members_of_two_classes_do_not_count_on_the_same_device(harness: Harness, request_name: str, cpu: int) -> None:
+    used = device_claim("used", allocation=on("n0", "gpu-0"), reserved=("somebody",))
+    harness.add(node("n0", cpu="8"), group(min_member=2))
+    harness.offer(GPUS, gpus("n0", 2), used, device_claim("a-0"), device_claim("a-1", wishes(asks(name=request_name))))
+    harness.add(pod("default/a-0", group="a", device_claims=["a-0"], cpu="1"))
+    harness.add(pod("default/a-1", group="a", device_claims=["a-1"], cpu=str(cpu)))
+    harness.wait(10)
+    assert harness.bound() == []
+    assert "DeviceClass gpu" in harness.condition("default/a").message
+    harness.offer(device_claim("used"))
+    harness.wait(10)
+    assert harness.bound() == ["default/a-0", "default/a-1"]
