@@ -213,10 +213,15 @@ class _DevicesPlan(Plan):
         return devices.generation, frozenset(devices.in_use), frozenset(self._world.spoken_for)
 
     def couples(self, member: Member, other: Member) -> bool:
-        """Whether both may take devices that several nodes can use, or use one claim that has no devices yet."""
+        """Whether both may take devices that several nodes can use, or use one claim that has no devices yet.
+
+        Two classes also compete for the devices of one node, which the exhaustive search does not know.
+        """
         seen, others = member.sight(UsesDevices), other.sight(UsesDevices)
         if seen is None or others is None or not seen.wishes or not others.wishes:
             return False
+        if member != other:
+            return True
         claims = {wish.claim for wish in others.wishes} - {OWN}
         self._supply.rows()
         return self._supply.shared or any(wish.claim in claims for wish in seen.wishes)
