@@ -188,6 +188,13 @@ BARS = (
         most=400,
         unit="MB",
     ),
+    Bar(
+        what="resident memory, 5,000 nodes with 10 volumes and 10 pods each",
+        scenario="core: memory of 5,000 nodes with 10 volumes each",
+        figure="rss_mb",
+        most=400,
+        unit="MB",
+    ),
     *(
         Bar(what=f"5,000 nodes and 100,000 live pods: {what}", scenario=_LARGE, figure=figure, most=most, unit=unit)
         for what, figure, most, unit in (

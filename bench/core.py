@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import Raw
 from msgspec.structs import replace
 
-from bench import calls
+from bench import calls, volumes
 from bench.lab import Figures
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.machine import Machine
@@ -65,6 +65,7 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
     yield "core: pod events, gangs of 5,000", partial(pod_events, 1, 5000)
     yield "core: life of a gang of 5,000 on 5,000 nodes", partial(life, 5000, 1, 5000)
     yield "core: memory of 5,000 nodes and 50,000 pods", memory
+    yield "core: memory of 5,000 nodes with 10 volumes each", volumes.memory
     for nodes in (500, 5000, 15_000):
         for members in (20, 1000, 5000):
             if (nodes, members) != (5000, 1000):

@@ -24,7 +24,7 @@ from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
 from tests.integration.waiting import until
 
-SHORT = {"leaseDuration": "9s", "renewDeadline": "4s", "retryPeriod": "1s"}
+SHORT = {"leaseDuration": "12s", "renewDeadline": "8s", "retryPeriod": "1s"}
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 Start = Callable[..., Operator]
