@@ -43,15 +43,18 @@ STORED = {
     ("storage.k8s.io/v1", "StorageClass"): StorageKind.CLASS,
     ("storage.k8s.io/v1", "CSINode"): StorageKind.NODE,
     ("storage.k8s.io/v1", "VolumeAttachment"): StorageKind.ATTACHMENT,
+    ("storage.k8s.io/v1", "CSIDriver"): StorageKind.DRIVER,
+    ("storage.k8s.io/v1", "CSIStorageCapacity"): StorageKind.CAPACITY,
 }
 DEVICES = (*offered.KINDS, offered.TEMPLATE)
 READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *STORED, *DEVICES, *FOREIGN, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
 
+_NAMESPACED = (StorageKind.CLAIM, StorageKind.CAPACITY)
 _CLUSTER_WIDE = (
     *(NODE, NAMESPACE, PRIORITY_CLASS),
     *offered.CLUSTER_WIDE,
-    *(which for which, kind in STORED.items() if kind is not StorageKind.CLAIM),
+    *(which for which, kind in STORED.items() if kind not in _NAMESPACED),
 )
 _EPOCH = parse_time("2000-01-01T00:00:00Z")
 _STEP_S = 1e-6
@@ -215,7 +218,7 @@ class _Builder:
     def _store(self, kind: StorageKind, body: Mapping[str, Any], manifest: Manifest) -> None:
         """Add the object, unless another manifest has it."""
         metadata = mapping(body.get("metadata"))
-        if kind is StorageKind.CLAIM:
+        if kind in _NAMESPACED:
             metadata = {**metadata, "namespace": manifest.namespace}
         body = {"status": {"phase": "Available"}, **body} if kind is StorageKind.VOLUME else body
         found = _decoded(lambda raw: STORAGE[kind].read(msgspec.Raw(raw)), {**body, "metadata": metadata}, manifest)[1]

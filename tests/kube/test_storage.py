@@ -135,7 +135,7 @@ def test_a_volume(found, fields):
     [
         ({"provisioner": "d"}, {"driver": "d", "provisions": True}),
         ({"provisioner": "kubernetes.io/no-provisioner"}, {"driver": "kubernetes.io/no-provisioner"}),
-        ({"provisioner": "kubernetes.io/aws-ebs"}, {"driver": "ebs.csi.aws.com", "provisions": True}),
+        ({"provisioner": "kubernetes.io/aws-ebs"}, {"driver": "ebs.csi.aws.com", "provisions": True, "in_tree": True}),
         ({"volumeBindingMode": "Immediate"}, {}),
         ({"volumeBindingMode": "WaitForFirstConsumer"}, {"waits": True}),
         (

@@ -199,15 +199,15 @@ class Cluster:
 
         Returns the known pods, by UID, whose claims it concerns.
         """
-        limits = self.volumes.limits.get(key[1])
+        limits, marked = self.volumes.limits.get(key[1]), len(self.volumes.marked)
         attached = self.attachments.change(self.volumes.known(kind).get(key), found)
         claims = self.volumes.set(kind, key, found)
+        self.relief.note(everywhere=len(self.volumes.marked) < marked)  # a promise was kept, or given up
         for constraint in self.constraints if claims else ():
             constraint.claims_changed(claims)
         users = dict.fromkeys(uid for claim in claims for uid in self.volumes.users(claim))
         nodes = {self.node_of(uid) for uid in users}
-        if limits != self.volumes.limits.get(key[1]):
-            nodes.add(key[1])
+        nodes |= {key[1]} if limits != self.volumes.limits.get(key[1]) else set()
         for node in attached & self.nodes.keys():
             for constraint in self.constraints:
                 constraint.set_node(self.capacity.rows[node], self.nodes[node])
@@ -241,7 +241,7 @@ class Cluster:
         """How far the pre-binding has come, by what the watches show."""
         if isinstance(prebinding, UseDevices):
             return self.devices.standing(prebinding)
-        return unbound.standing(self.volumes, prebinding)
+        return unbound.standing(self.volumes, prebinding, self.ledger.spoken_for)
 
     def left_over(self) -> list[Prebinding]:
         """Pre-bindings of gangsched that objects show, and that no claim of the ledger asks for any more."""

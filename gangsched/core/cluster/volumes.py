@@ -1,7 +1,7 @@
-"""Volume claims, volumes, storage classes and the limits of nodes, and which known pods use which claim.
+"""Volume claims, volumes, storage classes, capacities and the limits of nodes, and which known pods use which claim.
 
 Of pods it is told by the cluster, which alone changes it. What a pod's claims mean for its placement is asked here; the
-rules are those of kube-scheduler's plug-in VolumeBinding (`podHasPVCs` and `GetPodVolumeClaims` at v1.36.3).
+rules are in `readiness` and `unbound`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from gangsched.core.cluster import unbound
+from gangsched.core.cluster import readiness, unbound
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Taken
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import (
+    CsiDriver,
     CsiNode,
+    StorageCapacity,
     StorageClass,
     StorageKey,
     StorageKind,
     StorageObject,
-    Trouble,
     Unready,
     Volume,
     VolumeClaim,
@@ -62,6 +63,8 @@ class Volumes:
         if old == found:
             return []
         concerned = [*self._enter(old, -1), *self._enter(found, 1)]
+        if isinstance(found, StorageCapacity) and isinstance(old, StorageCapacity) and found.helps_no_more_than(old):
+            concerned.clear()  # as after each volume that was provisioned: nobody is helped
         if found is None:
             del self._objects[kind][key]
         else:
@@ -92,6 +95,10 @@ class Volumes:
                 if attachment is not None:
                     _count(self._attached_as, attachment, sign)
                 return (*self._claims_of.get(name, ()), *self._offer(found, sign))
+            case StorageCapacity(storage_class=name):
+                return tuple(self._waiting.get(name, ()))
+            case CsiDriver():
+                return tuple(claim for waiting in self._waiting.values() for claim in waiting)
             case StorageClass(name):
                 claims = self._objects[StorageKind.CLAIM].values()
                 return tuple(
@@ -163,36 +170,8 @@ class Volumes:
         return bool(self._objects[StorageKind.CLAIM])
 
     def unready(self, pod: Pod) -> Unready | None:
-        """The first claim with which the pod cannot be placed; None if it can with all of them."""
-        for name in pod.volume_claims:
-            found = self.claim((pod.namespace, name))
-            if (unready := self._unready(name, found)) is not None:
-                return unready
-        for name in pod.own_volume_claims:
-            found = self.claim((pod.namespace, name))
-            if found is None:
-                return Unready(name, Trouble.NOT_MADE)
-            if found.owner != pod.uid:
-                return Unready(name, Trouble.NOT_OWNED)
-            if (unready := self._unready(name, found)) is not None:
-                return unready
-        return None
-
-    def _unready(self, name: str, claim: VolumeClaim | None) -> Unready | None:
-        if claim is None:
-            return Unready(name, Trouble.MISSING)
-        if claim.lost:
-            return Unready(name, Trouble.LOST, claim.volume)
-        if claim.terminating:
-            return Unready(name, Trouble.TERMINATING)
-        if self.waits(claim):
-            return None
-        if not (claim.bound and claim.volume):
-            return Unready(name, Trouble.UNBOUND, claim.storage_class)
-        volume = self.volume(claim.volume)
-        if volume is None:
-            return Unready(name, Trouble.NO_VOLUME, claim.volume)
-        return Unready(name, Trouble.IN_TREE, f"{volume.name} ({volume.in_tree})") if volume.in_tree else None
+        """See `readiness.unready`."""
+        return readiness.unready(self, pod)
 
     def volumes(self, pod: Pod, *, own: bool = True) -> Iterator[Volume]:
         """The volumes that the pod's claims name, as far as they exist; with `own` also of its ephemeral volumes."""
@@ -232,6 +211,16 @@ class Volumes:
     def choices(self, wanted: Wanted) -> Sequence[Volume]:
         """See `unbound.choices`."""
         return unbound.choices(self, wanted)
+
+    def capacities(self, storage_class: str) -> Sequence[StorageCapacity] | None:
+        """See `unbound.capacities`."""
+        return unbound.capacities(self, storage_class)
+
+    def promises(
+        self, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+    ) -> Sequence[tuple[str, int]]:
+        """See `unbound.promises`."""
+        return unbound.promises(self, storage_class, spoken_for)
 
     def attachment(self, key: StorageKey) -> Attachment | None:
         """What the claim counts as on a node; one without a volume counts as its class's driver would attach it."""
