@@ -39,6 +39,11 @@ class BoundTo:
     ready: bool = True
     claim: str = field(default="", compare=False)
 
+    @property
+    def shares(self) -> bool:
+        """Whether other pods use one of the claims that wait."""
+        return any(wanted.shared for wanted in self.wants)
+
     def in_order(self) -> Sequence[object]:
         """Whether it is ready, the affinities, and what it wants."""
         return self.ready, repr(self.affinities), repr(self.wants)
@@ -105,6 +110,7 @@ class VolumeBinding(NodeConstraint):
         """The rows that all volumes can be used on; none if a claim is not ready.
 
         Pods that may use a volume on other nodes too go there once its claim `is_settled` by one on the selected node.
+        Without `is_settled`, they all may be such pods.
         """
         seen = member.sight(BoundTo)
         if seen is None:
@@ -113,7 +119,7 @@ class VolumeBinding(NodeConstraint):
         for terms in seen.affinities:
             mask &= self._affinity.among(terms, rows)
         for wanted in seen.wants:
-            elsewhere = wanted.anywhere and is_settled is not None and is_settled(wanted)
+            elsewhere = wanted.shared and wanted.anywhere and (is_settled is None or is_settled(wanted))
             if wanted.selected and not elsewhere:
                 mask &= self._world.nodes.names.among((wanted.selected,), rows)
         return mask
@@ -154,8 +160,12 @@ class VolumePlan(Plan):
         return self._constraint.sees_nominated(pod)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The rows that all volumes can be used on, whichever are left."""
-        return self._constraint.mask(member, rows, self._pool.is_settled)
+        """The rows that all volumes can be used on, whichever are left; of those that are shared, where they may be."""
+        mask = self._constraint.mask(member, rows, self._pool.is_settled)
+        seen = member.sight(BoundTo)
+        if mask is not None and seen is not None and seen.shares:
+            mask &= self._pool.may_share(seen.wants, rows)
+        return mask
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
         """For how many members the volumes suffice that are left, or are provisioned, on each row."""
@@ -196,6 +206,14 @@ class VolumePlan(Plan):
         claims = {wanted.claim for wanted in others.wants if wanted.shared}
         return any(wanted.storage_class in wants or wanted.claim in claims for wanted in seen.wants)
 
+    def helps(self, member: Member, other: Member) -> bool:
+        """Whether both share a claim, which may be bound for one where the other cannot have it bound."""
+        seen, others = member.sight(BoundTo), other.sight(BoundTo)
+        if seen is None or others is None or not (seen.shares and others.shares):
+            return False
+        claims = {wanted.claim for wanted in others.wants if wanted.shared and wanted.anywhere}
+        return any(wanted.claim in claims for wanted in seen.wants)
+
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
         """What binds the pod's claims to the volumes that it takes there."""
         seen = self.sees(pod)
@@ -223,7 +241,7 @@ class VolumePlan(Plan):
         seen, room = member.sight(BoundTo), self.room(member, rows)
         if seen is None or room is None:
             return
-        lacking = room == 0
+        lacking = (room == 0) | ~self._pool.may_share(seen.wants, rows)
         for told, where in self._pool.provisioning.full(seen.wants, rows):
             yield NodeReason.STORAGE_CAPACITY, told, lacking & where
             lacking &= ~where

@@ -52,14 +52,14 @@ class VolumePool:
 
     def room(self, wants: Wants, rows: IntArray) -> IntArray:
         """For how many members the volumes suffice that are left, or are provisioned, on each row."""
-        begun = [wanted for wanted in wants if wanted.shared and self._settled(wanted) is None]
-        offered = any(self.offered(wanted) for wanted in wants)
-        if not offered and (not begun or len(wants) == 1):
+        own = [wanted for wanted in wants if not wanted.shared]
+        offered = any(self.offered(wanted) for wanted in own)
+        if not own or (not offered and all(self.is_settled(wanted) for wanted in wants if wanted.shared)):
             return self._room_made(wants, rows)
-        if len(wants) == 1 and not wants[0].shared:
+        if len(wants) == 1:
             return self._room_made(wants, rows) + self._left_on(wants[0], rows)
         room: IntArray = np.zeros(len(rows), dtype=np.int64)
-        made = np.array([self._room_made((wanted,), rows) for wanted in wants])
+        made = np.array([self._room_made((wanted,), rows) for wanted in wants] + [self.may_share(wants, rows)])
         segments = self.provisioning.segments_of(wants)
         known: dict[Hashable, int] = {}
         for at, row in enumerate(rows.tolist()):
@@ -70,6 +70,17 @@ class VolumePool:
                 known[here] = self._members(wants, row)
             room[at] = known[here]
         return room
+
+    def may_share(self, wants: Wants, rows: IntArray) -> Mask:
+        """On which of the rows the volumes that members share can be used, or may be bound or made."""
+        mask: Mask = np.ones(len(rows), dtype=np.bool_)
+        for wanted in wants:
+            settled = self._settled(wanted)
+            if settled is not None:
+                mask &= self._is_there(wanted, settled, rows)
+            elif wanted.shared:
+                mask &= (self.provisioning.room(wanted, wants, rows) > 0) | (self._left_on(wanted, rows) > 0)
+        return mask
 
     def take(self, wants: Wants, row: int, count: int) -> set[str]:
         """Take the best volumes for so many members. Returns them."""
@@ -97,14 +108,11 @@ class VolumePool:
         return found
 
     def _room_made(self, wants: Wants, rows: IntArray) -> IntArray:
-        """For how many members volumes are provisioned, or those that they share are settled, on each row."""
+        """For how many members volumes of their own are provisioned on each row."""
         room: IntArray = np.full(len(rows), MANY, dtype=np.int64)
         for wanted in wants:
-            settled = self._settled(wanted)
-            if settled is None:
+            if not wanted.shared:
                 room = np.minimum(room, self.provisioning.room(wanted, wants, rows))
-            else:
-                room = np.where(self._is_there(wanted, settled, rows), room, 0)
         return room
 
     def _usable(self, volume: Volume, row: int) -> bool:
