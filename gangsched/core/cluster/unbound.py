@@ -44,7 +44,8 @@ def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
             wanted = replace(wanted, ours=claim.ours)
         else:
             fitting = (each for each in volumes.meant_for(claim) if _suffices(each, wanted))
-            wanted = replace(wanted, volume=next((each.name for each in fitting), ""))
+            # kube-scheduler takes any of several, and its volume controller binds any of them.
+            wanted = replace(wanted, volume=min((each.name for each in fitting), default=""))
         found.append((wanted, claim))
     return sorted(found, key=lambda each: (each[0].size, repr(each[0]), each[1].name)) if len(found) > 1 else found
 

@@ -52,12 +52,13 @@ class VolumePool:
 
     def room(self, wants: Wants, rows: IntArray) -> IntArray:
         """For how many members the volumes suffice that are left, or are provisioned, on each row."""
-        own = [wanted for wanted in wants if not wanted.shared]
-        offered = any(self.offered(wanted) for wanted in own)
-        if not own or (not offered and all(self.is_settled(wanted) for wanted in wants if wanted.shared)):
+        open_ = [wanted for wanted in wants if not self.is_settled(wanted)]
+        offered = [wanted for wanted in open_ if self.offered(wanted)]
+        own = [wanted for wanted in open_ if not wanted.shared]
+        if len(open_) == 1 and own:
+            return self._room_made(wants, rows) + self._left_on(own[0], rows)
+        if (not own and len(offered) <= 1) or (own == open_ and not offered):
             return self._room_made(wants, rows)
-        if len(wants) == 1:
-            return self._room_made(wants, rows) + self._left_on(wants[0], rows)
         room: IntArray = np.zeros(len(rows), dtype=np.int64)
         made = np.array([self._room_made((wanted,), rows) for wanted in wants] + [self.may_share(wants, rows)])
         segments = self.provisioning.segments_of(wants)
