@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiDriver, StorageCapacity, StorageClass
 from tests.builders import claim, group, node, pod, volume
@@ -18,7 +19,7 @@ GI = 1 << 30
 
 @pytest.fixture
 def harness(course: Course) -> Harness:  # noqa: ARG001 - the course is set before the harness is made
-    return Harness()
+    return Harness(Policy(backoff_initial_s=40))
 
 
 def waiting(number: int, name: str = "a", *, storage_class: str = "fast", size: int = GI):
@@ -334,3 +335,50 @@ def test_a_mark_that_the_volume_controller_leaves_when_it_unbinds_a_volume_is_ta
     harness.wait(5)
     assert harness.disks.left() == []
     assert harness.disks.volume("v0").claimed_by is None
+
+
+def test_the_time_for_volumes_goes_on_when_the_leader_restarts_again_and_again(harness: Harness) -> None:
+    harness.add(node("n1", cpu="8"), group(min_member=3))
+    harness.provide(FAST, *waiting(3))
+    harness.disks.busy = True
+    harness.add(*members(3))
+    for _ in range(11):
+        harness.wait(50)
+        harness.restart()
+    assert harness.status("default/a").phase == "Reserved"
+    assert len(harness.disks.left()) == 3
+    harness.wait(50 + 8)
+    assert harness.status("default/a").phase == "TimedOut"
+    assert harness.disks.left() == []
+    assert harness.bound() == []
+
+
+def test_the_clock_has_run_as_long_as_before_once_volumes_are_not_awaited_any_more(harness: Harness) -> None:
+    """It waits 40 of 60 s for room, then for a volume, and then for room again, because the node is gone."""
+    harness.add(node("n1", cpu="1"), group(min_member=2, max_schedule_time_s=60))
+    harness.provide(FAST, *waiting(2))
+    harness.disks.busy = True
+    harness.add(*members(2))
+    harness.wait(40)
+    harness.add(node("n2", cpu="1"))
+    harness.wait(100)
+    assert harness.status("default/a").phase == "Reserved"
+    harness.restart()
+    harness.wait(100)
+    harness.delete_node("n2")
+    harness.wait(15)
+    assert harness.status("default/a").phase == "Queued"
+    harness.wait(10)
+    assert harness.status("default/a").phase == "TimedOut"
+    assert harness.disks.left() == []
+
+
+def test_provisioners_that_give_up_everywhere_do_not_hold_the_clock_for_ever(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="1", labels={"zone": f"{at}"}) for at in range(3)), group(min_member=2))
+    harness.provide(FAST, *waiting(2))
+    harness.disks.full = {"n0", "n1", "n2"}
+    harness.add(*members(2))
+    harness.wait(1300)
+    assert harness.bound() == []
+    assert harness.disks.left() == []
+    assert harness.status("default/a").attempts >= 1
