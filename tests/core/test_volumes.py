@@ -184,6 +184,13 @@ def test_a_node_takes_as_many_different_volumes_as_it_can_attach(there, asked, t
     assert refused(cluster, pod(volume_claims=asked)) == ({} if taken else {"n0": NodeReason.VOLUME_LIMIT})
 
 
+def test_no_claim_is_bound_to_a_volume_that_no_pod_may_use_then():
+    old = volume("v", in_tree="cinder", available=True, storage_class="local", size=1)
+    waiting = claim("default/c", storage_class="local", size=1, uid="c")
+    cluster = known(node("n0"), StorageClass("local", waits=True), waiting, old)
+    assert refused(cluster, pod("default/p", volume_claims=["c"])) == {"n0": NodeReason.VOLUME_SHORTAGE}
+
+
 def test_a_claim_counts_as_what_its_class_will_make_until_it_is_bound():
     cluster = known(*attached(1), LATER, claim("later", storage_class="later"))
     provide(cluster, pod("there", node="n0", volume_claims=["later"]))

@@ -115,8 +115,8 @@ class Volumes:
 
     def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:
         """List a volume to which no claim is bound. Returns the claims that may be bound to it, or no longer."""
-        if not volume.available:
-            return ()
+        if not volume.available or volume.in_tree:
+            return ()  # a pod that uses a volume of such a kind is refused
         if volume.claimed_by is None:
             _list(self._available, volume.storage_class, volume.name, sign)
         else:
