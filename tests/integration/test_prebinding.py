@@ -137,8 +137,8 @@ def test_two_gangs_race_for_the_last_storage(zoned: Cluster, number: int) -> Non
         whole, waiting = ("one", "two") if zoned.bound("one") else ("two", "one")
         assert len(zoned.bound(whole)) == 2
         assert "without storage capacity" in zoned.until_reason(waiting, "Unschedulable")
-    assert not zoned.bound(waiting)
-    zoned.until(lambda: not left(zoned))
+        assert not zoned.bound(waiting)
+        zoned.until(lambda: not left(zoned))
 
 
 @pytest.mark.usefixtures("operator")
@@ -149,7 +149,7 @@ def test_workers_on_several_nodes_share_one_volume_and_none_is_bound_before_it(z
         provisioner.paused = True
         zoned.add_group("w", min_member=2)
         for at in range(2):
-            zoned.add_pod(f"w-{at}", "w", **uses("shared"), cpu="6")
+            zoned.add_pod(f"w-{at}", "w", requests={"cpu": "6"}, **uses("shared"))
         zoned.until_reason("w", "PreBinding")
         zoned.until(lambda: left(zoned) == ["shared"])
         assert not zoned.bound()
