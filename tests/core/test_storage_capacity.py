@@ -10,7 +10,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.prebindings import SelectNode, ShareVolume
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiDriver, StorageCapacity, StorageClass, StorageKind
+from gangsched.core.objects.volumes import CsiDriver, StorageCapacity, StorageClass
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
@@ -148,24 +148,26 @@ def test_a_promise_counts_from_the_decision_until_the_claim_has_its_volume():
 
 def test_a_segment_that_grows_helps_those_that_wait_for_it_and_one_that_shrinks_does_not():
     cluster = known(*NODES, LATER, TELLS, segment("a", IN_A, 3), *wanting(5))
-    asking = ["uid-default/x"]
 
-    def helped(found: StorageCapacity | None) -> list[str]:
-        return cluster.set_storage(StorageKind.CAPACITY, ("kube-system", "a"), found)
+    def helps(found) -> bool:
+        cluster.take_relief()
+        provide(cluster, found)
+        return cluster.take_relief().everywhere
 
-    assert helped(segment("a", IN_A, 5)) == asking
-    assert helped(segment("a", IN_A, 4)) == []
-    assert helped(segment("a", IN_A, 4, largest=2)) == []
-    assert helped(segment("a", IN_A, 4, largest=3)) == asking
-    assert helped(segment("a", IN_B, 4, largest=3)) == asking
-    assert helped(segment("a", IN_B, None, largest=3)) == asking
-    assert helped(segment("a", IN_B, 4, largest=3)) == []
-    assert cluster.set_storage(StorageKind.DRIVER, ("", "csi"), CsiDriver("csi")) == asking
-    cluster.take_relief()
-    provide(cluster, claim("default/x-0", storage_class="later", size=5, uid="x-0", selected="a0", ours=True))
-    cluster.take_relief()
-    provide(cluster, claim("default/x-0", storage_class="later", size=5, uid="x-0"))
-    assert cluster.take_relief().everywhere, "a promise that is taken back may help anybody"
+    assert helps(segment("a", IN_A, 5))
+    assert not helps(segment("a", IN_A, 5))
+    assert not helps(segment("a", IN_A, 4))
+    assert not helps(segment("a", IN_A, 4, largest=2))
+    assert helps(segment("a", IN_A, 4, largest=3))
+    assert helps(segment("a", IN_B, 4, largest=3))
+    assert helps(segment("a", IN_B, None, largest=3))
+    assert not helps(segment("a", IN_B, 4, largest=3))
+    assert helps(segment("a", IN_B, 4, largest=3, storage_class="another"))
+    assert helps(CsiDriver("csi"))
+    assert not helps(CsiDriver("csi"))
+    waiting = claim("default/x-0", storage_class="later", size=5, uid="x-0")
+    assert not helps(replace(waiting, selected="a0", ours=True))
+    assert helps(waiting), "a promise that is taken back may help anybody"
 
 
 def told(cluster: Cluster, asking) -> list[str]:

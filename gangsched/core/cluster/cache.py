@@ -199,15 +199,17 @@ class Cluster:
 
         Returns the known pods, by UID, whose claims it concerns.
         """
-        limits, marked = self.volumes.limits.get(key[1]), len(self.volumes.marked)
-        attached = self.attachments.change(self.volumes.known(kind).get(key), found)
+        old, limits = self.volumes.known(kind).get(key), self.volumes.limits.get(key[1])
+        promised = len(self.volumes.marked)
+        attached = self.attachments.change(old, found)
         claims = self.volumes.set(kind, key, found)
-        self.relief.note(everywhere=len(self.volumes.marked) < marked)  # a promise was kept, or given up
+        self.relief.note(everywhere=len(self.volumes.marked) < promised or unbound.gives_storage(old, found))
         for constraint in self.constraints if claims else ():
             constraint.claims_changed(claims)
         users = dict.fromkeys(uid for claim in claims for uid in self.volumes.users(claim))
-        nodes = {self.node_of(uid) for uid in users}
-        nodes |= {key[1]} if limits != self.volumes.limits.get(key[1]) else set()
+        nodes = {self.node_of(uid) for uid in users} | (
+            {key[1]} if limits != self.volumes.limits.get(key[1]) else set()
+        )
         for node in attached & self.nodes.keys():
             for constraint in self.constraints:
                 constraint.set_node(self.capacity.rows[node], self.nodes[node])

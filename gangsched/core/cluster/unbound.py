@@ -19,6 +19,7 @@ from gangsched.core.objects.volumes import (
     StorageCapacity,
     StorageKey,
     StorageKind,
+    StorageObject,
     Volume,
     VolumeClaim,
     Wanted,
@@ -82,6 +83,13 @@ def capacities(volumes: Volumes, storage_class: str) -> list[StorageCapacity] | 
         return None
     known = volumes.known(StorageKind.CAPACITY).values()
     return [each for each in known if isinstance(each, StorageCapacity) and each.storage_class == storage_class]
+
+
+def gives_storage(old: StorageObject | None, found: StorageObject | None) -> bool:
+    """Whether more may fit than before: not after a volume was made."""
+    if isinstance(found, StorageCapacity):
+        return not (isinstance(old, StorageCapacity) and found.helps_no_more_than(old))
+    return found != old and isinstance(found or old, CsiDriver)
 
 
 def promises(

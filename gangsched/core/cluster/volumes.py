@@ -15,7 +15,6 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Taken
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import (
-    CsiDriver,
     CsiNode,
     StorageCapacity,
     StorageClass,
@@ -63,16 +62,13 @@ class Volumes:
         if old == found:
             return []
         concerned = [*self._enter(old, -1), *self._enter(found, 1)]
-        if isinstance(found, StorageCapacity) and isinstance(old, StorageCapacity) and found.helps_no_more_than(old):
-            concerned.clear()  # as after each volume that was provisioned: nobody is helped
         if found is None:
             del self._objects[kind][key]
         else:
             self._objects[kind][key] = found
-        concerned = list(dict.fromkeys(concerned))
-        for claim in concerned:
-            self._contest(claim)
-        return concerned
+        if kind is StorageKind.CLAIM:
+            self._contest(key)
+        return list(dict.fromkeys(concerned))
 
     def known(self, kind: StorageKind) -> Mapping[StorageKey, StorageObject]:
         """The objects of this kind."""
@@ -95,10 +91,6 @@ class Volumes:
                 if attachment is not None:
                     _count(self._attached_as, attachment, sign)
                 return (*self._claims_of.get(name, ()), *self._offer(found, sign))
-            case StorageCapacity(storage_class=name):
-                return tuple(self._waiting.get(name, ()))
-            case CsiDriver():
-                return tuple(claim for waiting in self._waiting.values() for claim in waiting)
             case StorageClass(name):
                 claims = self._objects[StorageKind.CLAIM].values()
                 return tuple(
@@ -114,7 +106,7 @@ class Volumes:
         return ()
 
     def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:
-        """List a volume to which no claim is bound. Returns the claims that may be bound to it, or no longer."""
+        """List a volume to which no claim is bound, or no longer. Returns the claims that may be bound to it now."""
         if not volume.available or volume.in_tree:
             return ()  # a pod that uses a volume of such a kind is refused
         if volume.claimed_by is None:
@@ -124,7 +116,9 @@ class Volumes:
         if volume.ours:
             # The volume controller unbinds a volume whose claim has got another one, and leaves the mark.
             self._mark(ClaimVolume(volume.name, *(volume.claimed_by or ("", "", ""))), sign)
-        return self._waiting.get(volume.storage_class, ())
+        if volume.claimed_by is not None:
+            return (volume.claimed_by[:2],)
+        return self._waiting.get(volume.storage_class, ()) if sign > 0 else ()
 
     def _mark(self, prebinding: Prebinding, sign: int) -> None:
         self.marked.pop(prebinding, None)

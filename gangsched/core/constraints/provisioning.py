@@ -11,7 +11,6 @@ from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.segments import MANY, Segments
 from gangsched.core.objects.arrays import IntArray, Mask
-from gangsched.core.objects.shape import NodeTerm
 from gangsched.core.objects.volumes import Wanted
 
 
@@ -86,13 +85,10 @@ class Provisioning:
         volumes, names = self._world.volumes, self._world.stock.names
         found, segments = volumes.capacities(storage_class), None
         if found is not None:
-            segments = Segments(found, self._rows_of, len(names))
+            segments = Segments(found, self._affinity.rows, len(names))
             rows = {name: row for row, name in enumerate(names)}
-            for node, size in volumes.promises(storage_class, self._world.spoken_for):
-                if node in rows:
-                    segments.promise(rows[node], size)
+            promised = volumes.promises(storage_class, self._world.spoken_for)
+            there = [(rows[node], size) for node, size in promised if node in rows]
+            segments.promise_all([row for row, _ in there], [size for _, size in there])
         self._segments[storage_class] = segments
         return segments
-
-    def _rows_of(self, topology: NodeTerm) -> IntArray:
-        return np.flatnonzero(self._affinity.among((topology,), np.arange(len(self._world.stock.names))))

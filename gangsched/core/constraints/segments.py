@@ -42,6 +42,14 @@ class Segments:
         self._promised: IntArray = np.zeros(len(found), dtype=np.int64)
         self._volumes: IntArray = np.zeros(len(found), dtype=np.int64)
 
+    def promise_all(self, rows: Sequence[int], sizes: Sequence[int]) -> None:
+        """Count volumes of these sizes that are to be made for these rows' nodes."""
+        by_row, volumes = np.zeros((2, self._size), dtype=np.int64)
+        np.add.at(by_row, list(rows), list(sizes))
+        np.add.at(volumes, list(rows), 1)
+        np.add.at(self._promised, self._segment, by_row[self._row])
+        np.add.at(self._volumes, self._segment, volumes[self._row])
+
     def promise(self, row: int, size: int, sign: int = 1) -> None:
         """Count a volume that is to be made for the row's node (1), or no longer (-1)."""
         there = self._of(row)
