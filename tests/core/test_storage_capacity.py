@@ -72,6 +72,11 @@ def test_a_node_takes_a_claim_if_one_of_its_segments_is_large_enough(there, acce
     assert set(why.values()) <= {NodeReason.STORAGE_CAPACITY}
 
 
+def test_a_claim_that_asks_for_no_amount_needs_no_storage():
+    cluster = known(*NODES, LATER, TELLS, *wanting(0))
+    assert not refused(cluster, pod("default/x", volume_claims=["x-0"]))
+
+
 def test_a_class_of_a_plug_in_that_a_driver_has_replaced_is_not_limited():
     cluster = known(*NODES, StorageClass("later", "csi", waits=True, provisions=True, in_tree=True), TELLS)
     waiting, asking = wanting(5)
@@ -104,10 +109,13 @@ def test_storage_that_our_own_claim_may_have_taken_already_is_not_asked_for_agai
         (segment("a", IN_A, 13), [5, 2], 2),
         (segment("a", IN_A, 11), [5, 2], 1),
         (segment("a", IN_A, 5), [5, 5], 1),
+        (segment("a", IN_A, 2**63 - 1), [2**63 - 1, 2**63 - 1], 9),
+        (segment("a", IN_A, 2**61), [2**60, 2**60], 1),
+        (segment("a", IN_A, -5), [5], 0),
     ],
 )
 def test_a_segment_has_room_for_as_many_members_as_its_storage_suffices_for(told, sizes, room):
-    """The claims of one pod are judged each for itself, as kube-scheduler does: the last case."""
+    """The claims of one pod are judged each for itself, as kube-scheduler does, so that one who asks for 5 twice fits into 5."""
     cluster = known(*NODES, LATER, TELLS, told, *wanting(*sizes))
     found = rooms(cluster, cluster.pods["uid-default/x"])
     assert found == {"a0": room, "a1": room, "b0": 0, "b1": 0}

@@ -195,10 +195,7 @@ class Cluster:
             self._namespaces_changed()
 
     def set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[str]:
-        """Set a volume claim, a volume, a storage class, the limits of a node or an attachment; None removes it.
-
-        Returns the known pods, by UID, whose claims it concerns.
-        """
+        """Set an object of storage; None removes it. Returns the known pods, by UID, whose claims it concerns."""
         old, limits = self.volumes.known(kind).get(key), self.volumes.limits.get(key[1])
         promised = len(self.volumes.marked)
         attached = self.attachments.change(old, found)
@@ -207,9 +204,9 @@ class Cluster:
         for constraint in self.constraints if claims else ():
             constraint.claims_changed(claims)
         users = dict.fromkeys(uid for claim in claims for uid in self.volumes.users(claim))
-        nodes = {self.node_of(uid) for uid in users} | (
-            {key[1]} if limits != self.volumes.limits.get(key[1]) else set()
-        )
+        nodes = {self.node_of(uid) for uid in users}
+        if limits != self.volumes.limits.get(key[1]):
+            nodes.add(key[1])
         for node in attached & self.nodes.keys():
             for constraint in self.constraints:
                 constraint.set_node(self.capacity.rows[node], self.nodes[node])

@@ -37,9 +37,11 @@ class Provisioning:
         A pod's own claims are judged each for itself, as kube-scheduler does. A claim of several pods counts once.
         """
         room: IntArray = np.where(self.makes(wanted, rows), MANY, 0)
-        segments = self._of_class(wanted.storage_class)
         # The driver is at work for a claim whose node we have selected, and may have taken the storage already.
-        if segments is None or not wanted.size or wanted.ours:
+        if wanted.ours or not wanted.size:
+            return room
+        segments = self._of_class(wanted.storage_class)
+        if segments is None:
             return room
         if wanted.selected:
             return np.where(segments.suffices(wanted.size)[rows], room, 0)
@@ -62,6 +64,12 @@ class Provisioning:
         """The segments of each class, as far as its driver tells of any."""
         names = dict.fromkeys(wanted.storage_class for wanted in wants)
         return [segments for name in names if (segments := self._of_class(name)) is not None]
+
+    def beside(self, wants: Iterable[Wanted], rows: IntArray) -> IntArray:
+        """The rows where members may find other storage than before, once some was ordered on these."""
+        # Where none was asked for yet, none was ordered.
+        known = [found for name in {each.storage_class for each in wants} if (found := self._segments.get(name))]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(each.beside(rows) for each in known)]))
 
     def full(self, wants: Sequence[Wanted], rows: IntArray) -> Iterator[tuple[str, Mask]]:
         """On which of the rows a volume would be made if there were storage, with the class and what there is."""

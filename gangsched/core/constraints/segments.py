@@ -22,6 +22,8 @@ from gangsched.core.objects.volumes import StorageCapacity
 MANY = 1 << 40
 """More members than there are."""
 _NO_LIMIT = 1 << 62
+_MOST_PROMISED = 1 << 50
+"""A larger volume counts as this large once it is promised, so that no sum overflows."""
 
 
 class Segments:
@@ -45,7 +47,7 @@ class Segments:
     def promise_all(self, rows: Sequence[int], sizes: Sequence[int]) -> None:
         """Count volumes of these sizes that are to be made for these rows' nodes."""
         by_row, volumes = np.zeros((2, self._size), dtype=np.int64)
-        np.add.at(by_row, list(rows), list(sizes))
+        np.add.at(by_row, list(rows), [min(size, _MOST_PROMISED) for size in sizes])
         np.add.at(volumes, list(rows), 1)
         np.add.at(self._promised, self._segment, by_row[self._row])
         np.add.at(self._volumes, self._segment, volumes[self._row])
@@ -53,7 +55,7 @@ class Segments:
     def promise(self, row: int, size: int, sign: int = 1) -> None:
         """Count a volume that is to be made for the row's node (1), or no longer (-1)."""
         there = self._of(row)
-        self._promised[there] += sign * size
+        self._promised[there] += sign * min(size, _MOST_PROMISED)
         self._volumes[there] += sign
 
     def suffices(self, size: int) -> Mask:
@@ -62,6 +64,7 @@ class Segments:
 
     def room(self, size: int, each: int) -> IntArray:
         """By row, for how many members there is room, each of which takes `each` and has a volume of this size."""
+        size, each = min(size, _NO_LIMIT), min(each, _NO_LIMIT)
         left = self._capacity - self._promised
         more = np.maximum(left - size, 0) // max(each, 1)
         room = np.where((self._promised == 0) | (left >= size), 1 + more, 0)

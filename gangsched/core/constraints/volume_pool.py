@@ -274,6 +274,5 @@ class VolumePool:
         found = [volume for name in chosen if name and (volume := self._world.volumes.volume(name)) is not None]
         for terms in {volume.node_affinity for volume in found}:
             changed |= self._mask(terms)
-        for segments in self.provisioning.segments_of(wants):
-            changed[segments.beside(rows)] = True
+        changed[self.provisioning.beside(wants, rows)] = True
         return np.flatnonzero(changed) if changed.any() else None
