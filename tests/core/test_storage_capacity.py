@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.objects.prebindings import SelectNode, ShareVolume
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import NodeTerm, Requirement
@@ -115,7 +116,7 @@ def test_storage_that_our_own_claim_may_have_taken_already_is_not_asked_for_agai
     ],
 )
 def test_a_segment_has_room_for_as_many_members_as_its_storage_suffices_for(told, sizes, room):
-    """The claims of one pod are judged each for itself, as kube-scheduler does, so that one who asks for 5 twice fits into 5."""
+    """The claims of one pod are judged each for itself, as kube-scheduler does: 5 suffice for one who wants 5 twice."""
     cluster = known(*NODES, LATER, TELLS, told, *wanting(*sizes))
     found = rooms(cluster, cluster.pods["uid-default/x"])
     assert found == {"a0": room, "a1": room, "b0": 0, "b1": 0}
@@ -283,3 +284,137 @@ def test_a_member_that_waits_for_a_shared_volume_is_lost_with_the_one_for_which_
     assert cluster.standing(wait).name == "DONE"
     provide(cluster, claim("default/shared", "v", storage_class="later", uid="another"))
     assert cluster.standing(wait).name == "LOST"
+
+
+def test_only_orders_of_ours_for_this_very_claim_that_has_no_volume_yet_are_promises():
+    there = [*NODES, LATER, TELLS, segment("a", IN_A, 12), *wanting(5, name="first"), *wanting(5)]
+    cluster = known(*there)
+    first, asking = cluster.pods["uid-default/first"], cluster.pods["uid-default/x"]
+    cluster.assume(first.uid, "a1", (SelectNode("default", "first-0", "first-0", "a1"),))
+    ordered = claim("default/first-0", storage_class="later", size=5, uid="first-0")
+    for found, room in (
+        (ordered, 1),
+        (replace(ordered, selected="a1"), 2),
+        (replace(ordered, storage_class="another"), 2),
+        (replace(ordered, uid="another"), 2),
+        (replace(ordered, volume="v", bound=True), 2),
+        (replace(ordered, selected="a1", ours=True), 1),
+    ):
+        provide(cluster, found)
+        assert rooms(cluster, asking)["a0"] == room, found
+    assert "2 later (zone=a: 2 left beside 2 promised volumes, 5 wanted)" in told(cluster, asking)
+
+
+def test_where_storage_is_short_no_volume_is_said_to_be():
+    cluster = known(*NODES, LATER, TELLS, segment("a", IN_A, 4), *wanting(5))
+    snapshot = Snapshot(cluster)
+    member = class_of(snapshot, cluster.pods["uid-default/x"])
+    rows = np.arange(len(NODES))
+    reasons = {reason for plan in snapshot.plans for reason, _, where in plan.refusals(member, rows) if where.any()}
+    assert reasons == {NodeReason.STORAGE_CAPACITY}
+
+
+def sharing_and_own(cluster: Cluster, number: int) -> list:
+    """Members that share one unbound claim of 5, and have one of 3 each."""
+    provide(cluster, claim("default/shared", storage_class="later", size=5, uid="shared", modes=("ReadWriteMany",)))
+    members = [pod(f"default/s-{at}", volume_claims=["shared", f"own-{at}"]) for at in range(number)]
+    for at, each in enumerate(members):
+        provide(cluster, claim(f"default/own-{at}", storage_class="later", size=3, uid=f"own-{at}"))
+        provide(cluster, each)
+    return members
+
+
+@pytest.mark.parametrize(("capacity", "room"), [(5, 1), (10, 1), (11, 2), (13, 2), (14, 3)])
+def test_the_first_of_members_that_share_a_claim_takes_its_storage_too(capacity, room):
+    cluster = known(*NODES, LATER, TELLS, segment("a", IN_A, capacity), segment("b", IN_B, 3))
+    members = sharing_and_own(cluster, 9)
+    snapshot = Snapshot(cluster)
+    member = class_of(snapshot, members[0])
+    rows = cluster.capacity.rows
+    assert {name: int(snapshot.caps(member)[row]) for name, row in rows.items()} == {
+        "a0": room,
+        "a1": room,
+        "b0": 0,
+        "b1": 0,
+    }
+    look = snapshot.look("zone", "a")
+    mark = snapshot.mark()
+    snapshot.take(rows["a0"], member, 1)
+    assert [int(snapshot.caps(member)[rows[name]]) for name in ("a0", "a1", "b0")] == [room - 1, room - 1, 1]
+    assert snapshot.look("zone", "a") != look
+    snapshot.undo(mark)
+    assert snapshot.look("zone", "a") == look
+
+
+def test_a_claim_that_another_scheduler_has_given_a_node_takes_no_storage_of_others():
+    cluster = known(*NODES, LATER, TELLS, segment("a", IN_A, 5), *wanting(5, name="first", selected="a0"), *wanting(5))
+    snapshot = Snapshot(cluster)
+    first, asking = (class_of(snapshot, cluster.pods[f"uid-default/{name}"]) for name in ("first", "x"))
+    snapshot.take(cluster.capacity.rows["a0"], first, 1)
+    assert snapshot.fits(asking, cluster.capacity.rows["a0"])
+
+
+@pytest.mark.parametrize(("volumes", "accepting"), [(1, False), (2, True)])
+def test_two_claims_that_are_both_shared_need_a_volume_each(volumes, accepting):
+    cluster = known(node("n0"), StorageClass("local", waits=True))
+    for name in ("c", "d"):
+        provide(cluster, claim(f"default/{name}", storage_class="local", size=1, uid=name))
+    for at in range(volumes):
+        provide(cluster, volume(f"v{at}", available=True, storage_class="local", size=1))
+    provide(cluster, pod("default/other", volume_claims=["c", "d"]))
+    assert (not refused(cluster, pod("default/x", volume_claims=["c", "d"]))) is accepting
+
+
+def test_a_volume_for_one_claim_and_storage_for_another_suffice_for_as_many_members_as_the_lesser():
+    cluster = known(node("n0", cpu="64", labels={"zone": "a"}), LATER, TELLS, segment("a", IN_A, 6))
+    provide(cluster, StorageClass("local", waits=True))
+    for at in range(3):
+        provide(cluster, volume(f"v{at}", available=True, storage_class="local", size=1))
+    provide(cluster, claim("default/c", storage_class="local", size=1, uid="c"))
+    provide(cluster, claim("default/d", storage_class="later", size=3, uid="d"))
+    provide(cluster, pod("default/x", volume_claims=["c", "d"]))
+    assert rooms(cluster, cluster.pods["uid-default/x"]) == {"n0": 2}
+    provide(cluster, segment("a", IN_A, 99))
+    assert rooms(cluster, cluster.pods["uid-default/x"]) == {"n0": 3}
+    provide(cluster, LATER)
+    provide(cluster, StorageClass("local", waits=True, provisions=True))
+    provide(cluster, segment("a", IN_A, 15))
+    assert rooms(cluster, cluster.pods["uid-default/x"]) == {"n0": 5}
+
+
+def test_a_member_that_shares_a_claim_may_go_anywhere_if_no_pod_were_there():
+    cluster = known(*NODES, LATER)
+    [asking, _] = sharing(cluster, 2, modes=("ReadWriteMany",), selected="b0", ours=True)
+    emptied = Snapshot(cluster).emptied()
+    assert all(emptied.accepts(class_of(emptied, asking))[row] for row in cluster.capacity.rows.values())
+
+
+def test_of_several_volumes_for_one_claim_the_first_by_name_is_taken_in_whatever_order_they_come():
+    waiting = claim("default/c", storage_class="local", size=1, uid="c")
+    cluster = known(node("n0", labels={"zone": "a"}), StorageClass("local", waits=True), waiting)
+    for name, zone in (("w", "b"), ("v", "a")):
+        meant = volume(name, zone=zone, available=True, storage_class="local", size=1, claimed_by=("default", "c", ""))
+        provide(cluster, meant)
+    assert not refused(cluster, pod("default/x", volume_claims=["c"]))
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        IN_A,
+        NodeTerm((Requirement("zone", "In", ("a", "b")),)),
+        NodeTerm((Requirement("zone", "In", ("-",)),)),
+        NodeTerm((Requirement("zone", "NotIn", ("a",)),)),
+        NodeTerm((Requirement("zone", "In", ("a",)), Requirement("pool", "Exists"))),
+        NodeTerm((Requirement("zone", "In", ("a",)),), (Requirement("metadata.name", "In", ("n1",)),)),
+        NodeTerm(),
+    ],
+)
+def test_the_rows_of_a_term_are_those_that_match_it_also_after_a_node_has_changed(term):
+    cluster = known(*(node(f"n{at}", labels={"zone": "aba"[at]}) for at in range(3)))
+    constraint = next(each for each in cluster.constraints if isinstance(each, NodeAffinity))
+    every = np.arange(3)
+    assert constraint.rows(term).tolist() == np.flatnonzero(constraint.among((term,), every)).tolist()
+    for changed in (node("n0", labels={"zone": "b"}), node("n2", labels={"zone": "a", "pool": "x"})):
+        provide(cluster, changed)
+        assert constraint.rows(term).tolist() == np.flatnonzero(constraint.among((term,), every)).tolist()

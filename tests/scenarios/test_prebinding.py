@@ -382,3 +382,19 @@ def test_provisioners_that_give_up_everywhere_do_not_hold_the_clock_for_ever(har
     assert harness.status("default/a").phase == "TimedOut"
     assert harness.bound() == []
     assert harness.disks.left() == []
+
+
+def test_a_gang_that_was_incomplete_has_the_whole_time_for_its_volumes_again(harness: Harness) -> None:
+    harness.add(node("n1", cpu="8"), group(min_member=3))
+    harness.provide(FAST, *waiting(3))
+    harness.disks.busy = True
+    harness.add(*members(3))
+    harness.wait(400)
+    harness.delete("default/a-2")
+    harness.wait(5)
+    assert harness.status("default/a").phase == "Pending"
+    harness.add(replace(members(3)[2], uid="another"))
+    harness.wait(400)
+    assert harness.status("default/a").phase == "Reserved"
+    harness.wait(200)
+    assert harness.status("default/a").phase == "TimedOut"
