@@ -337,13 +337,22 @@ def test_the_first_of_members_that_share_a_claim_takes_its_storage_too(capacity,
         "b0": 0,
         "b1": 0,
     }
-    look = snapshot.look("zone", "a")
-    mark = snapshot.mark()
-    snapshot.take(rows["a0"], member, 1)
-    assert [int(snapshot.caps(member)[rows[name]]) for name in ("a0", "a1", "b0")] == [room - 1, room - 1, 1]
-    assert snapshot.look("zone", "a") != look
+    for taken in range(1, room + 1):
+        snapshot.take(rows["a0"], member, 1)
+        left = room - taken
+        assert [int(snapshot.caps(member)[rows[name]]) for name in ("a0", "a1", "b0")] == [left, left, 1]
+
+
+def test_a_domain_looks_another_once_storage_is_taken_of_it_on_another_node():
+    everywhere = NodeTerm((Requirement("zone", "Exists"),))
+    cluster = known(*NODES, LATER, TELLS, segment("s", everywhere, 10), *wanting(5))
+    snapshot = Snapshot(cluster)
+    member = class_of(snapshot, cluster.pods["uid-default/x"])
+    look, mark = snapshot.look("zone", "b"), snapshot.mark()
+    snapshot.take(cluster.capacity.rows["a0"], member, 1)
+    assert snapshot.look("zone", "b") != look
     snapshot.undo(mark)
-    assert snapshot.look("zone", "a") == look
+    assert snapshot.look("zone", "b") == look
 
 
 def test_a_claim_that_another_scheduler_has_given_a_node_takes_no_storage_of_others():
