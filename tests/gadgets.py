@@ -95,7 +95,7 @@ class Gadgets:
         return True
 
     def undo(self, what: UseDevices) -> None:
-        """Take the reservation back, and the devices with the last one."""
+        """Take the reservation back, with the last one the devices, and from a claim without devices the mark."""
         claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
         if isinstance(claim, ResourceClaim) and claim.uid == what.uid and claim.ours:
             left = tuple(uid for uid in claim.reserved if uid != what.pod_uid)

@@ -23,6 +23,7 @@ from gangsched.kube.objects import TIMEOUT_S, quoted, write
 from gangsched.kube.session import MERGE_PATCH, ApiSession
 from gangsched.kube.storage import MARK, SELECTED_NODE
 
+_MOST_READS = 8
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 Json = dict[str, Any]
 Change = Callable[[Json], Json | None]
@@ -59,7 +60,7 @@ async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer
     if isinstance(what, UseDevices):
         done = await _change(session, what, partial(claiming.leaving, what=what), "/status")
         if done.done:
-            await _change(session, what, claiming.unmarking)
+            done = await _change(session, what, partial(claiming.unmarking, what=what))
         return done
     raise TypeError(f"{type(what).__name__} cannot be taken back")
 
@@ -71,6 +72,16 @@ def about(what: Prebinding) -> str:
 
 
 async def _change(session: ApiSession, what: Prebinding, change: Change, subresource: str = "") -> Answer:
+    """Read and write it; anew if another has written in between, as the members that share a claim do to each other."""
+    for _ in range(_MOST_READS):
+        answer = await _change_once(session, what, change, subresource)
+        if answer is not None:
+            return answer
+    return Answer(Outcome.UNAVAILABLE, message=f"{about(what)} is changed by others all the time")
+
+
+async def _change_once(session: ApiSession, what: Prebinding, change: Change, subresource: str) -> Answer | None:
+    """None if another has written in between."""
     path = _path(what)
     try:
         answer = await session.request("GET", path, timeout_s=TIMEOUT_S)
@@ -92,8 +103,10 @@ async def _change(session: ApiSession, what: Prebinding, change: Change, subreso
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             return Answer(Outcome.GONE)
-        passing = error.passing or error.status == HTTPStatus.CONFLICT
-        return Answer(Outcome.UNAVAILABLE if passing else Outcome.REFUSED, None, error.retry_after_s, str(error))
+        if error.status == HTTPStatus.CONFLICT:
+            return None
+        result = Outcome.UNAVAILABLE if error.passing else Outcome.REFUSED
+        return Answer(result, None, error.retry_after_s, str(error))
     except KubeError as error:
         return Answer(Outcome.UNAVAILABLE, message=str(error))
     return Answer(Outcome.WRITTEN)

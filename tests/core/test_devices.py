@@ -343,5 +343,5 @@ OTHER = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-1")),))
 )
 def test_how_far_an_allocation_has_come(claims, standing):
     asked = UseDevices("default", "c", "uid-c", "pod", "p", HAD)
-    assert world(*claims).standing(asked) is standing
-    assert world(*claims).standing(replace(asked, uid="another")) is Standing.LOST
+    assert world(*claims).prebindings.standing(asked) is standing
+    assert world(*claims).prebindings.standing(replace(asked, uid="another")) is Standing.LOST

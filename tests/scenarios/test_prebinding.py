@@ -247,7 +247,8 @@ def test_members_that_share_a_volume_in_a_zone_without_room_for_all_are_not_boun
     harness.wait(30)
     assert harness.bound() == []
     assert harness.disks.claim("default/shared").bound
-    assert "1 not matched by the node affinity of a PersistentVolume" in harness.condition("default/a").message
+    told = "1 where the PersistentVolume made-1 (node affinity zone=a) cannot be used"
+    assert told in harness.condition("default/a").message
     harness.add(node("a1", cpu="1", labels={"zone": "a"}))
     harness.wait(30)
     assert len(harness.bound()) == 3
@@ -398,3 +399,33 @@ def test_a_gang_that_was_incomplete_has_the_whole_time_for_its_volumes_again(har
     assert harness.status("default/a").phase == "Reserved"
     harness.wait(200)
     assert harness.status("default/a").phase == "TimedOut"
+
+
+def test_a_zone_that_had_too_few_volumes_is_tried_again_once_it_has_one_more(harness: Harness) -> None:
+    """Domains in which a quorum did not fit were passed over until a node or pod changed there, not a volume."""
+    harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
+    harness.add(group(min_member=3, topology=Topology("zone")))
+    harness.provide(
+        LOCAL, *waiting(3, storage_class="local"), *(free(f"{zone}{at}", zone) for zone in "ab" for at in (1, 2))
+    )
+    harness.add(*members(3))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert "0 of 2 left with zone=a" in harness.condition("default/a").message
+    harness.provide(free("b3", "b"))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+    assert zones_of(harness) == {"b"}
+
+
+def test_a_zone_that_had_too_little_storage_is_tried_again_once_it_has_more(harness: Harness) -> None:
+    harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
+    harness.add(group(min_member=3, topology=Topology("zone")))
+    harness.provide(FAST, TELLS, *waiting(3), *(storage_in(zone, 2) for zone in "ab"))
+    harness.add(*members(3))
+    harness.wait(3)
+    assert harness.bound() == []
+    harness.provide(storage_in("b", 3))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+    assert zones_of(harness) == {"b"}

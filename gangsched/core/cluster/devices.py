@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from gangsched.core.objects.devices import (
     MOST_RESERVED,
+    Allocation,
     ClaimTrouble,
     DeviceClass,
     DeviceKey,
@@ -24,9 +25,10 @@ from gangsched.core.objects.devices import (
     UnreadyClaim,
 )
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import Standing, Taken, UseDevices
+from gangsched.core.objects.prebindings import Standing, UseDevices
 
 _NOBODY: Mapping[str, None] = {}
+_NO_DEVICES = Allocation(())
 Pool = tuple[str, str]
 """Driver and name of a pool."""
 
@@ -34,7 +36,8 @@ Pool = tuple[str, str]
 class Devices:
     """The objects by kind and key. `in_use` counts the claims that have a device, but for admin access.
 
-    `generation` grows with each change of slices and classes.
+    `generation` grows with each change of slices and classes. `_waiting` are the known pods with claims and without a
+    node; `_early` are the claims of ours that are reserved for such pods, by UID, or that have no devices.
     """
 
     def __init__(self) -> None:
@@ -43,6 +46,8 @@ class Devices:
         self._objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
         self._users: dict[ObjectKey, dict[str, None]] = {}
         self._ours: dict[ObjectKey, ResourceClaim] = {}
+        self._waiting: dict[str, Pod] = {}
+        self._early: dict[ObjectKey, list[str]] = {}
         self._pools: dict[Pool, dict[str, ResourceSlice]] = {}
 
     # Objects
@@ -54,6 +59,7 @@ class Devices:
             return []
         self._enter(old, -1)
         self._enter(found, 1)
+        self._look(key)
         if found is None:
             del self._objects[kind][key]
         else:
@@ -104,9 +110,23 @@ class Devices:
                     users.pop(old.uid, None)
                     if not users:
                         del self._users[key]
+            self._waiting.pop(old.uid, None)
         if new is not None and not new.terminal:
             for key in claims_of(new):
                 self._users.setdefault(key, {})[new.uid] = None
+            if new.device_claims and not new.node:
+                self._waiting[new.uid] = new
+        for pod in (old, new):
+            for key in claims_of(pod) if pod is not None else ():
+                self._look(key)
+
+    def _look(self, key: ObjectKey) -> None:
+        """Note the reservations that come before their pods' bindings."""
+        self._early.pop(key, None)
+        claim = self._ours.get(key)
+        early = [uid for uid in claim.reserved if uid in self._waiting] if claim is not None else []
+        if early or (claim is not None and claim.allocation is None):
+            self._early[key] = early
 
     def users(self, key: ObjectKey) -> Iterable[str]:
         """The known pods, by UID, that use the claim."""
@@ -188,19 +208,25 @@ class Devices:
             return Standing.DONE
         return Standing.OPEN if len(claim.reserved) < MOST_RESERVED else Standing.LOST
 
-    def left_over(self, pods: Mapping[str, Pod], asked: Mapping[Taken, Container[str]]) -> list[UseDevices]:
-        """The reservations, in claims of ours, for known pods that have no node and do not ask for them any more.
+    def shown(self, schedulers: Container[str]) -> list[UseDevices]:
+        """Our marks on claims without devices, and reservations in claims of ours for pods that are not bound yet.
 
-        For a pod that is gone kube-controller-manager takes them back.
+        Only for known pods of these schedulers: for one that is gone kube-controller-manager takes them back.
         """
         found = []
-        for claim in self._ours.values():
-            for uid in claim.reserved if claim.allocation is not None else ():
-                pod = pods.get(uid)
-                asks = uid in asked.get(("ResourceClaim", *claim.key), ())
-                if claim.allocation is not None and pod is not None and not (pod.node or pod.terminal or asks):
-                    found.append(UseDevices(*claim.key, claim.uid, pod.name, uid, claim.allocation))
+        for key, early in self._early.items():
+            claim = self._ours[key]
+            if claim.allocation is None:
+                found.append(UseDevices(*key, claim.uid, "", "", _NO_DEVICES))
+            else:
+                pods = [self._waiting[uid] for uid in early if self._waiting[uid].scheduler in schedulers]
+                found += [UseDevices(*key, claim.uid, pod.name, pod.uid, claim.allocation) for pod in pods]
         return found
+
+    def shows(self, prebinding: UseDevices) -> bool:
+        """Whether the claim shows the reservation, or our mark without devices, which `shown` has found."""
+        early = self._early.get((prebinding.namespace, prebinding.claim))
+        return early is not None and (not prebinding.pod_uid or prebinding.pod_uid in early)
 
     def pools(self) -> list[tuple[tuple[ResourceSlice, ...], bool]]:
         """The slices of the newest generation of each pool, and whether they are all there."""

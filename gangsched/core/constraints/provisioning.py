@@ -82,6 +82,13 @@ class Provisioning:
                     there[lacking] = where
                     yield f"{wanted.storage_class} ({told})", there
 
+    def told(self, wants: Iterable[Wanted]) -> Hashable:
+        """What there is for these and what is promised of it: equal while it is the same."""
+        volumes, names = self._world.volumes, dict.fromkeys(wanted.storage_class for wanted in wants)
+        found = {name: volumes.capacities(name) for name in names}
+        promises = self._world.spoken_for
+        return tuple((*each, *volumes.promises(name, promises)) for name, each in found.items() if each is not None)
+
     def look(self) -> Hashable:
         """Equal while as much is ordered."""
         return frozenset(self._orders.items())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import numpy as np
 
-from gangsched.core.constraints.nodes import NAMED
+from gangsched.core.constraints.naming import NAMED, node_terms
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.quantity import format_bytes
 from gangsched.core.objects.shape import NodeTerm
@@ -103,7 +103,8 @@ class Segments:
     def _told(self, at: int, size: int) -> str:
         number = int(self._volumes[at])
         promised = f" beside {number} promised volume{'s' if number > 1 else ''}" if number else ""
-        where = _described(self._found[at].topology)
+        topology = self._found[at].topology
+        where = node_terms([topology]) if topology is not None and topology.expressions[0].key else "all nodes"
         return f"{where}: {format_bytes(self._left(at))} left{promised}, {format_bytes(size)} wanted"
 
     def _left(self, at: int) -> int:
@@ -122,12 +123,3 @@ class Segments:
         best: IntArray = np.zeros(self._size, dtype=np.int64)
         np.maximum.at(best, self._row, of_segment[self._segment].astype(np.int64))
         return best
-
-
-def _described(topology: NodeTerm | None) -> str:
-    """The labels of the segment, as a person is told them."""
-    told = []
-    for each in topology.expressions if topology is not None else ():
-        values = "/".join(each.values)
-        told.append(f"{each.key}={values}" if each.operator == "In" else f"{each.key} {each.operator} {values}".strip())
-    return ", ".join(told)

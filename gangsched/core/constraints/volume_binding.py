@@ -11,12 +11,13 @@ volumes they may be bound to, is said in `cluster/volumes.py` and `cluster/unbou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from gangsched.core.constraints.constraint import Member, NodeConstraint, Plan, Words, World
+from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.volume_pool import VolumePool, Wants
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -31,13 +32,14 @@ from gangsched.core.objects.volumes import Wanted
 class BoundTo:
     """The node affinities of a pod's volumes, each once, and what its other claims want; or that one is not `ready`.
 
-    Whose claim that is (`claim`) is told of one pod of the class alone.
+    Whose claim that is (`claim`), and a volume of each affinity (`volumes`), is told of one pod of the class alone.
     """
 
     affinities: tuple[tuple[NodeTerm, ...], ...] = ()
     wants: Wants = ()
     ready: bool = True
     claim: str = field(default="", compare=False)
+    volumes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def shares(self) -> bool:
@@ -60,12 +62,12 @@ class VolumeBinding(NodeConstraint):
         ),
         Words(
             NodeReason.VOLUME_AFFINITY,
-            "not matched by the node affinity of a PersistentVolume",
-            "room where the member's PersistentVolumes are: {nodes} elsewhere",
+            "where the PersistentVolume {resource} cannot be used",
+            "room where the PersistentVolume {resource} can be used: {nodes} elsewhere",
         ),
         Words(
             NodeReason.VOLUME_SHORTAGE,
-            "without a PersistentVolume of StorageClass {resource} that is left for the member",
+            "without a PersistentVolume of StorageClass {resource}",
             "a PersistentVolume for each claim, or a StorageClass that provisions it: {nodes} without",
         ),
         Words(
@@ -96,10 +98,11 @@ class VolumeBinding(NodeConstraint):
         unready = volumes.unready(pod)
         if unready is not None:
             return BoundTo(ready=False, claim=unready.claim)
-        found = {volume.node_affinity for volume in volumes.volumes(pod)} - {None}
+        found = {each.node_affinity: each.name for each in volumes.volumes(pod) if each.node_affinity is not None}
         wants = tuple(wanted for wanted, _ in volumes.wants(pod))
-        affinities = tuple(sorted((terms for terms in found if terms is not None), key=repr))
-        return BoundTo(affinities, wants) if affinities or wants else None
+        affinities = tuple(sorted(found, key=repr))
+        names = tuple(found[terms] for terms in affinities)
+        return BoundTo(affinities, wants, volumes=names) if affinities or wants else None
 
     def sees_nominated(self, pod: Pod) -> BoundTo | None:
         """Where its bound volumes are. Volumes that another scheduler has in mind for it are not known."""
@@ -119,22 +122,35 @@ class VolumeBinding(NodeConstraint):
         for terms in seen.affinities:
             mask &= self._affinity.among(terms, rows)
         for wanted in seen.wants:
-            elsewhere = wanted.shared and wanted.anywhere and (is_settled is None or is_settled(wanted))
-            if wanted.selected and not elsewhere:
+            if _keeps(wanted, is_settled):
                 mask &= self._world.nodes.names.among((wanted.selected,), rows)
         return mask
 
     def refusals(
         self, member: Member, rows: IntArray, is_settled: Callable[[Wanted], bool] | None = None
     ) -> Iterator[tuple[str, str, Mask]]:
-        """The claim, or where the volumes cannot be used."""
-        seen, mask = member.sight(BoundTo), self.mask(member, rows, is_settled)
-        if seen is None or mask is None:
+        """The claim, or for each volume where it is the first that cannot be used."""
+        seen = member.sight(BoundTo)
+        left: Mask = np.ones(len(rows), dtype=np.bool_)
+        if seen is None:
             return
-        if seen.ready:
-            yield NodeReason.VOLUME_AFFINITY, "", ~mask
-        else:
-            yield NodeReason.VOLUME_CLAIM, seen.claim, ~mask
+        if not seen.ready:
+            yield NodeReason.VOLUME_CLAIM, seen.claim, left
+            return
+        for terms, volume in zip(seen.affinities, seen.volumes, strict=True):
+            usable = self._affinity.among(terms, rows)
+            yield NodeReason.VOLUME_AFFINITY, f"{volume} (node affinity {node_terms(terms)})", left & ~usable
+            left &= usable
+        for node in dict.fromkeys(wanted.selected for wanted in seen.wants if _keeps(wanted, is_settled)):
+            there = self._world.nodes.names.among((node,), rows)
+            yield NodeReason.VOLUME_AFFINITY, f"that is being provisioned for node {node}", left & ~there
+            left &= there
+
+
+def _keeps(wanted: Wanted, is_settled: Callable[[Wanted], bool] | None) -> bool:
+    """Whether the claim keeps its pods on the node that was selected for it."""
+    elsewhere = wanted.shared and wanted.anywhere and (is_settled is None or is_settled(wanted))
+    return bool(wanted.selected) and not elsewhere
 
 
 class VolumePlan(Plan):
@@ -235,6 +251,11 @@ class VolumePlan(Plan):
         """A digest of the volumes that are taken, wherever: they may be shared by rows."""
         return hash((self._pool.look(), len(rows)))
 
+    def beyond(self, member: Member) -> Hashable:
+        """The volumes and the storage that its claims may get."""
+        seen = member.sight(BoundTo)
+        return self._pool.choices(seen.wants) if seen is not None and seen.wants else None
+
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim, where the volumes cannot be used, or where none is left."""
         yield from self._constraint.refusals(member, rows, self._pool.is_settled)
@@ -244,5 +265,6 @@ class VolumePlan(Plan):
         lacking = (room == 0) | ~self._pool.may_share(seen.wants, rows)
         for told, where in self._pool.provisioning.full(seen.wants, rows):
             yield NodeReason.STORAGE_CAPACITY, told, lacking & where
-            lacking &= ~where
-        yield NodeReason.VOLUME_SHORTAGE, seen.wants[-1].storage_class, lacking
+            lacking = lacking & ~where
+        for shortage, where in self._pool.shortages(seen.wants, rows, lacking):
+            yield NodeReason.VOLUME_SHORTAGE, shortage, where

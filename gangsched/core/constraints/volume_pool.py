@@ -3,19 +3,19 @@
 Rows whose nodes can use the same volumes share them. Members that want the same take volumes in turn, and give back
 those taken last.
 
-Members that share a claim depend on the first one, for which it is bound: the others go where its volume can be used.
-Where one can be used that is still to be made is not known. If pods on several nodes may use it at the same time, the
-others go wherever such volumes may be made, and are checked again once the claim is bound; no member is bound before.
+Members that share a claim depend on the first one, for which it is bound: the others go where its volume can be used,
+or, if it is still to be made for pods on several nodes, wherever such volumes are made; they are checked again then.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
 from gangsched.core.constraints.constraint import World
+from gangsched.core.constraints.naming import listed, node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.provisioning import Provisioning
 from gangsched.core.constraints.segments import MANY
@@ -29,8 +29,6 @@ Wants = tuple[Wanted, ...]
 """What the claims of one member want, the smallest first."""
 Chosen = tuple[str, ...]
 """The volume for each of them, empty where one is provisioned."""
-Ordered = tuple[Wanted, ...]
-"""For which of them one is provisioned that was not before."""
 
 
 class VolumePool:
@@ -42,7 +40,7 @@ class VolumePool:
         self._used: Counter[str] = Counter()
         self._shared: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self._taken: dict[tuple[Wants, int], list[Chosen]] = {}
-        self._ordered: dict[tuple[Wants, int], list[Ordered]] = {}
+        self._ordered: dict[tuple[Wants, int], list[Wants]] = {}
         self.provisioning = Provisioning(world, affinity)
         self._choices: dict[Wanted, Sequence[Volume]] = {}
         self._offers: dict[Wanted, dict[Terms, list[Volume]]] = {}
@@ -83,6 +81,28 @@ class VolumePool:
                 mask &= (self.provisioning.room(wanted, wants, rows) > 0) | (self._left_on(wanted, rows) > 0)
         return mask
 
+    def shortages(self, wants: Wants, rows: IntArray, lacking: Mask) -> Iterator[tuple[str, Mask]]:
+        """For which claim one more member finds no volume on the rows that are `lacking` some, and what there is."""
+        for wanted in wants[:-1]:
+            alone = lacking & ((self.room((wanted,), rows) == 0) | ~self.may_share((wanted,), rows))
+            yield self._shortage(wanted, rows[alone]), alone
+            lacking = lacking & ~alone
+        yield self._shortage(wants[-1], rows[lacking]), lacking
+
+    def _shortage(self, wanted: Wanted, rows: IntArray) -> str:
+        """The class, how many volumes that suffice are left for these rows, and where others are provisioned."""
+        if self._settled(wanted) is not None:
+            return f"{wanted.storage_class} for the shared claim {wanted.claim[1]}, which is settled elsewhere"
+        told = []
+        for terms, volumes in self._of_terms(wanted).items():
+            if self._mask(terms)[rows].any():
+                where = "" if terms is None else f" with {node_terms(terms)}"
+                told.append(f"{self._left(wanted, terms)} of {len(volumes)} left{where}")
+        storage = self._world.volumes.storage_class(wanted.storage_class)
+        if storage is not None and storage.provisions and storage.topologies is not None:
+            told.append(f"provisioned only with {node_terms(storage.topologies)}")
+        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none there that suffices'})"
+
     def take(self, wants: Wants, row: int, count: int) -> set[str]:
         """Take the best volumes for so many members. Returns them."""
         chosen: set[str] = set()
@@ -101,6 +121,11 @@ class VolumePool:
         """Equal while the same volumes are taken, and as many ordered."""
         return frozenset(self._used.items()), self.provisioning.look()
 
+    def choices(self, wants: Wants) -> Hashable:
+        """The volumes for these, whoever takes them, and what is under way: equal while they are the same."""
+        volumes = tuple(tuple(each.name for each in self.offered(wanted)) for wanted in wants)
+        return volumes, frozenset(self._world.spoken_for), self.provisioning.told(wants)
+
     def offered(self, wanted: Wanted) -> Sequence[Volume]:
         """The volumes for it, used or not."""
         found = self._choices.get(wanted)
@@ -115,9 +140,6 @@ class VolumePool:
             if not wanted.shared:
                 room = np.minimum(room, self.provisioning.room(wanted, wants, rows))
         return room
-
-    def _usable(self, volume: Volume, row: int) -> bool:
-        return bool(self._mask(volume.node_affinity)[row])
 
     def _mask(self, terms: Terms) -> Mask:
         """The rows where volumes with this node affinity can be used."""
@@ -192,7 +214,10 @@ class VolumePool:
                     return None
                 chosen.append(settled[1])
                 continue
-            name = next((v.name for v in self.offered(wanted) if self._is_free(v, chosen) and self._usable(v, row)), "")
+            name = next(
+                (v.name for v in self.offered(wanted) if self._is_free(v, chosen) and self._mask(v.node_affinity)[row]),
+                "",
+            )
             if not name and not self.provisioning.room(wanted, (wanted,), one)[0]:
                 return None
             chosen.append(name)
@@ -208,16 +233,16 @@ class VolumePool:
             return None
         if self._shared.get(wanted.claim):
             return self._shared[wanted.claim][0]
-        names = self._world.stock.names
         for prebinding in self._world.spoken_for.get(("PersistentVolumeClaim", *wanted.claim), {}).values():
             if isinstance(prebinding, ClaimVolume):
                 return -1, prebinding.volume
             if isinstance(prebinding, SelectNode):
+                names = self._world.stock.names
                 return names.index(prebinding.node) if prebinding.node in names else -1, ""
         return None
 
     def is_settled(self, wanted: Wanted) -> bool:
-        """Whether a member on this snapshot, or one in flight, has settled where the claim of several pods is bound."""
+        """Whether a member here, or one in flight, has settled where the claim of several pods is bound."""
         return self._settled(wanted) is not None
 
     def is_made_for(self, wanted: Wanted, row: int) -> bool:
