@@ -136,9 +136,8 @@ class VolumePool:
     def _room_made(self, wants: Wants, rows: IntArray) -> IntArray:
         """For how many members volumes of their own are provisioned on each row."""
         room: IntArray = np.full(len(rows), MANY, dtype=np.int64)
-        for wanted in wants:
-            if not wanted.shared:
-                room = np.minimum(room, self.provisioning.room(wanted, wants, rows))
+        for wanted in (each for each in wants if not each.shared):
+            room = np.minimum(room, self.provisioning.room(wanted, wants, rows))
         return room
 
     def _mask(self, terms: Terms) -> Mask:
@@ -191,7 +190,7 @@ class VolumePool:
     def _members(self, wants: Wants, row: int) -> int:
         """For how many members the row has volumes: found by taking them, which is then undone."""
         number, more = 0, 0
-        while not more and (chosen := self._choose(wants, row)) is not None:
+        while (chosen := self._choose(wants, row)) is not None:
             fresh = any(name and not self._used[name] for name in chosen)
             self._push(wants, row, chosen)
             number += 1
@@ -214,10 +213,8 @@ class VolumePool:
                     return None
                 chosen.append(settled[1])
                 continue
-            name = next(
-                (v.name for v in self.offered(wanted) if self._is_free(v, chosen) and self._mask(v.node_affinity)[row]),
-                "",
-            )
+            left = (v for v in self.offered(wanted) if self._is_free(v, chosen) and self._mask(v.node_affinity)[row])
+            name = next((volume.name for volume in left), "")
             if not name and not self.provisioning.room(wanted, (wanted,), one)[0]:
                 return None
             chosen.append(name)
