@@ -22,7 +22,13 @@ FILTERS = {
     "NodeResourcesFit": "an extended resource that only a DeviceClass provides counts as missing, as no node lists it",
     "VolumeRestrictions": "",
     "NodeVolumeLimits": "",
-    "VolumeBinding": "a pod whose volume is of a kind that CSI drivers have replaced is refused (`NotSupported`)",
+    "VolumeBinding": (
+        "a pod whose volume is of a kind that CSI drivers have replaced is refused (`NotSupported`); storage that "
+        "gangsched has promised to other members and gangs is missing in a CSIStorageCapacity until it is made, where "
+        "kube-scheduler shows all of it to each pod; of several volumes that name one claim in `claimRef` "
+        "kube-scheduler takes any, gangsched the first by name; while a claim is being bound that pods on several nodes"
+        " may use, its other members get nodes, and are bound after it, where kube-scheduler refuses them for so long"
+    ),
     "VolumeZone": "",
     "PodTopologySpread": "",
     "InterPodAffinity": (

@@ -2,7 +2,7 @@
 
 A claim of a StorageClass of this driver whose annotation names a node gets a PersistentVolume in the zone of that node,
 which kube-controller-manager binds to it. Where a zone has no room the annotation is removed, as the real one does when
-storage is exhausted.
+storage is exhausted. It may also say how much room there is, by a CSIStorageCapacity for each zone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ DRIVER = "zonal.csi.example.com"
 ZONE = "topology.kubernetes.io/zone"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
+_DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
+_CAPACITIES = "/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities"
 _EVERY_S = 0.1
 Json = dict[str, Any]
 
@@ -26,25 +28,47 @@ Json = dict[str, Any]
 class Provisioner:
     """Works while it is entered. `room` is how many volumes a zone takes in all; zones that it does not name take any.
 
+    With `tells` it says for each class in how many volumes of 1 GiB that room is, and says so anew after each volume.
     While it is `paused` it does nothing. `given_up` are the claims (namespace/name) that got no volume, in order.
     """
 
-    def __init__(self, api: Api, *, room: Mapping[str, int] | None = None) -> None:
+    def __init__(self, api: Api, *, room: Mapping[str, int] | None = None, tells: bool = False) -> None:
         self.paused = False
         self.given_up: list[str] = []
         self._api = api
         self._room = room or {}
+        self._tells = tells
         self._made: Counter[str] = Counter()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="provisioner", daemon=True)
 
     def __enter__(self) -> Self:
+        if self._tells:
+            self._api.post(_DRIVERS, {"metadata": {"name": DRIVER}, "spec": {"storageCapacity": True}})
+            for storage in self._classes():
+                for zone in self._room:
+                    self._api.post(_CAPACITIES, self._capacity(storage, zone))
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+        if self._tells:
+            self._api.delete(f"{_DRIVERS}/{DRIVER}")
+            self._api.delete(_CAPACITIES)
+
+    def _classes(self) -> list[str]:
+        classes = self._api.get("/apis/storage.k8s.io/v1/storageclasses")["items"]
+        return [each["metadata"]["name"] for each in classes if each["provisioner"] == DRIVER]
+
+    def _capacity(self, storage: str, zone: str) -> Json:
+        return {
+            "metadata": {"name": f"{storage}-{zone}"},
+            "storageClassName": storage,
+            "nodeTopology": {"matchLabels": {ZONE: zone}},
+            "capacity": f"{self._room[zone] - self._made[zone]}Gi",
+        }
 
     def _work(self) -> None:
         while not self._ended.wait(_EVERY_S):
@@ -55,8 +79,7 @@ class Provisioner:
     def _look(self) -> None:
         if self.paused:
             return
-        classes = self._api.get("/apis/storage.k8s.io/v1/storageclasses")["items"]
-        ours = {each["metadata"]["name"] for each in classes if each["provisioner"] == DRIVER}
+        ours = self._classes()
         for claim in self._api.get(_CLAIMS)["items"] if ours else ():
             node = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
             if node and claim["spec"].get("storageClassName") in ours and not claim["spec"].get("volumeName"):
@@ -98,3 +121,6 @@ class Provisioner:
                 raise
         else:
             self._made[zone] += 1
+            if self._tells and zone in self._room:
+                for storage in self._classes():
+                    self._api.merge(f"{_CAPACITIES}/{storage}-{zone}", self._capacity(storage, zone))

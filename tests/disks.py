@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
+from gangsched.core.objects.selectors import matches
 from gangsched.core.objects.shape import NodeTerm, Requirement
-from gangsched.core.objects.volumes import StorageClass, StorageKind, Volume, VolumeClaim
+from gangsched.core.objects.volumes import StorageCapacity, StorageClass, StorageKind, Volume, VolumeClaim
 
 if TYPE_CHECKING:
     from tests.harness import Harness
@@ -105,9 +106,24 @@ class Disks:
         node = self._harness.nodes.get(claim.selected)
         if node is None:
             return
+        if not self.take(claim.storage_class, claim.size, dict(node.labels)):
+            self.given_up.append(claim.selected)
+            self._harness.provide(replace(claim, selected=""))
+            return
         zone = dict(node.labels).get("zone", "")
         terms = (NodeTerm((Requirement("zone", "In", (zone,)),)),) if zone else None
         self.made += 1
         name = f"made-{self.made}"
         self._harness.provide(Volume(name, node_affinity=terms, attachment=("csi", name), size=claim.size))
         self._harness.provide(replace(claim, volume=name, bound=True))
+
+    def take(self, storage_class: str, size: int, labels: dict[str, str]) -> bool:
+        """Take storage of the segment of these labels, if it says what it has, and say what is left."""
+        for found in list(self._harness.storage[StorageKind.CAPACITY].values()):
+            assert isinstance(found, StorageCapacity)
+            here = found.topology is not None and matches(found.topology.expressions, labels)
+            if here and found.storage_class == storage_class and found.capacity is not None:
+                if found.capacity < size:
+                    return False
+                self._harness.provide(replace(found, capacity=found.capacity - size))
+        return True

@@ -86,7 +86,9 @@ from gangsched.core.objects.results import (
 )
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.objects.volumes import (
+    CsiDriver,
     CsiNode,
+    StorageCapacity,
     StorageClass,
     StorageKey,
     StorageKind,
@@ -104,6 +106,8 @@ KINDS: dict[type, StorageKind] = {
     StorageClass: StorageKind.CLASS,
     CsiNode: StorageKind.NODE,
     VolumeAttachment: StorageKind.ATTACHMENT,
+    CsiDriver: StorageKind.DRIVER,
+    StorageCapacity: StorageKind.CAPACITY,
 }
 START = 1_000_000.0
 REPEATED = 0.1

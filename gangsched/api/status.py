@@ -149,6 +149,10 @@ class RecordStatus(StatusPart):
     settled_time: Time | None = Field(
         default=None, description="Members that were bound before this belong to no quorum under way; they stay bound."
     )
+    pre_bind_start_time: Time | None = Field(
+        default=None, description="Since when members wait for their volumes and devices; maxScheduleTime is paused."
+    )
+    pre_bind_clock_time: Time | None = Field(default=None, description="scheduleStartTime when that began.")
     cap: CapStatus | None = Field(default=None, description="The limit that prevents the reservation of places.")
 
 

@@ -97,6 +97,8 @@ def _record_to_object(record: Record) -> dict[str, Any]:
         "holdStartTime": _time_to_object(record.held_since),
         "holdsReleased": min(record.caps, MAX_COUNT),
         "settledTime": _time_to_object(record.settled_at),
+        "preBindStartTime": _time_to_object(record.prebinding_at),
+        "preBindClockTime": _time_to_object(record.prebinding_clock),
         "cap": None if record.capped is None else _cap_to_object(record.capped),
     }
     return {name: value for name, value in fields.items() if value}
@@ -142,6 +144,8 @@ def _record_from_object(read: PodGroupStatus) -> Record | None:
         capped=capped,
         caps=kept.holds_released,
         settled_at=_time_from_object(kept.settled_time),
+        prebinding_at=_time_from_object(kept.pre_bind_start_time),
+        prebinding_clock=_time_from_object(kept.pre_bind_clock_time),
     )
     return record if read.phase is not None else None
 

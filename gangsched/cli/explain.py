@@ -38,9 +38,9 @@ def add_parser(commands: Commands) -> None:
         "would help. Nodes are grouped by pool, machine and zone, in at most ten groups. The command runs the "
         "scheduler on the cluster's current state and writes nothing. It needs the right to list nodes, pods, "
         "PodGroups, namespaces, "
-        "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, VolumeAttachments, "
-        "ResourceSlices, DeviceClasses and ResourceClaims; without it, it shows only the PodGroup's status. It also "
-        "reads other systems' PodGroups if it may.",
+        "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
+        "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "
+        "shows only the PodGroup's status. It also reads other systems' PodGroups if it may.",
         epilog="Exit status: 0 for success, 1 if there is no such group or the cluster does not answer, 2 for wrong "
         "usage or missing credentials.",
     )

@@ -22,8 +22,10 @@ KINDS = {
     ("storage.k8s.io/v1", "StorageClass"): StorageKind.CLASS,
     ("storage.k8s.io/v1", "CSINode"): StorageKind.NODE,
     ("storage.k8s.io/v1", "VolumeAttachment"): StorageKind.ATTACHMENT,
+    ("storage.k8s.io/v1", "CSIDriver"): StorageKind.DRIVER,
+    ("storage.k8s.io/v1", "CSIStorageCapacity"): StorageKind.CAPACITY,
 }
-CLUSTER_WIDE = tuple(which for which, kind in KINDS.items() if kind is not StorageKind.CLAIM)
+CLUSTER_WIDE = tuple(which for which, kind in KINDS.items() if kind not in (StorageKind.CLAIM, StorageKind.CAPACITY))
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 
@@ -46,6 +48,9 @@ class Stored:
         kind = KINDS[manifest.api_version, manifest.kind]
         if kind is StorageKind.CLAIM:
             self.add_claim(manifest.namespace, manifest.body)
+        elif kind is StorageKind.CAPACITY:
+            metadata = {**manifest.metadata, "namespace": manifest.namespace}
+            self._put(kind, {**manifest.body, "metadata": metadata})
         else:
             status = {"status": {"phase": "Available"}} if kind is StorageKind.VOLUME else {}
             self._put(kind, {**status, **manifest.body})

@@ -38,7 +38,9 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import (
+    CsiDriver,
     CsiNode,
+    StorageCapacity,
     StorageClass,
     StorageKind,
     StorageObject,
@@ -88,6 +90,8 @@ _VOLUME = msgspec.json.Decoder(storage_wire.PersistentVolume)
 _STORAGE_CLASS = msgspec.json.Decoder(storage_wire.StorageClass)
 _CSI_NODE = msgspec.json.Decoder(storage_wire.CsiNode)
 _ATTACHMENT = msgspec.json.Decoder(storage_wire.VolumeAttachment)
+_CSI_DRIVER = msgspec.json.Decoder(storage_wire.CsiDriver)
+_CAPACITY = msgspec.json.Decoder(storage_wire.StorageCapacity)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
@@ -167,6 +171,16 @@ def _read_attachment(raw: Raw) -> tuple[str | None, VolumeAttachment]:
     return found.metadata.resource_version, storage.attachment(found)
 
 
+def _read_csi_driver(raw: Raw) -> tuple[str | None, CsiDriver]:
+    found = _CSI_DRIVER.decode(raw)
+    return found.metadata.resource_version, storage.csi_driver(found)
+
+
+def _read_capacity(raw: Raw) -> tuple[str | None, StorageCapacity]:
+    found = _CAPACITY.decode(raw)
+    return found.metadata.resource_version, storage.storage_capacity(found)
+
+
 def _stored(
     kind: StorageKind, name: str, path: str, read: Callable[[Raw], tuple[str | None, StorageObject]]
 ) -> Resource[StorageObject]:
@@ -222,6 +236,12 @@ STORAGE = {
     StorageKind.NODE: _stored(StorageKind.NODE, "csinodes", "/apis/storage.k8s.io/v1/csinodes", _read_csi_node),
     StorageKind.ATTACHMENT: _stored(
         StorageKind.ATTACHMENT, "volumeattachments", "/apis/storage.k8s.io/v1/volumeattachments", _read_attachment
+    ),
+    StorageKind.DRIVER: _stored(
+        StorageKind.DRIVER, "csidrivers", "/apis/storage.k8s.io/v1/csidrivers", _read_csi_driver
+    ),
+    StorageKind.CAPACITY: _stored(
+        StorageKind.CAPACITY, "csistoragecapacities", "/apis/storage.k8s.io/v1/csistoragecapacities", _read_capacity
     ),
 }
 """What decides where pods with volumes run, by kind."""

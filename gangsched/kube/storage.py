@@ -15,9 +15,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gangsched.core.constraints.volume_zone import ZONE_LABELS
-from gangsched.core.objects.quantity import InvalidQuantity, whole
+from gangsched.core.objects.quantity import InvalidQuantity, Quantity, whole
 from gangsched.core.objects.shape import Attachment, Disk, NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
+from gangsched.core.objects.volumes import (
+    CsiDriver,
+    CsiNode,
+    StorageCapacity,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+    VolumeClaim,
+)
 from gangsched.kube import storage_wire, wire
 from gangsched.kube.node_terms import requirements
 
@@ -34,6 +42,8 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 _ANYWHERE = Requirement(key="", operator="DoesNotExist")
 """What every node matches."""
+_OF_LABELS = ("In", "NotIn", "Exists", "DoesNotExist")
+"""What a label selector may say; one that says anything else selects nothing."""
 
 IN_TREE: dict[str, tuple[str, str, Callable[[wire.Disk], str]]] = {
     "gcePersistentDisk": (
@@ -220,6 +230,7 @@ def storage_class(found: storage_wire.StorageClass) -> StorageClass:
         waits=found.volume_binding_mode == "WaitForFirstConsumer",
         provisions=found.provisioner not in ("", NO_PROVISIONER),
         topologies=tuple(map(_topology, found.allowed_topologies)) if found.allowed_topologies else None,
+        in_tree=found.provisioner in _DRIVERS,
     )
 
 
@@ -239,6 +250,33 @@ def csi_node(found: storage_wire.CsiNode) -> CsiNode:
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
     return CsiNode(name=found.metadata.name or "", limits=_kept_limits(tuple(sorted(limits.items()))))
+
+
+def csi_driver(found: storage_wire.CsiDriver) -> CsiDriver:
+    """The core's value for a CSIDriver."""
+    spec = found.spec or storage_wire.CsiDriverSpec()
+    return CsiDriver(name=found.metadata.name or "", capacity=bool(spec.storage_capacity))
+
+
+def storage_capacity(found: storage_wire.StorageCapacity) -> StorageCapacity:
+    """The core's value for a CSIStorageCapacity."""
+    topology = None
+    if found.node_topology is not None:
+        selected = _selector(found.node_topology)
+        if all(each.operator in _OF_LABELS for each in selected):
+            topology = NodeTerm(selected or (_ANYWHERE,))
+    return StorageCapacity(
+        namespace=intern(found.metadata.namespace or "default"),
+        name=found.metadata.name or "",
+        storage_class=intern(found.storage_class_name),
+        topology=topology,
+        capacity=_told_size(found.capacity),
+        largest=_told_size(found.maximum_volume_size),
+    )
+
+
+def _told_size(amount: Quantity | None) -> int | None:
+    return None if amount is None else _size({"storage": amount})
 
 
 def attachment(found: storage_wire.VolumeAttachment) -> VolumeAttachment:

@@ -82,18 +82,37 @@ class DriverLimit(Struct, gc=False):
     count: int | None = None
 
 
-class CsiDriver(Struct, gc=False):
+class DriverOnNode(Struct, gc=False):
     name: str = ""
     allocatable: DriverLimit | None = None
 
 
 class CsiNodeSpec(Struct, gc=False):
-    drivers: list[CsiDriver] | None = None
+    drivers: list[DriverOnNode] | None = None
 
 
 class CsiNode(Struct, gc=False):
     metadata: wire.Meta
     spec: CsiNodeSpec | None = None
+
+
+class CsiDriverSpec(Struct, gc=False, rename="camel"):
+    storage_capacity: bool | None = None
+
+
+class CsiDriver(Struct, gc=False):
+    metadata: wire.Meta
+    spec: CsiDriverSpec | None = None
+
+
+class StorageCapacity(Struct, gc=False, rename="camel"):
+    """A CSIStorageCapacity."""
+
+    metadata: wire.Meta
+    storage_class_name: str = ""
+    node_topology: wire.LabelSelector | None = None
+    capacity: str | int | float | None = None
+    maximum_volume_size: str | int | float | None = None
 
 
 class AttachmentSource(Struct, gc=False, rename="camel"):

@@ -88,6 +88,8 @@ def records(draw):
         capped=cap,
         caps=draw(counts),
         settled_at=draw(st.just(0.0) | moments),
+        prebinding_at=draw(st.just(0.0) | moments),
+        prebinding_clock=draw(st.just(0.0) | moments),
     )
 
 

@@ -340,6 +340,30 @@ class TestVolumes:
         made = workload("StatefulSet", volumeClaimTemplates=claims)
         assert run(node(), group(), made, self.later("d")).group()["bound"] == 1
 
+    def test_a_volume_is_provisioned_only_where_there_is_storage(self, run):
+        asked = {"storageClassName": "later", "resources": {"requests": {"storage": "5Gi"}}}
+        claims = [{"metadata": {"name": "data"}, "spec": asked}]
+        made = workload("StatefulSet", replicas=2, podManagementPolicy="Parallel", volumeClaimTemplates=claims)
+        driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "d"}}
+        driver["spec"] = {"storageCapacity": True}
+        capacity = {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSIStorageCapacity",
+            "metadata": {"name": "c"},
+            "storageClassName": "later",
+            "nodeTopology": {"matchLabels": {"kubernetes.io/hostname": "n2"}},
+            "capacity": "9Gi",
+        }
+        there = (self.named("n1"), self.named("n2"), self.later("d"), driver)
+        both = group(minMember=2)
+        assert run(both, made, *there, capacity | {"capacity": "10Gi"}).group()["placements"] == {
+            "w-0": "n2",
+            "w-1": "n2",
+        }
+        told = run(both, made, *there, capacity).group()["message"]
+        assert "1 without storage capacity for a volume of StorageClass later" in told
+        assert "(kubernetes.io/hostname=n2: 4Gi left beside 1 promised volume, 5Gi wanted)" in told
+
     def test_a_volume_without_a_status_can_be_bound_to_such_a_claim(self, run):
         claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "later"}}]
         made = workload("StatefulSet", volumeClaimTemplates=claims)

@@ -184,6 +184,29 @@ def test_a_node_takes_as_many_different_volumes_as_it_can_attach(there, asked, t
     assert refused(cluster, pod(volume_claims=asked)) == ({} if taken else {"n0": NodeReason.VOLUME_LIMIT})
 
 
+def test_a_volume_that_comes_concerns_the_claims_that_may_be_bound_to_it_and_one_that_goes_does_not():
+    waiting = [claim(f"default/{name}", storage_class="local", size=1, uid=name) for name in ("c", "d")]
+    users = [pod(f"default/p-{each.name}", volume_claims=[each.name]) for each in waiting]
+    cluster = known(node("n0"), StorageClass("local", waits=True), *waiting, *users)
+
+    def concerned(claimed_by=None, *, available: bool = True):
+        found = volume("v", available=available, storage_class="local", size=1, claimed_by=claimed_by)
+        return cluster.set_storage(KINDS[type(found)], found.key, found)
+
+    assert concerned() == ["uid-default/p-c", "uid-default/p-d"]
+    assert concerned(("default", "d", "d")) == ["uid-default/p-d"]
+    assert concerned(("default", "d", "d"), available=False) == ["uid-default/p-d"]
+    assert concerned() == ["uid-default/p-c", "uid-default/p-d"]
+    assert concerned(available=False) == []
+
+
+def test_no_claim_is_bound_to_a_volume_that_no_pod_may_use_then():
+    old = volume("v", in_tree="cinder", available=True, storage_class="local", size=1)
+    waiting = claim("default/c", storage_class="local", size=1, uid="c")
+    cluster = known(node("n0"), StorageClass("local", waits=True), waiting, old)
+    assert refused(cluster, pod("default/p", volume_claims=["c"])) == {"n0": NodeReason.VOLUME_SHORTAGE}
+
+
 def test_a_claim_counts_as_what_its_class_will_make_until_it_is_bound():
     cluster = known(*attached(1), LATER, claim("later", storage_class="later"))
     provide(cluster, pod("there", node="n0", volume_claims=["later"]))

@@ -173,7 +173,7 @@ WRONG: tuple[Any, ...] = (
 
 
 def stored(_: Hostility) -> Odd:
-    """What claims, volumes, storage classes and CSINodes have, all in one."""
+    """What all objects of storage have, in one."""
     terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}], "matchFields": []}]
     meta = {
         "name": "x",
@@ -190,8 +190,11 @@ def stored(_: Hostility) -> Odd:
         "csi": {"driver": "d", "volumeHandle": "h"},
         "gcePersistentDisk": {"pdName": "d"},
         "drivers": [{"name": "d", "allocatable": {"count": 1}}],
+        "storageCapacity": True,
     }
     rest: Json = {"status": {"phase": "Bound"}, "provisioner": "d", "volumeBindingMode": "Immediate"}
+    rest |= {"storageClassName": "x", "nodeTopology": {"matchLabels": {"zone": "a"}}, "capacity": "1Gi"}
+    rest["maximumVolumeSize"] = 1
     return Odd("", (), {"metadata": meta, "spec": spec} | rest)
 
 

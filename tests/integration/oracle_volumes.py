@@ -35,6 +35,28 @@ def storage_class(name: str, mode: str, driver: str = DRIVERS[0], *, zones: Sequ
     return made | ({"allowedTopologies": topologies} if topologies else {})
 
 
+def csi_driver(name: str, *, capacity: bool | None = True) -> Json:
+    """A driver that says where there is storage for its volumes, or does not."""
+    spec = {} if capacity is None else {"storageCapacity": capacity}
+    return {"kind": "CSIDriver", "metadata": {"name": name}, "spec": spec}
+
+
+def capacity(name: str, storage: str, size: str | None, *selector: str, largest: str | None = None) -> Json:
+    """Storage for this class on nodes with these labels (`key value value`); everywhere without any."""
+    words = [each.split() for each in selector]
+    labels = [
+        {"key": key, "operator": "In", "values": values} if values else {"key": key.lstrip("!"), "operator": _is(key)}
+        for key, *values in words
+    ]
+    made: Json = {"kind": "CSIStorageCapacity", "metadata": {"name": name, "namespace": "red"}}
+    made |= {"storageClassName": storage, "nodeTopology": {"matchExpressions": labels} if labels else {}}
+    return made | ({"capacity": size} if size else {}) | ({"maximumVolumeSize": largest} if largest else {})
+
+
+def _is(key: str) -> str:
+    return "DoesNotExist" if key.startswith("!") else "Exists"
+
+
 def unclaimed(name: str, *terms: Any, size: str = "1Gi", phase: str = "Available", **spec: Any) -> Json:
     """A volume that no claim is bound to."""
     source = {"csi": {"driver": DRIVERS[0], "volumeHandle": name}}
@@ -149,7 +171,18 @@ class VolumeDice(Dice):
         volumes += [self._unclaimed(number) for number in range(8)]
         standing = [self._user_on(self._one([*names, *names, "ghost"])) for _ in range(pods)]
         made = [self._labelled(name) for name in names]
-        return World(made, standing, [*classes, *limits, *volumes, *claims, *attached])
+        told = [csi_driver(name, capacity=self._one([True, True, False, None])) for name in DRIVERS[:2]]
+        told += [self._capacity(number) for number in range(self._one([2, 4, 6]))]
+        return World(made, standing, [*classes, *limits, *volumes, *claims, *attached, *told])
+
+    def _capacity(self, number: int) -> Json:
+        where = self._one([f"{ZONE} a", f"{ZONE} b c", "pool", "!pool", f"{HOST} n1 n2", ""])
+        size, largest = self._one(["512Mi", "700Mi", "1Gi", "9Gi", None]), self._one([None, None, "1Gi", "2Gi"])
+        storage = self._one(["zonal", "zonal", "later", "static"])
+        made = capacity(f"left{number}", storage, size, *filter(None, [where]), largest=largest)
+        if self._chance(0.1):
+            del made["nodeTopology"]
+        return made
 
     def user(self) -> Json:
         """A pod that uses up to three claims and names up to two disks."""
@@ -209,6 +242,7 @@ class VolumeDice(Dice):
             "accessModes": self._some(["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"], most=3),
             "labels": {"tier": self._one(["x", "y"])},
         }
+        # Of several that name one claim kube-scheduler takes any: test_oracle_volumes.py.
         if self._chance(0.3):
             spec["claimRef"] = {"namespace": self._one([*NAMESPACES]), "name": f"c{number}"}
         terms = self._some(_TERMS, most=2, none=0.4)

@@ -39,6 +39,8 @@ RECORD = Record(
     capped=Capped(Reason.HOLD_LIMIT, "too long", until=1_790_000_090.0),
     caps=2,
     settled_at=1_790_000_002.0,
+    prebinding_at=1_790_000_003.5,
+    prebinding_clock=1_790_000_000.000001,
 )
 STATUS = GroupStatus(
     RECORD,

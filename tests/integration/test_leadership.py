@@ -280,7 +280,7 @@ def test_a_missing_right_is_named_after_a_minute_and_used_once_it_is_granted_and
         {"apiGroups": [""], "resources": ["persistentvolumeclaims", "persistentvolumes"], "verbs": ["list", "watch"]},
         *(
             {"apiGroups": ["storage.k8s.io"], "resources": [name], "verbs": ["list", "watch"]}
-            for name in ("storageclasses", "csinodes", "volumeattachments")
+            for name in ("storageclasses", "csinodes", "volumeattachments", "csidrivers", "csistoragecapacities")
         ),
         {"apiGroups": ["gangsched.io"], "resources": ["podgroups"], "verbs": ["list", "watch"]},
     ]

@@ -12,7 +12,9 @@ from tests.integration.oracle_volumes import (
     REGION,
     STATIC,
     VolumeDice,
+    capacity,
     claim,
+    csi_driver,
     csi_node,
     naming,
     storage_class,
@@ -98,6 +100,33 @@ STORAGE: list[Json] = [
     waiting("wait-selected-nowhere", storage="later", selected="gone"),
     waiting("wait-selected-static", selected="full"),
     waiting("wait-selected-elsewhere", storage="in-a", selected="in-b"),
+    *(csi_driver(f"{name}.csi.example.com") for name in ("counted", "empty")),
+    csi_driver("uncounted.csi.example.com", capacity=False),
+    csi_driver("pd.csi.storage.gke.io"),
+    *(
+        storage_class(name, "WaitForFirstConsumer", f"{name}.csi.example.com")
+        for name in ("counted", "empty", "uncounted", "unknown")
+    ),
+    storage_class("counted-in-b", "WaitForFirstConsumer", "counted.csi.example.com", zones=[["b"]]),
+    storage_class("by-plug-in", "WaitForFirstConsumer", "kubernetes.io/gce-pd"),
+    capacity("in-a", "counted", "2Gi", f"{ZONE} a"),
+    capacity("in-a-larger", "counted", "4Gi", f"{ZONE} a", "pool"),
+    capacity("in-b", "counted", "9Gi", f"{ZONE} b", largest="1Gi"),
+    capacity("without-zone", "counted", "1Mi", f"!{ZONE}", largest="3Gi"),
+    capacity("without-size", "counted", None, "pool"),
+    capacity("nowhere", "counted", "99Gi") | {"nodeTopology": None},
+    capacity("of-another-class", "uncounted", "1Mi"),
+    capacity("everywhere", "counted-in-b", "2Gi"),
+    *(
+        waiting(f"wait-{storage}-{size}", storage=storage, size=f"{size}Gi")
+        for storage in ("counted", "counted-in-b", "empty", "uncounted", "unknown", "by-plug-in")
+        for size in (1, 2, 3, 5)
+    ),
+    waiting("wait-counted-selected", storage="counted", size="2Gi", selected="in-b"),
+    waiting("wait-counted-selected-small", storage="counted", selected="in-b"),
+    waiting("wait-counted-or-free", storage="static-counted", size="2Gi"),
+    storage_class("static-counted", "WaitForFirstConsumer", "empty.csi.example.com"),
+    unclaimed("free-counted", (f"{ZONE} In b",), size="2Gi", storageClassName="static-counted"),
 ]
 WORLD = World(
     nodes=[
@@ -147,6 +176,8 @@ PROBES: dict[str, Json] = {
     "uses a claim that waits and one of a zone": using("wait", "zone-b"),
     "uses a claim that waits and a larger one": using("wait", "wait-large"),
     "uses claims of two classes that wait": using("wait-in-a", "wait-labelled"),
+    "uses two claims that one segment suffices for singly": using("wait-counted-2", "wait-counted-1"),
+    "uses a claim that storage suffices for and one that waits": using("wait", "wait-counted-1"),
     "has an ephemeral volume that is not made yet": pod(
         volumes=[
             {
@@ -191,6 +222,21 @@ def test_each_node_takes_a_pod_with_volumes_exactly_if_kube_scheduler_says_so(
     judged: dict[str, Verdicts], probe: str
 ) -> None:
     agree([judged[probe]])
+
+
+def test_of_several_volumes_for_one_claim_kube_scheduler_takes_any_and_gangsched_always_the_first(
+    oracle: Bench,
+) -> None:
+    """So no random world has several volumes that name one claim. (Found by seed 2008.)"""
+    meant = [
+        unclaimed(name, (f"{ZONE} In {zone}",), claimRef={"namespace": "red", "name": "c"})
+        for name, zone in (("second", "b"), ("first", "a"))
+    ]
+    storage = [storage_class("static", "WaitForFirstConsumer", STATIC), *meant, waiting("c")]
+    with oracle.world(World([node(zone, labels={ZONE: zone}) for zone in "abc"], storage=storage)):
+        judged = [verdicts for _ in range(5) for verdicts in oracle.ask([using("c")] * 8)]
+    assert {verdicts.gangsched for verdicts in judged} == {frozenset("a")}
+    assert {verdicts.kube_scheduler for verdicts in judged} == {frozenset("a"), frozenset("b")}
 
 
 @seeded(4)

@@ -134,6 +134,51 @@ def test_workers_go_elsewhere_where_the_provisioner_has_no_room(zoned: Cluster) 
 
 
 @pytest.mark.usefixtures("operator")
+def test_workers_go_whole_to_the_zone_that_has_storage_for_each(zoned: Cluster) -> None:
+    add_class(zoned, DRIVER)
+    with Provisioner(zoned.api, room={"a": 7, "b": 8}, tells=True) as provisioner:
+        add_workers(zoned, "w", 8, placement={"topology": {"key": ZONE, "mode": "Required"}})
+        zoned.until_bound("w", 8, within_s=60)
+        assert not provisioner.given_up
+    assert set(zones(zoned, "w").values()) == {"b"}
+    assert not left(zoned)
+
+
+@pytest.mark.usefixtures("operator")
+@pytest.mark.parametrize("number", range(5))
+def test_two_gangs_race_for_the_last_storage(zoned: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
+    add_class(zoned, DRIVER)
+    with Provisioner(zoned.api, room={"a": 2, "b": 1}, tells=True):
+        add_workers(zoned, "one", 2)
+        add_workers(zoned, "two", 2)
+        zoned.until(lambda: len(zoned.bound()) == 2, within_s=60)
+        whole, waiting = ("one", "two") if zoned.bound("one") else ("two", "one")
+        assert len(zoned.bound(whole)) == 2
+        assert "without storage capacity" in zoned.until_reason(waiting, "Unschedulable")
+        assert not zoned.bound(waiting)
+        zoned.until(lambda: not left(zoned))
+
+
+@pytest.mark.usefixtures("operator")
+def test_workers_on_several_nodes_share_one_volume_and_none_is_bound_before_it(zoned: Cluster) -> None:
+    add_class(zoned, DRIVER)
+    add_claim(zoned, "shared", accessModes=["ReadWriteMany"])
+    with Provisioner(zoned.api) as provisioner:
+        provisioner.paused = True
+        zoned.add_group("w", min_member=2)
+        for at in range(2):
+            zoned.add_pod(f"w-{at}", "w", requests={"cpu": "6"}, **uses("shared"))
+        zoned.until_reason("w", "PreBinding")
+        zoned.until(lambda: left(zoned) == ["shared"])
+        assert not zoned.bound()
+        provisioner.paused = False
+        zoned.until_bound("w", 2, within_s=60)
+    assert len({each["spec"]["nodeName"] for each in zoned.pods("w")}) == 2
+    assert len(set(zones(zoned, "w").values())) == 1
+    assert not left(zoned)
+
+
+@pytest.mark.usefixtures("operator")
 def test_a_stateful_set_is_bound_again_on_its_provisioned_volumes(zoned: Cluster) -> None:
     add_class(zoned, DRIVER)
     made = {

@@ -59,9 +59,9 @@ def claim_spec(cluster: Cluster) -> Json:
     }
 
 
-def add_claim(cluster: Cluster, name: str) -> None:
+def add_claim(cluster: Cluster, name: str, **spec: object) -> None:
     path = f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims"
-    cluster.api.post(path, {"metadata": {"name": name}, "spec": claim_spec(cluster)})
+    cluster.api.post(path, {"metadata": {"name": name}, "spec": claim_spec(cluster) | spec})
 
 
 def uses(name: str) -> Json:

@@ -23,7 +23,9 @@ from gangsched.core.objects.events import (
     StorageSeen,
 )
 from gangsched.core.objects.volumes import (
+    CsiDriver,
     CsiNode,
+    StorageCapacity,
     StorageClass,
     StorageKind,
     Volume,
@@ -73,6 +75,8 @@ from gangsched.kube.resources import (
                 (StorageKind.CLASS, StorageClass("x")),
                 (StorageKind.NODE, CsiNode("x")),
                 (StorageKind.ATTACHMENT, VolumeAttachment("x")),
+                (StorageKind.DRIVER, CsiDriver("x")),
+                (StorageKind.CAPACITY, StorageCapacity("team", "x")),
             )
         ),
     ],

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from gangsched.core.objects.volumes import CsiDriver, CsiNode, StorageCapacity, StorageClass, Volume, VolumeClaim
 from gangsched.kube import convert, storage, storage_wire, wire
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -93,6 +93,23 @@ ANYWHERE = Requirement("", "DoesNotExist")
                 "in_tree": "gcePersistentDisk",
             },
         ),
+        (
+            {"spec": {"awsElasticBlockStore": {"volumeID": "aws://zone/vol-1"}}},
+            {"attachment": ("ebs.csi.aws.com", "vol-1"), "in_tree": "awsElasticBlockStore"},
+        ),
+        (
+            {"spec": {"azureDisk": {"diskName": "d", "diskURI": "/disks/d"}}},
+            {"attachment": ("disk.csi.azure.com", "/disks/d"), "in_tree": "azureDisk"},
+        ),
+        (
+            {"spec": {"cinder": {"volumeID": "v"}}, "status": {"phase": "Bound"}},
+            {"attachment": ("cinder.csi.openstack.org", "v"), "in_tree": "cinder"},
+        ),
+        (
+            {"spec": {"portworxVolume": {"volumeID": "v"}}},
+            {"attachment": ("pxd.portworx.com", "v"), "in_tree": "portworxVolume"},
+        ),
+        ({"spec": {"vsphereVolume": {"volumePath": "p"}}}, {}),
         ({"spec": {"azureFile": {"secretName": "s", "shareName": "h"}}}, {}),
         (
             {"metadata": {"labels": {"topology.kubernetes.io/zone": "b__a", "app": "x"}}},
@@ -133,9 +150,40 @@ def test_a_volume(found, fields):
 @pytest.mark.parametrize(
     ("found", "fields"),
     [
+        ({}, {}),
+        ({"nodeTopology": {}}, {"topology": NodeTerm((ANYWHERE,))}),
+        (
+            {"nodeTopology": {"matchLabels": {"b": "x", "a": "y"}, "matchExpressions": [ZONE_A]}},
+            {
+                "topology": NodeTerm(
+                    (Requirement("a", "In", ("y",)), Requirement("b", "In", ("x",)), Requirement("zone", "In", ("a",)))
+                )
+            },
+        ),
+        ({"nodeTopology": {"matchExpressions": [{"key": "zone", "operator": "Gt", "values": ["1"]}]}}, {}),
+        ({"capacity": "1Ki", "storageClassName": "fast"}, {"capacity": 1024, "storage_class": "fast"}),
+        ({"maximumVolumeSize": "0"}, {"largest": 0}),
+        ({"capacity": "much"}, {"capacity": 0}),
+    ],
+)
+def test_a_storage_capacity(found, fields):
+    known = storage.storage_capacity(decoded(storage_wire.StorageCapacity, found))
+    assert known == StorageCapacity("team", "x", **fields)
+
+
+@pytest.mark.parametrize("told", [None, True, False])
+def test_a_driver_says_where_there_is_storage_or_does_not(told):
+    found = {"spec": {} if told is None else {"storageCapacity": told}}
+    assert storage.csi_driver(decoded(storage_wire.CsiDriver, found)) == CsiDriver("x", capacity=told is True)
+    assert storage.csi_driver(decoded(storage_wire.CsiDriver, {})) == CsiDriver("x")
+
+
+@pytest.mark.parametrize(
+    ("found", "fields"),
+    [
         ({"provisioner": "d"}, {"driver": "d", "provisions": True}),
         ({"provisioner": "kubernetes.io/no-provisioner"}, {"driver": "kubernetes.io/no-provisioner"}),
-        ({"provisioner": "kubernetes.io/aws-ebs"}, {"driver": "ebs.csi.aws.com", "provisions": True}),
+        ({"provisioner": "kubernetes.io/aws-ebs"}, {"driver": "ebs.csi.aws.com", "provisions": True, "in_tree": True}),
         ({"volumeBindingMode": "Immediate"}, {}),
         ({"volumeBindingMode": "WaitForFirstConsumer"}, {"waits": True}),
         (

@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageKind, Volume, VolumeAttachment, VolumeClaim
+from gangsched.core.objects.volumes import (
+    CsiDriver,
+    CsiNode,
+    StorageCapacity,
+    StorageClass,
+    StorageKind,
+    Volume,
+    VolumeAttachment,
+    VolumeClaim,
+)
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
@@ -31,7 +40,9 @@ claims = st.builds(
     st.sampled_from(("", "", "", "", *VOLUMES * 2)),
     storage_class=st.sampled_from(("", "later")),
     size=st.sampled_from((0, 1, 2)),
+    modes=st.sampled_from(((), (), ("ReadWriteMany",))),
     selected=st.sampled_from(("", "", "", "", "n1")),
+    ours=st.sampled_from((False, False, True)),
     bound=st.sampled_from((True, True, True, False)),
     lost=st.sampled_from((False, False, False, True)),
     single_pod=st.booleans(),
@@ -45,6 +56,7 @@ volumes = st.builds(
     available=st.booleans(),
     storage_class=st.sampled_from(("later", "later", "")),
     size=st.sampled_from((1, 2, 3)),
+    modes=st.sampled_from(((), ("ReadWriteMany",))),
     claimed_by=st.sampled_from((None, None, None, ("default", "c1", ""))),
 )
 zonal = st.sampled_from((None, None, (NodeTerm((Requirement("zone", "In", ("a",)),)),)))
@@ -61,7 +73,22 @@ volume_attachments = st.builds(
     st.sampled_from(("", *VOLUMES)),
     st.sampled_from(("csi", "csi", "other", "")),
 )
-objects = claims | claims | volumes | volumes | classes | csi_nodes | volume_attachments
+drivers = st.builds(CsiDriver, st.just("csi"), st.booleans())
+segments = st.sampled_from(
+    (None, NodeTerm((Requirement("zone", "In", ("a",)),)), NodeTerm((Requirement("zone", "NotIn", ("a",)),)))
+)
+capacities = st.builds(
+    StorageCapacity,
+    st.just("kube-system"),
+    st.sampled_from(("s0", "s1", "s2")),
+    st.just("later"),
+    segments,
+    st.sampled_from((None, 0, 1, 2, 3, 4, 5)),
+    st.sampled_from((None, None, 1, 2, 3)),
+)
+objects = (
+    claims | claims | volumes | volumes | classes | csi_nodes | volume_attachments | drivers | capacities | capacities
+)
 disks = st.builds(
     Disk,
     st.sampled_from(("iscsi", "rbd")),

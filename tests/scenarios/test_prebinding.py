@@ -6,7 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Topology
-from gangsched.core.objects.volumes import StorageClass
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import NodeTerm, Requirement
+from gangsched.core.objects.volumes import CsiDriver, StorageCapacity, StorageClass
 from tests.builders import claim, group, node, pod, volume
 from tests.harness import Course, Harness
 
@@ -17,7 +19,7 @@ GI = 1 << 30
 
 @pytest.fixture
 def harness(course: Course) -> Harness:  # noqa: ARG001 - the course is set before the harness is made
-    return Harness()
+    return Harness(Policy(backoff_initial_s=40))
 
 
 def waiting(number: int, name: str = "a", *, storage_class: str = "fast", size: int = GI):
@@ -179,13 +181,153 @@ def test_a_plain_pod_gets_its_volume(harness: Harness) -> None:
     assert harness.bound() == ["default/p"]
 
 
-def test_members_that_share_a_claim_go_to_one_node(harness: Harness) -> None:
+def sharing(number: int, **fields):
+    return [pod(f"default/a-{at}", volume_claims=["shared"], **fields) for at in range(number)]
+
+
+def shared(mode: str, **fields):
+    return claim("default/shared", **{"storage_class": "fast"} | fields, size=GI, uid="claim-shared", modes=(mode,))
+
+
+def test_members_that_share_a_volume_for_one_node_go_to_one_node(harness: Harness) -> None:
     harness.add(*(node(f"n{at}", cpu="3") for at in range(2)), group(min_member=3))
-    harness.provide(FAST, *waiting(1))
-    harness.add(*(pod(f"default/a-{at}", volume_claims=["a-0"]) for at in range(3)))
+    harness.provide(FAST, shared("ReadWriteOnce"))
+    harness.add(*sharing(3))
     harness.wait(3)
     assert len(harness.bound()) == 3
     assert len({each.node for each in harness.pods.values()}) == 1
+
+
+def test_members_that_share_a_volume_for_several_nodes_go_to_several_and_all_wait_for_it(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="1") for at in range(4)), group(min_member=4))
+    harness.provide(FAST, shared("ReadWriteMany"))
+    harness.disks.busy = True
+    harness.add(*sharing(4))
+    harness.wait(30)
+    assert harness.bound() == []
+    assert harness.condition("default/a").reason == "PreBinding"
+    harness.disks.work()
+    harness.wait(3)
+    assert len(harness.bound()) == 4
+    assert len({each.node for each in harness.pods.values()}) == 4
+    assert harness.disks.made == 1
+
+
+TELLS = CsiDriver("csi", capacity=True)
+
+
+def storage_in(zone: str, volumes: int) -> StorageCapacity:
+    inside = NodeTerm((Requirement("zone", "In", (zone,)),))
+    return StorageCapacity("kube-system", zone, "fast", inside, capacity=volumes * GI)
+
+
+def spread_over_zones(harness: Harness) -> None:
+    """Zone a has room for two of three members, and is the only one with storage for the volume that they share."""
+    harness.add(*(node(f"{zone}0", cpu=cpu, labels={"zone": zone}) for zone, cpu in (("a", "2"), ("b", "1"))))
+    harness.provide(FAST, TELLS, storage_in("a", 1), shared("ReadWriteMany"))
+    harness.disks.busy = True
+    harness.add(group(min_member=3), *sharing(3))
+    harness.wait(3)
+    assert harness.disks.claim("default/shared").selected == "a0"
+
+
+def test_members_that_share_a_volume_are_placed_again_where_it_turns_out_to_be(harness: Harness) -> None:
+    spread_over_zones(harness)
+    harness.add(node("a1", cpu="1", labels={"zone": "a"}))
+    harness.wait(3)
+    harness.disks.work()
+    harness.wait(10)
+    assert len(harness.bound()) == 3
+    assert zones_of(harness) == {"a"}
+
+
+def test_members_that_share_a_volume_in_a_zone_without_room_for_all_are_not_bound(harness: Harness) -> None:
+    spread_over_zones(harness)
+    harness.disks.work()
+    harness.wait(30)
+    assert harness.bound() == []
+    assert harness.disks.claim("default/shared").bound
+    told = "1 where the PersistentVolume made-1 (node affinity zone=a) cannot be used"
+    assert told in harness.condition("default/a").message
+    harness.add(node("a1", cpu="1", labels={"zone": "a"}))
+    harness.wait(30)
+    assert len(harness.bound()) == 3
+    assert zones_of(harness) == {"a"}
+
+
+def test_members_that_share_an_existing_volume_go_where_it_can_be_used(harness: Harness) -> None:
+    harness.add(*(node(f"{zone}{at}", cpu="1", labels={"zone": zone}) for zone in "ab" for at in range(3)))
+    harness.provide(LOCAL, shared("ReadWriteMany", storage_class="local"), free("v", "b", modes=("ReadWriteMany",)))
+    harness.add(group(min_member=3), *sharing(3))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+    assert zones_of(harness) == {"b"}
+
+
+def test_if_the_member_goes_for_which_a_shared_volume_is_made_the_others_get_it_elsewhere(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="1") for at in range(4)), group(min_member=3))
+    harness.provide(FAST, shared("ReadWriteMany"))
+    harness.disks.busy = True
+    harness.add(*sharing(3))
+    harness.wait(3)
+    gone = harness.disks.claim("default/shared").selected
+    harness.delete_node(gone)
+    harness.wait(10)
+    assert harness.disks.claim("default/shared").selected not in ("", gone)
+    harness.disks.busy = False
+    harness.disks.work()
+    harness.wait(10)
+    assert len(harness.bound()) == 3
+
+
+def test_the_zone_is_taken_that_has_storage_for_all(harness: Harness) -> None:
+    harness.add(*(node(f"{zone}{at}", cpu="4", labels={"zone": zone}) for zone in "ab" for at in range(2)))
+    harness.provide(FAST, TELLS, *waiting(8), storage_in("a", 7), storage_in("b", 8))
+    harness.add(group(min_member=8, topology=Topology("zone")), *members(8))
+    harness.wait(3)
+    assert len(harness.bound()) == 8
+    assert zones_of(harness) == {"b"}
+    assert harness.disks.given_up == []
+
+
+@pytest.mark.without("disorder", why="What is left may be seen after the claim is bound, which ends the promise.")
+def test_two_gangs_that_race_for_the_last_storage_leave_one_whole_and_order_no_more(harness: Harness) -> None:
+    harness.add(node("a0", cpu="64", labels={"zone": "a"}))
+    harness.provide(FAST, TELLS, storage_in("a", 3))
+    harness.disks.busy = True
+    for name in "ab":
+        harness.provide(*waiting(2, name))
+        harness.add(group(f"default/{name}", min_member=2), *members(2, name))
+    harness.wait(10)
+    assert len(harness.disks.left()) == 2
+    harness.disks.busy = False
+    harness.disks.work()
+    harness.wait(10)
+    assert len({name[:9] for name in harness.bound()}) == 1
+    assert len(harness.bound()) == 2
+    assert harness.disks.given_up == []
+    assert harness.disks.left() == []
+    waits = "default/b" if harness.bound("default/a") else "default/a"
+    assert "zone=a: 0 left beside" in harness.condition(waits).message
+    harness.provide(storage_in("a", 2))
+    harness.wait(10)
+    assert len(harness.bound()) == 4
+
+
+def test_a_gang_for_which_storage_does_not_suffice_orders_nothing_and_says_why(harness: Harness) -> None:
+    harness.add(node("a0", cpu="64", labels={"zone": "a"}), group(min_member=3))
+    harness.provide(FAST, TELLS, storage_in("a", 2), *waiting(3))
+    harness.add(*members(3))
+    harness.wait(10)
+    assert harness.bound() == harness.disks.left() == []
+    assert "2 of 3" in harness.condition("default/a").message
+    assert (
+        "1 without storage capacity for a volume of StorageClass fast "
+        "(zone=a: 0 left beside 2 promised volumes, 1Gi wanted)"
+    ) in harness.condition("default/a").message
+    harness.provide(storage_in("a", 3))
+    harness.wait(10)
+    assert len(harness.bound()) == 3
 
 
 def test_a_mark_that_the_volume_controller_leaves_when_it_unbinds_a_volume_is_taken_off(harness: Harness) -> None:
@@ -194,6 +336,69 @@ def test_a_mark_that_the_volume_controller_leaves_when_it_unbinds_a_volume_is_ta
     harness.wait(5)
     assert harness.disks.left() == []
     assert harness.disks.volume("v0").claimed_by is None
+
+
+def test_the_time_for_volumes_goes_on_when_the_leader_restarts_again_and_again(harness: Harness) -> None:
+    harness.add(node("n1", cpu="8"), group(min_member=3))
+    harness.provide(FAST, *waiting(3))
+    harness.disks.busy = True
+    harness.add(*members(3))
+    for _ in range(11):
+        harness.wait(50)
+        harness.restart()
+    assert harness.status("default/a").phase == "Reserved"
+    assert len(harness.disks.left()) == 3
+    harness.wait(50 + 8)
+    assert harness.status("default/a").phase == "TimedOut"
+    assert harness.disks.left() == []
+    assert harness.bound() == []
+
+
+def test_the_clock_has_run_as_long_as_before_once_volumes_are_not_awaited_any_more(harness: Harness) -> None:
+    """It waits 40 of 60 s for room, then for a volume, and then for room again, because the node is gone."""
+    harness.add(node("n1", cpu="1"), group(min_member=2, max_schedule_time_s=60))
+    harness.provide(FAST, *waiting(2))
+    harness.disks.busy = True
+    harness.add(*members(2))
+    harness.wait(40)
+    harness.add(node("n2", cpu="1"))
+    harness.wait(100)
+    assert harness.status("default/a").phase == "Reserved"
+    harness.restart()
+    harness.wait(100)
+    harness.delete_node("n2")
+    harness.wait(15)
+    assert harness.status("default/a").phase == "Queued"
+    harness.wait(10)
+    assert harness.status("default/a").phase == "TimedOut"
+    assert harness.disks.left() == []
+
+
+def test_provisioners_that_give_up_everywhere_do_not_hold_the_clock_for_ever(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="1", labels={"zone": f"{at}"}) for at in range(3)), group(min_member=2))
+    harness.provide(FAST, *waiting(2))
+    harness.disks.full = {"n0", "n1", "n2"}
+    harness.add(*members(2))
+    harness.wait(600 + 8)
+    assert harness.status("default/a").phase == "TimedOut"
+    assert harness.bound() == []
+    assert harness.disks.left() == []
+
+
+def test_a_gang_that_was_incomplete_has_the_whole_time_for_its_volumes_again(harness: Harness) -> None:
+    harness.add(node("n1", cpu="8"), group(min_member=3))
+    harness.provide(FAST, *waiting(3))
+    harness.disks.busy = True
+    harness.add(*members(3))
+    harness.wait(400)
+    harness.delete("default/a-2")
+    harness.wait(5)
+    assert harness.status("default/a").phase == "Pending"
+    harness.add(replace(members(3)[2], uid="another"))
+    harness.wait(400)
+    assert harness.status("default/a").phase == "Reserved"
+    harness.wait(200)
+    assert harness.status("default/a").phase == "TimedOut"
 
 
 def test_a_zone_that_had_too_few_volumes_is_tried_again_once_it_has_one_more(harness: Harness) -> None:
@@ -208,6 +413,19 @@ def test_a_zone_that_had_too_few_volumes_is_tried_again_once_it_has_one_more(har
     assert harness.bound() == []
     assert "0 of 2 left with zone=a" in harness.condition("default/a").message
     harness.provide(free("b3", "b"))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+    assert zones_of(harness) == {"b"}
+
+
+def test_a_zone_that_had_too_little_storage_is_tried_again_once_it_has_more(harness: Harness) -> None:
+    harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
+    harness.add(group(min_member=3, topology=Topology("zone")))
+    harness.provide(FAST, TELLS, *waiting(3), *(storage_in(zone, 2) for zone in "ab"))
+    harness.add(*members(3))
+    harness.wait(3)
+    assert harness.bound() == []
+    harness.provide(storage_in("b", 3))
     harness.wait(3)
     assert len(harness.bound()) == 3
     assert zones_of(harness) == {"b"}

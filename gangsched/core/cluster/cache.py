@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from msgspec.structs import replace
 
+from gangsched.core.cluster import unbound
 from gangsched.core.cluster.agreement import claim_contradictions
 from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.capacity import Capacity, Relief
@@ -196,13 +197,12 @@ class Cluster:
             self._namespaces_changed()
 
     def set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[str]:
-        """Set a volume claim, a volume, a storage class, the limits of a node or an attachment; None removes it.
-
-        Returns the known pods, by UID, whose claims it concerns.
-        """
-        limits = self.volumes.limits.get(key[1])
-        attached = self.attachments.change(self.volumes.known(kind).get(key), found)
+        """Set an object of storage; None removes it. Returns the known pods, by UID, whose claims it concerns."""
+        old, limits = self.volumes.known(kind).get(key), self.volumes.limits.get(key[1])
+        promised = len(self.volumes.marked)
+        attached = self.attachments.change(old, found)
         claims = self.volumes.set(kind, key, found)
+        self.relief.note(everywhere=len(self.volumes.marked) < promised or unbound.gives_storage(old, found))
         for constraint in self.constraints if claims else ():
             constraint.claims_changed(claims)
         users = dict.fromkeys(uid for claim in claims for uid in self.volumes.users(claim))

@@ -28,7 +28,7 @@ class Prebindings:
             return Standing.GIVEN_UP
         if isinstance(prebinding, UseDevices):
             return self._devices.standing(prebinding)
-        return unbound.standing(self._volumes, prebinding)
+        return unbound.standing(self._volumes, prebinding, self._spoken_for)
 
     def shown(self, schedulers: Container[str]) -> list[Prebinding]:
         """Those that objects show and whose members, of these schedulers, are not bound yet."""

@@ -6,14 +6,25 @@ k8s.io/component-helpers storage/volume at v1.36.3.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Standing
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, ShareVolume, Standing, Taken
 from gangsched.core.objects.selectors import matches
-from gangsched.core.objects.volumes import Volume, VolumeClaim, Wanted, keys_of
+from gangsched.core.objects.volumes import (
+    CsiDriver,
+    StorageCapacity,
+    StorageKey,
+    StorageKind,
+    StorageObject,
+    Volume,
+    VolumeClaim,
+    Wanted,
+    keys_of,
+)
 
 if TYPE_CHECKING:
     from gangsched.core.cluster.volumes import Volumes
@@ -30,9 +41,12 @@ def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
         wanted = Wanted(
             claim.size, claim.storage_class, claim.modes, claim.block, claim.selector, claim.selected, claim=shared
         )
-        if not claim.selected:
+        if claim.selected:
+            wanted = replace(wanted, ours=claim.ours)
+        else:
             fitting = (each for each in volumes.meant_for(claim) if _suffices(each, wanted))
-            wanted = replace(wanted, volume=next((each.name for each in fitting), ""))
+            # kube-scheduler takes any of several, and its volume controller binds any of them.
+            wanted = replace(wanted, volume=min((each.name for each in fitting), default=""))
         found.append((wanted, claim))
     return sorted(found, key=lambda each: (each[0].size, repr(each[0]), each[1].name)) if len(found) > 1 else found
 
@@ -59,13 +73,54 @@ def _suffices(volume: Volume, wanted: Wanted) -> bool:
     return of_class and volume.size >= wanted.size and volume.block is wanted.block
 
 
-def standing(volumes: Volumes, prebinding: Prebinding) -> Standing:
+def capacities(volumes: Volumes, storage_class: str) -> list[StorageCapacity] | None:
+    """Where there is storage for volumes of the class; None if its driver does not say."""
+    found = volumes.storage_class(storage_class)
+    # A driver that has replaced the plug-in of the class is not asked.
+    name = "" if found is None or found.in_tree else found.driver
+    driver = volumes.known(StorageKind.DRIVER).get(("", name))
+    if not (isinstance(driver, CsiDriver) and driver.capacity):
+        return None
+    known = volumes.known(StorageKind.CAPACITY).values()
+    return [each for each in known if isinstance(each, StorageCapacity) and each.storage_class == storage_class]
+
+
+def gives_storage(old: StorageObject | None, found: StorageObject | None) -> bool:
+    """Whether more may fit than before: not after a volume was made."""
+    if isinstance(found, StorageCapacity):
+        return not (isinstance(old, StorageCapacity) and found.helps_no_more_than(old))
+    return found != old and isinstance(found or old, CsiDriver)
+
+
+def promises(
+    volumes: Volumes, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+) -> list[tuple[str, int]]:
+    """The volumes of the class that gangsched has ordered, or is about to: for which node, and of what size.
+
+    That is a promise until the claim has its volume. A claim whose node another scheduler has selected is none of ours.
+    """
+    asked = (each for by_owner in spoken_for.values() for each in by_owner.values())
+    found: dict[StorageKey, tuple[str, int]] = {}
+    for each in (*volumes.marked, *asked):
+        if not isinstance(each, SelectNode) or not each.node:
+            continue
+        claim = volumes.claim((each.namespace, each.claim))
+        if claim is None or claim.uid != each.uid or claim.storage_class != storage_class or claim.volume:
+            continue
+        if claim.ours or not claim.selected:
+            found[claim.key] = (each.node, claim.size)
+    return list(found.values())
+
+
+def standing(
+    volumes: Volumes, prebinding: Prebinding, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+) -> Standing:
     """How far a pre-binding of a claim has come.
 
     Raises:
         TypeError: it is of another kind (a defect of gangsched).
     """
-    if not isinstance(prebinding, SelectNode | ClaimVolume):
+    if not isinstance(prebinding, SelectNode | ClaimVolume | ShareVolume):
         raise TypeError(f"{type(prebinding).__name__} concerns no claim")
     claim = volumes.claim((prebinding.namespace, prebinding.claim))
     if claim is None or claim.uid != prebinding.uid or claim.lost or claim.terminating:
@@ -73,6 +128,9 @@ def standing(volumes: Volumes, prebinding: Prebinding) -> Standing:
     if claim.volume:
         done = claim.bound and volumes.volume(claim.volume) is not None
         return Standing.DONE if done else Standing.MADE
+    if isinstance(prebinding, ShareVolume):
+        asked = spoken_for.get(prebinding.takes[0], {}).values()
+        return Standing.MADE if any(not isinstance(each, ShareVolume) for each in asked) else Standing.LOST
     if isinstance(prebinding, SelectNode):
         if claim.selected:
             return Standing.MADE if claim.selected == prebinding.node else Standing.LOST

@@ -1,7 +1,7 @@
-"""Volume claims, volumes, storage classes and the limits of nodes, and which known pods use which claim.
+"""Volume claims, volumes, storage classes, capacities and the limits of nodes, and which known pods use which claim.
 
 Of pods it is told by the cluster, which alone changes it. What a pod's claims mean for its placement is asked here; the
-rules are those of kube-scheduler's plug-in VolumeBinding (`podHasPVCs` and `GetPodVolumeClaims` at v1.36.3).
+rules are in `readiness` and `unbound`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from gangsched.core.cluster import unbound
+from gangsched.core.cluster import readiness, unbound
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Taken
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import (
     CsiNode,
+    StorageCapacity,
     StorageClass,
     StorageKey,
     StorageKind,
     StorageObject,
-    Trouble,
     Unready,
     Volume,
     VolumeClaim,
@@ -66,10 +66,9 @@ class Volumes:
             del self._objects[kind][key]
         else:
             self._objects[kind][key] = found
-        concerned = list(dict.fromkeys(concerned))
-        for claim in concerned:
-            self._contest(claim)
-        return concerned
+        if kind is StorageKind.CLAIM:
+            self._contest(key)
+        return list(dict.fromkeys(concerned))
 
     def known(self, kind: StorageKind) -> Mapping[StorageKey, StorageObject]:
         """The objects of this kind."""
@@ -107,9 +106,9 @@ class Volumes:
         return ()
 
     def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:
-        """List a volume to which no claim is bound. Returns the claims that may be bound to it, or no longer."""
-        if not volume.available:
-            return ()
+        """List a volume to which no claim is bound, or no longer. Returns the claims that may be bound to it now."""
+        if not volume.available or volume.in_tree:
+            return ()  # a pod that uses a volume of such a kind is refused
         if volume.claimed_by is None:
             _list(self._available, volume.storage_class, volume.name, sign)
         else:
@@ -117,7 +116,9 @@ class Volumes:
         if volume.ours:
             # The volume controller unbinds a volume whose claim has got another one, and leaves the mark.
             self._mark(ClaimVolume(volume.name, *(volume.claimed_by or ("", "", ""))), sign)
-        return self._waiting.get(volume.storage_class, ())
+        if volume.claimed_by is not None:
+            return (volume.claimed_by[:2],)
+        return self._waiting.get(volume.storage_class, ()) if sign > 0 else ()
 
     def _mark(self, prebinding: Prebinding, sign: int) -> None:
         self.marked.pop(prebinding, None)
@@ -163,36 +164,8 @@ class Volumes:
         return bool(self._objects[StorageKind.CLAIM])
 
     def unready(self, pod: Pod) -> Unready | None:
-        """The first claim with which the pod cannot be placed; None if it can with all of them."""
-        for name in pod.volume_claims:
-            found = self.claim((pod.namespace, name))
-            if (unready := self._unready(name, found)) is not None:
-                return unready
-        for name in pod.own_volume_claims:
-            found = self.claim((pod.namespace, name))
-            if found is None:
-                return Unready(name, Trouble.NOT_MADE)
-            if found.owner != pod.uid:
-                return Unready(name, Trouble.NOT_OWNED)
-            if (unready := self._unready(name, found)) is not None:
-                return unready
-        return None
-
-    def _unready(self, name: str, claim: VolumeClaim | None) -> Unready | None:
-        if claim is None:
-            return Unready(name, Trouble.MISSING)
-        if claim.lost:
-            return Unready(name, Trouble.LOST, claim.volume)
-        if claim.terminating:
-            return Unready(name, Trouble.TERMINATING)
-        if self.waits(claim):
-            return None
-        if not (claim.bound and claim.volume):
-            return Unready(name, Trouble.UNBOUND, claim.storage_class)
-        volume = self.volume(claim.volume)
-        if volume is None:
-            return Unready(name, Trouble.NO_VOLUME, claim.volume)
-        return Unready(name, Trouble.IN_TREE, f"{volume.name} ({volume.in_tree})") if volume.in_tree else None
+        """See `readiness.unready`."""
+        return readiness.unready(self, pod)
 
     def volumes(self, pod: Pod, *, own: bool = True) -> Iterator[Volume]:
         """The volumes that the pod's claims name, as far as they exist; with `own` also of its ephemeral volumes."""
@@ -232,6 +205,16 @@ class Volumes:
     def choices(self, wanted: Wanted) -> Sequence[Volume]:
         """See `unbound.choices`."""
         return unbound.choices(self, wanted)
+
+    def capacities(self, storage_class: str) -> Sequence[StorageCapacity] | None:
+        """See `unbound.capacities`."""
+        return unbound.capacities(self, storage_class)
+
+    def promises(
+        self, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+    ) -> Sequence[tuple[str, int]]:
+        """See `unbound.promises`."""
+        return unbound.promises(self, storage_class, spoken_for)
 
     def attachment(self, key: StorageKey) -> Attachment | None:
         """What the claim counts as on a node; one without a volume counts as its class's driver would attach it."""

@@ -44,6 +44,9 @@ class NodeAffinity(NodeConstraint):
         super().__init__(world)
         self._nodes = world.nodes
         self._known: dict[_Asked, tuple[Mask, int]] = {}
+        self._generation = -1
+        self._rows: dict[NodeTerm, IntArray] = {}
+        self._by_value: dict[str, dict[str, list[int]]] = {}
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The nodes that match; nodes that have not changed since the last call are not evaluated again."""
@@ -64,6 +67,32 @@ class NodeAffinity(NodeConstraint):
     def among(self, terms: tuple[NodeTerm, ...], rows: IntArray) -> Mask:
         """Which of the rows match one of the terms, whichever pod or volume has them."""
         return self._matching(((), terms), rows)
+
+    def rows(self, term: NodeTerm) -> IntArray:
+        """All rows that match the term, in order; found once until a node changes.
+
+        There may be a term for each node, with its name.
+        """
+        if self._generation != self._nodes.generation:
+            self._generation = self._nodes.generation
+            self._rows.clear()
+            self._by_value.clear()
+        found = self._rows.get(term)
+        if found is None:
+            found = self._rows[term] = self._found(term)
+        return found
+
+    def _found(self, term: NodeTerm) -> IntArray:
+        requirement = term.expressions[0] if len(term.expressions) == 1 and not term.fields else None
+        if requirement is None or requirement.operator != "In" or not well_formed(requirement):
+            return np.flatnonzero(self.among((term,), np.arange(len(self._world.stock.names))))
+        by_value = self._by_value.get(requirement.key)
+        if by_value is None:
+            by_value = self._by_value[requirement.key] = {}
+            for row, value in self._nodes.by_label(requirement.key).by_row().items():
+                by_value.setdefault(value, []).append(row)
+        rows = (row for value in {*requirement.values} for row in by_value.get(value, ()))
+        return np.array(sorted(rows), dtype=np.int64)
 
     def prefers(self, member: Member) -> bool:
         """Whether there are preferred terms."""

@@ -7,8 +7,17 @@ from typing import Protocol
 
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import Prebinding, Taken
 from gangsched.core.objects.shape import Attachment
-from gangsched.core.objects.volumes import StorageClass, StorageKey, Unready, Volume, VolumeClaim, Wanted
+from gangsched.core.objects.volumes import (
+    StorageCapacity,
+    StorageClass,
+    StorageKey,
+    Unready,
+    Volume,
+    VolumeClaim,
+    Wanted,
+)
 
 
 class Stock(Protocol):
@@ -57,6 +66,14 @@ class Storage(Protocol):
 
     def choices(self, wanted: Wanted) -> Sequence[Volume]:
         """The volumes to which a claim that asks for this may be bound, wherever they can be used; the best first."""
+
+    def capacities(self, storage_class: str) -> Sequence[StorageCapacity] | None:
+        """Where there is storage for volumes of the class; None if that is not said."""
+
+    def promises(
+        self, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+    ) -> Sequence[tuple[str, int]]:
+        """The volumes of the class that gangsched has ordered and that are not there yet: their nodes and sizes."""
 
     def volume(self, name: str) -> Volume | None:
         """The volume of this name."""

@@ -11,7 +11,7 @@ volumes they may be bound to, is said in `cluster/volumes.py` and `cluster/unbou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,9 +22,10 @@ from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.volume_pool import VolumePool, Wants
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, ShareVolume
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import NodeTerm
+from gangsched.core.objects.volumes import Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class BoundTo:
     ready: bool = True
     claim: str = field(default="", compare=False)
     volumes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def shares(self) -> bool:
+        """Whether other pods use one of the claims that wait."""
+        return any(wanted.shared for wanted in self.wants)
 
     def in_order(self) -> Sequence[object]:
         """Whether it is ready, the affinities, and what it wants."""
@@ -63,6 +69,11 @@ class VolumeBinding(NodeConstraint):
             NodeReason.VOLUME_SHORTAGE,
             "without a PersistentVolume of StorageClass {resource}",
             "a PersistentVolume for each claim, or a StorageClass that provisions it: {nodes} without",
+        ),
+        Words(
+            NodeReason.STORAGE_CAPACITY,
+            "without storage capacity for a volume of StorageClass {resource}",
+            "more storage capacity of StorageClass {resource}: {nodes} without",
         ),
     )
 
@@ -98,8 +109,12 @@ class VolumeBinding(NodeConstraint):
         seen = self.sees(pod)
         return None if seen is None or not seen.affinities else BoundTo(seen.affinities)
 
-    def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The rows that all volumes can be used on; none if a claim is not ready."""
+    def mask(self, member: Member, rows: IntArray, is_settled: Callable[[Wanted], bool] | None = None) -> Mask | None:
+        """The rows that all volumes can be used on; none if a claim is not ready.
+
+        Pods that may use a volume on other nodes too go there once its claim `is_settled` by one on the selected node.
+        Without `is_settled`, they all may be such pods.
+        """
         seen = member.sight(BoundTo)
         if seen is None:
             return None
@@ -107,11 +122,13 @@ class VolumeBinding(NodeConstraint):
         for terms in seen.affinities:
             mask &= self._affinity.among(terms, rows)
         for wanted in seen.wants:
-            if wanted.selected:
+            if _keeps(wanted, is_settled):
                 mask &= self._world.nodes.names.among((wanted.selected,), rows)
         return mask
 
-    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+    def refusals(
+        self, member: Member, rows: IntArray, is_settled: Callable[[Wanted], bool] | None = None
+    ) -> Iterator[tuple[str, str, Mask]]:
         """The claim, or for each volume where it is the first that cannot be used."""
         seen = member.sight(BoundTo)
         left: Mask = np.ones(len(rows), dtype=np.bool_)
@@ -124,10 +141,16 @@ class VolumeBinding(NodeConstraint):
             usable = self._affinity.among(terms, rows)
             yield NodeReason.VOLUME_AFFINITY, f"{volume} (node affinity {node_terms(terms)})", left & ~usable
             left &= usable
-        for node in dict.fromkeys(wanted.selected for wanted in seen.wants if wanted.selected):
+        for node in dict.fromkeys(wanted.selected for wanted in seen.wants if _keeps(wanted, is_settled)):
             there = self._world.nodes.names.among((node,), rows)
             yield NodeReason.VOLUME_AFFINITY, f"that is being provisioned for node {node}", left & ~there
             left &= there
+
+
+def _keeps(wanted: Wanted, is_settled: Callable[[Wanted], bool] | None) -> bool:
+    """Whether the claim keeps its pods on the node that was selected for it."""
+    elsewhere = wanted.shared and wanted.anywhere and (is_settled is None or is_settled(wanted))
+    return bool(wanted.selected) and not elsewhere
 
 
 class VolumePlan(Plan):
@@ -153,8 +176,12 @@ class VolumePlan(Plan):
         return self._constraint.sees_nominated(pod)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The rows that all volumes can be used on, whichever are left."""
-        return self._constraint.mask(member, rows)
+        """The rows that all volumes can be used on, whichever are left; of those that are shared, where they may be."""
+        mask = self._constraint.mask(member, rows, self._pool.is_settled)
+        seen = member.sight(BoundTo)
+        if mask is not None and seen is not None and seen.shares:
+            mask &= self._pool.may_share(seen.wants, rows)
+        return mask
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
         """For how many members the volumes suffice that are left, or are provisioned, on each row."""
@@ -171,7 +198,7 @@ class VolumePlan(Plan):
         chosen: set[str] = set()
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             chosen |= self._pool.take(seen.wants, row, count)
-        return self._pool.rows_of(seen.wants, chosen)
+        return self._pool.rows_of(seen.wants, chosen, rows)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """Give back what the last members of the class took."""
@@ -182,16 +209,26 @@ class VolumePlan(Plan):
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             for _ in range(count):
                 chosen.update(self._pool.give_back(seen.wants, row))
-        return self._pool.rows_of(seen.wants, chosen)
+        return self._pool.rows_of(seen.wants, chosen, rows)
 
     def couples(self, member: Member, other: Member) -> bool:
-        """Whether both may take the same volumes, or use a claim that is still to be bound."""
+        """Whether both may take the same volumes or storage, or use a claim that is still to be bound."""
         seen, others = member.sight(BoundTo), other.sight(BoundTo)
         if seen is None or others is None:
             return False
-        wants = {wanted.storage_class for wanted in others.wants if self._pool.offered(wanted)}
-        claims = {wanted.claim for wanted in others.wants if wanted.claim[1]}
+        pool = self._pool
+        limited = (each for each in others.wants if pool.offered(each) or pool.provisioning.segments_of([each]))
+        wants = {wanted.storage_class for wanted in limited}
+        claims = {wanted.claim for wanted in others.wants if wanted.shared}
         return any(wanted.storage_class in wants or wanted.claim in claims for wanted in seen.wants)
+
+    def helps(self, member: Member, other: Member) -> bool:
+        """Whether both share a claim, which may be bound for one where the other cannot have it bound."""
+        seen, others = member.sight(BoundTo), other.sight(BoundTo)
+        if seen is None or others is None or not (seen.shares and others.shares):
+            return False
+        claims = {wanted.claim for wanted in others.wants if wanted.shared and wanted.anywhere}
+        return any(wanted.claim in claims for wanted in seen.wants)
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
         """What binds the pod's claims to the volumes that it takes there."""
@@ -200,29 +237,34 @@ class VolumePlan(Plan):
             return ()
         chosen = self._pool.taken(seen.wants, row)[self._handed[seen.wants, row]]
         self._handed[seen.wants, row] += 1
-        claims = [claim for _, claim in self._world.volumes.wants(pod)]
-        node = self._world.stock.names[row]
-        return [
-            ClaimVolume(name, claim.namespace, claim.name, claim.uid)
-            if name
-            else SelectNode(claim.namespace, claim.name, claim.uid, node)
-            for claim, name in zip(claims, chosen, strict=True)
-        ]
+        asked: list[Prebinding] = []
+        for (wanted, claim), name in zip(self._world.volumes.wants(pod), chosen, strict=True):
+            if name:
+                asked.append(ClaimVolume(name, claim.namespace, claim.name, claim.uid))
+            elif self._pool.is_made_for(wanted, row):
+                asked.append(SelectNode(claim.namespace, claim.name, claim.uid, self._world.stock.names[row]))
+            else:
+                asked.append(ShareVolume(claim.namespace, claim.name, claim.uid))
+        return asked
 
     def look(self, rows: IntArray) -> int:
         """A digest of the volumes that are taken, wherever: they may be shared by rows."""
         return hash((self._pool.look(), len(rows)))
 
     def beyond(self, member: Member) -> Hashable:
-        """The volumes that its claims may get."""
+        """The volumes and the storage that its claims may get."""
         seen = member.sight(BoundTo)
         return self._pool.choices(seen.wants) if seen is not None and seen.wants else None
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim, where the volumes cannot be used, or where none is left."""
-        yield from self._constraint.refusals(member, rows)
+        yield from self._constraint.refusals(member, rows, self._pool.is_settled)
         seen, room = member.sight(BoundTo), self.room(member, rows)
         if seen is None or room is None:
             return
-        for shortage, where in self._pool.shortages(seen.wants, rows, room == 0):
+        lacking = (room == 0) | ~self._pool.may_share(seen.wants, rows)
+        for told, where in self._pool.provisioning.full(seen.wants, rows):
+            yield NodeReason.STORAGE_CAPACITY, told, lacking & where
+            lacking = lacking & ~where
+        for shortage, where in self._pool.shortages(seen.wants, rows, lacking):
             yield NodeReason.VOLUME_SHORTAGE, shortage, where

@@ -2,6 +2,9 @@
 
 Rows whose nodes can use the same volumes share them. Members that want the same take volumes in turn, and give back
 those taken last.
+
+Members that share a claim depend on the first one, for which it is bound: the others go where its volume can be used,
+or, if it is still to be made for pods on several nodes, wherever such volumes are made; they are checked again then.
 """
 
 from __future__ import annotations
@@ -14,13 +17,13 @@ import numpy as np
 from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.naming import listed, node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.provisioning import Provisioning
+from gangsched.core.constraints.segments import MANY
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.prebindings import ClaimVolume, SelectNode
 from gangsched.core.objects.shape import NodeTerm
 from gangsched.core.objects.volumes import Volume, Wanted
 
-_MANY = 1 << 40
-"""More members than there are."""
 Terms = tuple[NodeTerm, ...] | None
 Wants = tuple[Wanted, ...]
 """What the claims of one member want, the smallest first."""
@@ -37,6 +40,8 @@ class VolumePool:
         self._used: Counter[str] = Counter()
         self._shared: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self._taken: dict[tuple[Wants, int], list[Chosen]] = {}
+        self._ordered: dict[tuple[Wants, int], list[Wants]] = {}
+        self.provisioning = Provisioning(world, affinity)
         self._choices: dict[Wanted, Sequence[Volume]] = {}
         self._offers: dict[Wanted, dict[Terms, list[Volume]]] = {}
         self._by_row: dict[Wanted, dict[int, list[Terms]]] = {}
@@ -45,27 +50,41 @@ class VolumePool:
 
     def room(self, wants: Wants, rows: IntArray) -> IntArray:
         """For how many members the volumes suffice that are left, or are provisioned, on each row."""
-        provisioned = self._provisioned(wants, rows)
-        room: IntArray = np.where(provisioned.all(axis=0), _MANY, 0)
-        shared = _shares(wants)
-        if not shared and not any(map(self.offered, wants)):
-            return room
-        if len(wants) == 1 and not shared:
-            return np.maximum(room, self._left_on(wants[0], rows))
+        open_ = [wanted for wanted in wants if not self.is_settled(wanted)]
+        offered = [wanted for wanted in open_ if self.offered(wanted)]
+        own = [wanted for wanted in open_ if not wanted.shared]
+        if len(open_) == 1 and own:
+            return self._room_made(wants, rows) + self._left_on(own[0], rows)
+        if (not own and len(offered) <= 1) or (own == open_ and not offered):
+            return self._room_made(wants, rows)
+        room: IntArray = np.zeros(len(rows), dtype=np.int64)
+        made = np.array([self._room_made((wanted,), rows) for wanted in wants] + [self.may_share(wants, rows)])
+        segments = self.provisioning.segments_of(wants)
         known: dict[Hashable, int] = {}
         for at, row in enumerate(rows.tolist()):
-            # Rows with the same affinities share volumes.
+            # Rows with the same affinities and segments share volumes.
             usable = tuple(tuple(self._here(wanted, row)) for wanted in wants)
-            here = (usable, tuple(provisioned[:, at].tolist()), row if shared else -1)
+            here = (usable, tuple(made[:, at].tolist()), tuple(each.here(row) for each in segments))
             if here not in known:
                 known[here] = self._members(wants, row)
             room[at] = known[here]
         return room
 
+    def may_share(self, wants: Wants, rows: IntArray) -> Mask:
+        """On which of the rows the volumes that members share can be used, or may be bound or made."""
+        mask: Mask = np.ones(len(rows), dtype=np.bool_)
+        for wanted in wants:
+            settled = self._settled(wanted)
+            if settled is not None:
+                mask &= self._is_there(wanted, settled, rows)
+            elif wanted.shared:
+                mask &= (self.provisioning.room(wanted, wants, rows) > 0) | (self._left_on(wanted, rows) > 0)
+        return mask
+
     def shortages(self, wants: Wants, rows: IntArray, lacking: Mask) -> Iterator[tuple[str, Mask]]:
         """For which claim one more member finds no volume on the rows that are `lacking` some, and what there is."""
         for wanted in wants[:-1]:
-            alone = lacking & (self.room((wanted,), rows) == 0)
+            alone = lacking & ((self.room((wanted,), rows) == 0) | ~self.may_share((wanted,), rows))
             yield self._shortage(wanted, rows[alone]), alone
             lacking = lacking & ~alone
         yield self._shortage(wants[-1], rows[lacking]), lacking
@@ -99,13 +118,13 @@ class VolumePool:
         return self._taken[wants, row]
 
     def look(self) -> Hashable:
-        """Equal while the same volumes are taken."""
-        return frozenset(self._used.items())
+        """Equal while the same volumes are taken, and as many ordered."""
+        return frozenset(self._used.items()), self.provisioning.look()
 
     def choices(self, wants: Wants) -> Hashable:
         """The volumes for these, whoever takes them, and what is under way: equal while they are the same."""
         volumes = tuple(tuple(each.name for each in self.offered(wanted)) for wanted in wants)
-        return volumes, frozenset(self._world.spoken_for)
+        return volumes, frozenset(self._world.spoken_for), self.provisioning.told(wants)
 
     def offered(self, wanted: Wanted) -> Sequence[Volume]:
         """The volumes for it, used or not."""
@@ -114,18 +133,12 @@ class VolumePool:
             found = self._choices[wanted] = self._world.volumes.choices(wanted)
         return found
 
-    def _provisioned(self, wants: Wants, rows: IntArray) -> Mask:
-        """For each claim (by row of the array) on which of the rows a volume would be provisioned for it."""
-        found: Mask = np.zeros((len(wants), len(rows)), dtype=np.bool_)
-        for at, wanted in enumerate(wants):
-            storage = self._world.volumes.storage_class(wanted.storage_class)
-            if storage is not None and storage.provisions:
-                terms = storage.topologies
-                found[at] = True if terms is None else self._affinity.among(terms, rows)
-        return found
-
-    def _usable(self, volume: Volume, row: int) -> bool:
-        return bool(self._mask(volume.node_affinity)[row])
+    def _room_made(self, wants: Wants, rows: IntArray) -> IntArray:
+        """For how many members volumes of their own are provisioned on each row."""
+        room: IntArray = np.full(len(rows), MANY, dtype=np.int64)
+        for wanted in (each for each in wants if not each.shared):
+            room = np.minimum(room, self.provisioning.room(wanted, wants, rows))
+        return room
 
     def _mask(self, terms: Terms) -> Mask:
         """The rows where volumes with this node affinity can be used."""
@@ -176,76 +189,83 @@ class VolumePool:
 
     def _members(self, wants: Wants, row: int) -> int:
         """For how many members the row has volumes: found by taking them, which is then undone."""
-        number = 0
+        number, more = 0, 0
         while (chosen := self._choose(wants, row)) is not None:
-            fresh = any(chosen) and any(name and not self._used[name] for name in chosen)
+            fresh = any(name and not self._used[name] for name in chosen)
             self._push(wants, row, chosen)
             number += 1
-            if not fresh and (number > 1 or not _shares(wants)):
-                # The next ones would take nothing either.
-                for _ in range(number):
-                    self.give_back(wants, row)
-                return _MANY
+            if not fresh:
+                # The next ones will find no volume either, only such as are made.
+                more = int(self._room_made(wants, np.array([row], dtype=np.int64))[0])
+                break
         for _ in range(number):
             self.give_back(wants, row)
-        return number
+        return min(number + more, MANY)
 
     def _choose(self, wants: Wants, row: int) -> Chosen | None:
         """The volumes for the next member on the row; None if they do not suffice."""
-        provisioned = self._provisioned(wants, np.array([row], dtype=np.int64))[:, 0].tolist()
+        one = np.array([row], dtype=np.int64)
         chosen: list[str] = []
-        for wanted, may_be_made in zip(wants, provisioned, strict=True):
+        for wanted in wants:
             settled = self._settled(wanted)
             if settled is not None:
-                if not self._is_there(settled, row):
+                if not self._is_there(wanted, settled, one)[0]:
                     return None
                 chosen.append(settled[1])
                 continue
-            name = next((v.name for v in self.offered(wanted) if self._is_free(v, chosen) and self._usable(v, row)), "")
-            if not name and not may_be_made:
+            left = (v for v in self.offered(wanted) if self._is_free(v, chosen) and self._mask(v.node_affinity)[row])
+            name = next((volume.name for volume in left), "")
+            if not name and not self.provisioning.room(wanted, (wanted,), one)[0]:
                 return None
             chosen.append(name)
         return tuple(chosen)
-
-    def _best(self, wanted: Wanted, row: int, chosen: Sequence[str]) -> str:
-        """The smallest volume on the row that is left; empty if none is."""
-        offers = self._of_terms(wanted)
-        firsts = (
-            next((each for each in offers[terms] if self._is_free(each, chosen)), None)
-            for terms in self._here(wanted, row)
-            if self._left(wanted, terms)
-        )
-        return min(((each.size, each.name) for each in firsts if each is not None), default=(0, ""))[1]
 
     def _is_free(self, volume: Volume, chosen: Sequence[str]) -> bool:
         taken = ("PersistentVolume", "", volume.name) in self._world.spoken_for
         return not (self._used[volume.name] or volume.name in chosen or taken)
 
     def _settled(self, wanted: Wanted) -> tuple[int, str] | None:
-        """The row (-1 for any) and the volume of a claim that several pods share, if another one has settled them."""
-        if not wanted.claim[1]:
+        """The row and the volume (empty if it is still to be made) of a claim of several pods, if one has them."""
+        if not wanted.shared:
             return None
         if self._shared.get(wanted.claim):
-            return self._shared[wanted.claim][-1]
+            return self._shared[wanted.claim][0]
         for prebinding in self._world.spoken_for.get(("PersistentVolumeClaim", *wanted.claim), {}).values():
             if isinstance(prebinding, ClaimVolume):
                 return -1, prebinding.volume
             if isinstance(prebinding, SelectNode):
-                return self._world.stock.names.index(prebinding.node), ""
+                names = self._world.stock.names
+                return names.index(prebinding.node) if prebinding.node in names else -1, ""
         return None
 
-    def _is_there(self, settled: tuple[int, str], row: int) -> bool:
+    def is_settled(self, wanted: Wanted) -> bool:
+        """Whether a member here, or one in flight, has settled where the claim of several pods is bound."""
+        return self._settled(wanted) is not None
+
+    def is_made_for(self, wanted: Wanted, row: int) -> bool:
+        """Whether the volume of a claim, which is to be made, is made for a member on this row."""
+        settled = self._settled(wanted)
+        return settled is None or settled[0] == row
+
+    def _is_there(self, wanted: Wanted, settled: tuple[int, str], rows: IntArray) -> Mask:
+        """On which of the rows the volume of a settled claim can be used, as far as that is known."""
         if not settled[1]:
-            return settled[0] == row
+            there: Mask = rows == settled[0]
+            return there | self.provisioning.makes(wanted, rows) if wanted.anywhere else there
         volume = self._world.volumes.volume(settled[1])
-        return volume is not None and self._usable(volume, row)
+        usable: Mask = np.zeros(len(rows), dtype=np.bool_) if volume is None else self._mask(volume.node_affinity)[rows]
+        return usable
 
     def _push(self, wants: Wants, row: int, chosen: Chosen) -> None:
+        asked = zip(wants, chosen, strict=True)
+        ordered = [each for each, name in asked if not (name or each.selected or self._settled(each))]
         self._taken.setdefault((wants, row), []).append(chosen)
+        self._ordered.setdefault((wants, row), []).append(tuple(ordered))
         self._used.update(filter(None, chosen))
         self._recount(chosen)
+        self.provisioning.order(ordered, row, 1)
         for wanted, name in zip(wants, chosen, strict=True):
-            if wanted.claim[1]:
+            if wanted.shared:
                 self._shared.setdefault(wanted.claim, []).append((row, name))
 
     def give_back(self, wants: Wants, row: int) -> Chosen:
@@ -254,10 +274,11 @@ class VolumePool:
         for wanted, name in zip(wants, chosen, strict=True):
             if name:
                 self._used[name] -= 1
-            if wanted.claim[1]:
+            if wanted.shared:
                 self._shared[wanted.claim].pop()
         self._used += Counter()
         self._recount(chosen)
+        self.provisioning.order(self._ordered[wants, row].pop(), row, -1)
         return chosen
 
     def _recount(self, chosen: Chosen) -> None:
@@ -267,19 +288,13 @@ class VolumePool:
             if volume is not None:
                 self._lefts.pop(volume.node_affinity, None)
 
-    def rows_of(self, wants: Wants, chosen: set[str]) -> IntArray | None:
-        """The rows where members may find other volumes than before."""
-        if _shares(wants):
+    def rows_of(self, wants: Wants, chosen: set[str], rows: IntArray) -> IntArray | None:
+        """The rows where members may find other volumes than before, once these were taken or given back on `rows`."""
+        if any(wanted.shared for wanted in wants):
             return np.arange(len(self._world.stock.names))
-        found = [volume for name in chosen if name and (volume := self._world.volumes.volume(name)) is not None]
-        if not found:
-            return None
         changed: Mask = np.zeros(len(self._world.stock.names), dtype=np.bool_)
+        found = [volume for name in chosen if name and (volume := self._world.volumes.volume(name)) is not None]
         for terms in {volume.node_affinity for volume in found}:
             changed |= self._mask(terms)
-        return np.flatnonzero(changed)
-
-
-def _shares(wants: Wants) -> bool:
-    """Whether several pods use one of the claims."""
-    return any(wanted.claim[1] for wanted in wants)
+        changed[self.provisioning.beside(wants, rows)] = True
+        return np.flatnonzero(changed) if changed.any() else None

@@ -62,7 +62,7 @@ def begin(
 def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
     """Those of these bindings that wait for no pre-binding: of a quorum none, before all its members are prepared."""
     if not gang.record.scheduled_at and (
-        gang.stage_since or any(each.awaits for each in gang.bindings.values() if not each.above)
+        gang.record.prebinding_at or any(each.awaits for each in gang.bindings.values() if not each.above)
     ):
         return []
     return [binding for binding in several if binding.awaits is None]

@@ -40,12 +40,12 @@ def keep_clock(
         if now < record.retry_at:
             return False
         take(gang, Step.BACK_OFF_ENDS)
-    if census.bound or (gang.plain and not gang.stage_since):
+    if census.bound or (gang.plain and not gang.record.prebinding_at):
         return False
-    if not (counts or gang.stage_since):
+    if not (counts or gang.record.prebinding_at):
         take(gang, Step.CLOCK_STOPS)
         return False
-    if not (record.clock_start or gang.stage_since):
+    if not (record.clock_start or gang.record.prebinding_at):
         start(gang, now)
     if now < runs_out(gang, census, terms, policy):
         return False
@@ -81,8 +81,8 @@ def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
     decides how much of the terms' jitter is added in each attempt, in whole seconds.
     """
     sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
-    if gang.stage_since and not (census.bound or sent):
-        return gang.stage_since + policy.pre_bind_timeout_s
+    if gang.record.prebinding_at and not (census.bound or sent):
+        return gang.record.prebinding_at + policy.pre_bind_timeout_s
     if not gang.record.clock_start or census.bound or sent:
         return NEVER
     longer_s = int(_jitter(gang, policy.seed, gang.record.timeouts) * terms.jitter_s) if terms.jitter_s else 0

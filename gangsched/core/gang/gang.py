@@ -38,8 +38,7 @@ class Gang:
     `ownership` says which owners claim the gang. `doubted` are members (by UID) whose binding was refused for good
     wherever it was tried, while others were bound: theirs is sent first. `vacancies` counts the placeholders that the
     gang ever had: most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of their
-    role. `made_at` is when the API server was last asked to create a PodGroup, 0.0 if it was not. `stage_since`
-    is when the quorum began to wait for its pre-bindings, 0.0 if it does not; its clock had run for `stage_ran_s`.
+    role. `made_at` is when the API server was last asked to create a PodGroup, 0.0 if it was not.
     `outside` says why the gang is not tried, if too many of its namespace wait before it (`core.queueing.admission`).
     """
 
@@ -68,8 +67,6 @@ class Gang:
     vacancies: int = 0
     mismatched: set[str] = field(default_factory=set)
     made_at: float = 0.0
-    stage_since: float = 0.0
-    stage_ran_s: float = 0.0
     outside: str = ""
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)

@@ -101,7 +101,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         standing = _standing(gang, take_census(gang), need, terms, now)
     _unpark_if_changed(gang, standing.census, terms)
     counts = not gang.outside and (not standing.to_come or bool(gang.vacant()))
-    overdue = prebinding.overdue(gang, policy) if gang.stage_since else ""
+    overdue = prebinding.overdue(gang, policy) if gang.record.prebinding_at else ""
     timed_out = keep_clock(
         gang, standing.census, terms, complete=standing.complete, counts=counts, now=now, policy=policy
     )
@@ -203,7 +203,7 @@ def _is_hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> b
     """
     if gang.record.scheduled_at or census.bound or not gang.bindings:
         return False
-    if gang.stage_since and complete and gang.attempt.refusal is None:
+    if gang.record.prebinding_at and complete and gang.attempt.refusal is None:
         # A member whose pre-bindings failed may find another place beside the others.
         return False
     held = [binding.pod for binding in gang.bindings.values() if binding.state is BindState.HELD]

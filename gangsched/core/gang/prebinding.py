@@ -71,20 +71,22 @@ def _bar(gang: Gang, binding: Binding, now: float) -> None:
 def keep(gang: Gang, need: Need, now: float) -> None:
     """Begin or end the stage of a quorum, during which the gang's clock is paused (rule 4).
 
-    It goes on while a member whose reservation was given up has no other yet.
+    It goes on while a member whose reservation was given up has no other yet, and until the quorum is planned again:
+    otherwise a leader that restarts again and again, or a provisioner that gives up everywhere, would never end it.
     """
     quorum = [binding for binding in gang.bindings.values() if not binding.above]
     open_ = not gang.record.scheduled_at and any(binding.errands and binding.awaits for binding in quorum)
-    if gang.stage_since and quorum and not gang.record.scheduled_at:
-        open_ = open_ or not need.met_by([binding.pod for binding in quorum])
-    if open_ and not gang.stage_since:
-        started = gang.record.clock_start
-        gang.stage_since, gang.stage_ran_s = now, now - started if started else 0.0
-        take(gang, Step.CLOCK_STOPS)
-    elif gang.stage_since and not open_:
-        if gang.stage_ran_s and not (gang.record.clock_start or gang.record.retry_at or gang.record.scheduled_at):
-            take(gang, Step.CLOCK_STARTS, clock_start=now - gang.stage_ran_s)
-        gang.stage_since = 0.0
+    record = gang.record
+    if record.prebinding_at and not (record.scheduled_at or open_):
+        planned = gang.attempt.parked or gang.outside
+        open_ = not need.met_by([binding.pod for binding in quorum]) if quorum else not planned
+    if open_ and not record.prebinding_at:
+        take(gang, Step.PREBINDING_BEGINS, prebinding_at=now, prebinding_clock=record.clock_start)
+    elif record.prebinding_at and not open_:
+        started = record.clock_start
+        if record.prebinding_clock and not (started or record.retry_at or record.scheduled_at):
+            started = now - (record.prebinding_at - record.prebinding_clock)
+        take(gang, Step.PREBINDING_ENDS, clock_start=started)
 
 
 def first_awaited(gang: Gang) -> Errand | None:

@@ -31,6 +31,7 @@ def _all_but(*kept: str) -> tuple[str, ...]:
 
 
 _QUORUM = ("quorum", "quorum_done")
+_PREBINDING = ("prebinding_at", "prebinding_clock")
 
 
 class Step(Enum):
@@ -77,17 +78,21 @@ class Step(Enum):
     """The group is complete and begins to wait, or waits again after a cap."""
     CLOCK_STOPS = Does((), ("clock_start",))
     """The group is complete and may not be tried yet."""
+    PREBINDING_BEGINS = Does(_PREBINDING, ("clock_start",))
+    """The quorum begins to wait for its pre-bindings, and the clock is paused."""
+    PREBINDING_ENDS = Does(("clock_start",), _PREBINDING)
+    """It waits for them no longer, and a clock that was running goes on."""
     CLOCK_PAUSES = Does(("capped",), ("clock_start",))
     """A cap forbids placeholders."""
-    INCOMPLETE = Does(("clock_start", "retry_at"), (), Attempt.not_tried)
+    INCOMPLETE = Does(("clock_start", "retry_at"), _PREBINDING, Attempt.not_tried)
     """Members are missing. The clock goes on if it has placeholders, the back-off after a rollback does in any case."""
     ROLLED_BACK = Does(("undone",), (), Attempt.wait)
     """A part of a quorum was bound, and the rest could not be in time."""
-    BACKS_OFF = Does(("timeouts", "level", "retry_at"), ("clock_start",))
+    BACKS_OFF = Does(("timeouts", "level", "retry_at"), ("clock_start", *_PREBINDING))
     """The time is up, or a quorum is rolled back."""
     BACK_OFF_ENDS = Does((), ("retry_at",), Attempt.try_again)
     """The back-off is over."""
-    OUT_OF_TIME = Does(("timeouts", "outcome", "settled_at"), ("clock_start",))
+    OUT_OF_TIME = Does(("timeouts", "outcome", "settled_at"), ("clock_start", *_PREBINDING))
     """The time is up under timeoutPolicy Fail."""
     PLACES_HELD = Does(("held_since", "clock_start"))
     """The first placeholder has a reservation, or none has one any more."""

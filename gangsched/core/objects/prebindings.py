@@ -80,6 +80,24 @@ class ClaimVolume(Prebinding, frozen=True):
         return f"the PersistentVolumeClaim {self.claim} is being bound to the PersistentVolume {self.volume}"
 
 
+class ShareVolume(Prebinding, frozen=True):
+    """This very claim (by UID), whose volume another member has bound or provisioned, is bound. Nothing is written."""
+
+    namespace: str
+    claim: str
+    uid: str
+
+    @property
+    def takes(self) -> tuple[Taken, ...]:
+        """The claim."""
+        return (("PersistentVolumeClaim", self.namespace, self.claim),)
+
+    @property
+    def awaited(self) -> str:
+        """The volume."""
+        return f"the PersistentVolumeClaim {self.claim}, which members share, is being bound"
+
+
 class ClaimConfigured(Struct, frozen=True, gc=False):
     """What the drivers of these requests are told (JSON), and whether that is `FromClass` or `FromClaim`."""
 

@@ -110,6 +110,11 @@ def exact(text: Quantity) -> Fraction:
     return Fraction(_nanos(text), _NANOS)
 
 
+def format_bytes(amount: int) -> str:
+    """Bytes for a person, in a binary unit (`1.5Gi`)."""
+    return format_amount("memory", amount)
+
+
 def format_amount(resource: str, amount: int) -> str:
     """An amount for a person: cpu in cores (`1.5`), bytes in a binary unit (`1.5Gi`), anything else as it is."""
     if resource == "cpu":

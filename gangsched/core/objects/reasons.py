@@ -119,6 +119,9 @@ class NodeReason(StrEnum):
     VOLUME_SHORTAGE = "NoVolumeToBind"
     """No PersistentVolume is left that a claim of the member could be bound to on the node, and none is provisioned
     there."""
+    STORAGE_CAPACITY = "InsufficientStorage"
+    """The CSIStorageCapacity objects that select the node show too little for a volume that a claim of the member asks
+    for, beside what is promised to members placed before."""
     DEVICE_CLAIM = "ResourceClaimNotReady"
     """The member cannot be placed with one of its ResourceClaims, which does not exist, is being deleted or cannot be
     allocated. Not a node's fault: all nodes refuse."""

@@ -85,7 +85,8 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     success is the gang's. `vacated`: the placeholders have expired, and there are no more before the gang is complete.
     `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has released placeholders
     or forbids them; `caps` counts releases because of the time that they were held. Members that were bound before
-    `settled_at` belong to no quorum under way: they stay bound, whatever becomes of the next quorum.
+    `settled_at` belong to no quorum under way: they stay bound, whatever becomes of the next quorum. `prebinding_at` is
+    when the quorum began to wait for its pre-bindings, `prebinding_clock` what `clock_start` was then.
     """
 
     phase: Phase = Phase.PENDING
@@ -109,6 +110,8 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     capped: Capped | None = None
     caps: int = 0
     settled_at: float = 0.0
+    prebinding_at: float = 0.0
+    prebinding_clock: float = 0.0
 
     @property
     def ended(self) -> bool:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Attachment, Labels, NodeTerm, Requirement
 
+_ON_SEVERAL_NODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
 StorageKey = tuple[str, str]
 """Namespace (empty for what has none) and name."""
 
@@ -25,6 +26,8 @@ class StorageKind(StrEnum):
     CLASS = "StorageClass"
     NODE = "CSINode"
     ATTACHMENT = "VolumeAttachment"
+    DRIVER = "CSIDriver"
+    CAPACITY = "CSIStorageCapacity"
 
 
 class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
@@ -93,6 +96,7 @@ class StorageClass(Struct, frozen=True, gc=False, tag=True):
     """A StorageClass. `waits`: claims are bound once a pod that uses them has a node. `driver` provisions volumes.
 
     `provisions`: volumes are made for its claims, on nodes that match one of `topologies` if that is not None.
+    `in_tree`: the class names a plug-in that this driver has replaced.
     """
 
     name: str
@@ -100,11 +104,56 @@ class StorageClass(Struct, frozen=True, gc=False, tag=True):
     waits: bool = False
     provisions: bool = False
     topologies: tuple[NodeTerm, ...] | None = None
+    in_tree: bool = False
 
     @property
     def key(self) -> StorageKey:
         """The name."""
         return "", self.name
+
+
+class CsiDriver(Struct, frozen=True, gc=False, tag=True):
+    """A CSIDriver. `capacity`: CSIStorageCapacity objects say where there is storage for its volumes."""
+
+    name: str
+    capacity: bool = False
+
+    @property
+    def key(self) -> StorageKey:
+        """The name."""
+        return "", self.name
+
+
+class StorageCapacity(Struct, frozen=True, gc=False, tag=True):
+    """A CSIStorageCapacity: the storage for volumes of one class in one segment of the cluster.
+
+    The segment are the nodes that match `topology`; None if there are none. `capacity` is what is left, `largest` the
+    size of the largest volume that can be made, both in bytes; None where that is not said.
+    """
+
+    namespace: str
+    name: str
+    storage_class: str = ""
+    topology: NodeTerm | None = None
+    capacity: int | None = None
+    largest: int | None = None
+
+    @property
+    def key(self) -> StorageKey:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+    @property
+    def limit(self) -> int:
+        """The size of the largest volume that kube-scheduler takes to fit; -1 if none does."""
+        limit = self.capacity if self.largest is None else self.largest
+        return -1 if limit is None else limit
+
+    def helps_no_more_than(self, other: StorageCapacity) -> bool:
+        """Whether nothing fits here that would not fit with the other in its place."""
+        alike = (self.storage_class, self.topology) == (other.storage_class, other.topology)
+        less = other.capacity is None or (self.capacity is not None and self.capacity <= other.capacity)
+        return alike and less and self.limit <= other.limit
 
 
 class CsiNode(Struct, frozen=True, gc=False, tag=True):
@@ -133,14 +182,14 @@ class VolumeAttachment(Struct, frozen=True, gc=False, tag=True):
         return "", self.name
 
 
-StorageObject = VolumeClaim | Volume | StorageClass | CsiNode | VolumeAttachment
+StorageObject = VolumeClaim | Volume | StorageClass | CsiNode | VolumeAttachment | CsiDriver | StorageCapacity
 
 
 class Wanted(Struct, frozen=True, gc=False, cache_hash=True):
     """What a claim that waits for the pod's node asks of a volume; claims that ask for the same are interchangeable.
 
-    A volume is provisioned on the node `selected` alone, if one is. `volume` is that which alone may be bound to the
-    claim, if there is one. `claim` names the claim if several known pods use it.
+    A volume is provisioned on the node `selected` alone, if one is; `ours`: gangsched said so. `volume` is that which
+    alone may be bound to the claim, if there is one. `claim` names the claim if several known pods use it.
     """
 
     size: int
@@ -151,6 +200,17 @@ class Wanted(Struct, frozen=True, gc=False, cache_hash=True):
     selected: str = ""
     volume: str = ""
     claim: tuple[str, str] = ("", "")
+    ours: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether several pods use the claim."""
+        return bool(self.claim[1])
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether pods on several nodes may use the volume at the same time."""
+        return not _ON_SEVERAL_NODES.isdisjoint(self.modes)
 
 
 class Trouble(StrEnum):

@@ -1,0 +1,109 @@
+"""Where volumes are made for the claims of members placed on one snapshot, and how many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from gangsched.core.constraints.constraint import World
+from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.segments import MANY, Segments
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.volumes import Wanted
+
+
+class Provisioning:
+    """What storage classes provision, beside what is promised."""
+
+    def __init__(self, world: World, affinity: NodeAffinity) -> None:
+        self._world = world
+        self._affinity = affinity
+        self._orders: Counter[tuple[str, int, int]] = Counter()
+        self._segments: dict[str, Segments | None] = {}
+
+    def makes(self, wanted: Wanted, rows: IntArray) -> Mask:
+        """On which of the rows the class has volumes made, whether or not there is storage for them."""
+        found = self._world.volumes.storage_class(wanted.storage_class)
+        mask: Mask = np.full(len(rows), found is not None and found.provisions, dtype=np.bool_)
+        if found is not None and found.provisions and found.topologies is not None:
+            mask = self._affinity.among(found.topologies, rows)
+        return mask
+
+    def room(self, wanted: Wanted, wants: Sequence[Wanted], rows: IntArray) -> IntArray:
+        """For how many members with these wants, of which this is one, there is storage on each of the rows.
+
+        A pod's own claims are judged each for itself, as kube-scheduler does. A claim of several pods counts once.
+        """
+        room: IntArray = np.where(self.makes(wanted, rows), MANY, 0)
+        # The driver is at work for a claim whose node we have selected, and may have taken the storage already.
+        if wanted.ours or not wanted.size:
+            return room
+        segments = self._of_class(wanted.storage_class)
+        if segments is None:
+            return room
+        if wanted.selected:
+            return np.where(segments.suffices(wanted.size)[rows], room, 0)
+        if wanted.shared:
+            return np.where(segments.room(wanted.size, wanted.size)[rows] > 0, room, 0)
+        alike = (other for other in wants if other.storage_class == wanted.storage_class)
+        each = sum(other.size for other in alike if not (other.selected or other.shared))
+        return np.minimum(segments.room(wanted.size, each)[rows], room)
+
+    def order(self, ordered: Iterable[Wanted], row: int, sign: int) -> None:
+        """Volumes are to be made for the row's node (1), or no longer (-1)."""
+        for wanted in ordered:
+            segments = self._of_class(wanted.storage_class)
+            if segments is not None:
+                segments.promise(row, wanted.size, sign)
+                self._orders[wanted.storage_class, row, wanted.size] += sign
+        self._orders += Counter()
+
+    def segments_of(self, wants: Iterable[Wanted]) -> list[Segments]:
+        """The segments of each class, as far as its driver tells of any."""
+        names = dict.fromkeys(wanted.storage_class for wanted in wants)
+        return [segments for name in names if (segments := self._of_class(name)) is not None]
+
+    def beside(self, wants: Iterable[Wanted], rows: IntArray) -> IntArray:
+        """The rows where members may find other storage than before, once some was ordered on these."""
+        # Where none was asked for yet, none was ordered.
+        known = [found for name in {each.storage_class for each in wants} if (found := self._segments.get(name))]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(each.beside(rows) for each in known)]))
+
+    def full(self, wants: Sequence[Wanted], rows: IntArray) -> Iterator[tuple[str, Mask]]:
+        """On which of the rows a volume would be made if there were storage, with the class and what there is."""
+        for wanted in wants:
+            segments = self._of_class(wanted.storage_class)
+            lacking = self.makes(wanted, rows) & (self.room(wanted, wants, rows) == 0)
+            if segments is not None and lacking.any():
+                for told, where in segments.told(wanted.size, rows[lacking]):
+                    there = lacking.copy()
+                    there[lacking] = where
+                    yield f"{wanted.storage_class} ({told})", there
+
+    def told(self, wants: Iterable[Wanted]) -> Hashable:
+        """What there is for these and what is promised of it: equal while it is the same."""
+        volumes, names = self._world.volumes, dict.fromkeys(wanted.storage_class for wanted in wants)
+        found = {name: volumes.capacities(name) for name in names}
+        promises = self._world.spoken_for
+        return tuple((*each, *volumes.promises(name, promises)) for name, each in found.items() if each is not None)
+
+    def look(self) -> Hashable:
+        """Equal while as much is ordered."""
+        return frozenset(self._orders.items())
+
+    def _of_class(self, storage_class: str) -> Segments | None:
+        """The segments of the class, less what is promised; None if its driver does not tell of any."""
+        if storage_class in self._segments:
+            return self._segments[storage_class]
+        volumes, names = self._world.volumes, self._world.stock.names
+        found, segments = volumes.capacities(storage_class), None
+        if found is not None:
+            segments = Segments(found, self._affinity.rows, len(names))
+            rows = {name: row for row, name in enumerate(names)}
+            promised = volumes.promises(storage_class, self._world.spoken_for)
+            there = [(rows[node], size) for node, size in promised if node in rows]
+            segments.promise_all([row for row, _ in there], [size for _, size in there])
+        self._segments[storage_class] = segments
+        return segments
