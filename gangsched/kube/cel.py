@@ -1,21 +1,21 @@
-"""Selectors of devices in the Common Expression Language, with Kubernetes' functions for quantities and versions.
+"""Selectors of devices in the Common Expression Language, with Kubernetes' functions.
 
-Source: k8s.io/dynamic-resource-allocation/cel and k8s.io/apiserver/pkg/cel/library at v1.36.3. What the library does
-not know (`cel.bind`, optional values, and functions not named here) is an error, by which the pod is refused.
+Source: k8s.io/dynamic-resource-allocation/cel at v1.36.3. What `cel_syntax.py`, `cel_functions.py` and the library do
+not know is an error, by which the pod is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import cel
 
 from gangsched.core.objects.devices import Attribute, AttributeType, Device, Selector, Verdict
-from gangsched.core.objects.quantity import InvalidQuantity, exact
+from gangsched.core.objects.quantity import InvalidQuantity
+from gangsched.kube.cel_functions import FUNCTIONS, quantity, semver
+from gangsched.kube.cel_syntax import readable
 
 MOST_LOOPS = 3
 """An expression may go through so many lists: each multiplies the work. The API server limits the cost of each."""
@@ -23,9 +23,6 @@ _LONGEST = 10 * 1024
 _LOOPS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
 _DOMAINS = re.compile(r"device\s*\.\s*(attributes|capacity)\s*\[\s*(?:\"([^\"]*)\"|'([^']*)')\s*\]")
 _ASKS_FOR_DOMAINS = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\s*(?![\s\[.])")
-_SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
-Value = dict[str, Any]
-"""A quantity or a version, as expressions pass it on."""
 
 
 class CelSelector(Selector, frozen=True, gc=False):
@@ -52,9 +49,9 @@ def _verdict(
             found["attributes"].setdefault(domain, {})[name] = _value(each)
         for full_name, amount in capacity:
             domain, _, name = full_name.partition("/")
-            found["capacity"].setdefault(domain, {})[name] = _quantity(amount)
+            found["capacity"].setdefault(domain, {})[name] = quantity(amount)
         context = cel.Context(
-            variables={"device": {"driver": driver, "allowMultipleAllocations": False, **found}}, functions=_FUNCTIONS
+            variables={"device": {"driver": driver, "allowMultipleAllocations": False, **found}}, functions=FUNCTIONS
         )
         result = program.execute(context)
     except (ArithmeticError, InvalidQuantity, LookupError, RuntimeError, TypeError, ValueError):
@@ -70,7 +67,7 @@ def _compiled(expression: str) -> tuple[cel.Program | None, tuple[tuple[str, str
     if len(expression) > _LONGEST or len(_LOOPS.findall(expression)) > MOST_LOOPS:
         return None, ()
     try:
-        program = cel.compile(expression)
+        program = cel.compile(readable(expression))
     except (RuntimeError, TypeError, ValueError):
         return None, ()
     if _ASKS_FOR_DOMAINS.search(expression):
@@ -87,98 +84,5 @@ def _value(attribute: Attribute) -> object:
         case AttributeType.STRING:
             return attribute.value
         case AttributeType.VERSION:
-            return _semver(attribute.value)
+            return semver(attribute.value)
     raise ValueError(f"{attribute.name} has a type that expressions cannot read")
-
-
-def _quantity(text: str) -> Value:
-    return _amount(exact(text))
-
-
-def _amount(number: Fraction) -> Value:
-    return {"quantity": str(number)}
-
-
-def _number(value: Value | int) -> Fraction:
-    return Fraction(value) if isinstance(value, int) else Fraction(value["quantity"])
-
-
-def _semver(text: str) -> Value:
-    found = _SEMVER.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is no version")
-    return {"semver": text.partition("+")[0]}
-
-
-def _is(parse: Callable[[str], Value]) -> Callable[[str], bool]:
-    def can_be_parsed(text: str) -> bool:
-        try:
-            parse(text)
-        except (InvalidQuantity, ValueError):
-            return False
-        return True
-
-    return can_be_parsed
-
-
-def _order(value: Value) -> tuple[object, ...]:
-    """What quantities, or versions, are compared by."""
-    if "quantity" in value:
-        return (Fraction(value["quantity"]),)
-    found = _SEMVER.fullmatch(value["semver"])
-    if found is None:
-        raise ValueError(value)
-    numbers = tuple(map(int, found.group(1, 2, 3)))
-    if not found[4]:
-        return (*numbers, 1)
-    parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in found[4].split("."))
-    return (*numbers, 0, parts)
-
-
-def _compare(one: Value, other: Value) -> int:
-    if one.keys() != other.keys():
-        raise TypeError("a quantity cannot be compared with a version")
-    first, second = _order(one), _order(other)
-    return int(first > second) - int(first < second)
-
-
-def _integer(value: Value) -> int:
-    number = _number(value)
-    if number.denominator != 1 or abs(number) >= 1 << 63:
-        raise ValueError("the quantity is no integer")
-    return int(number)
-
-
-def _part(at: int) -> Callable[[Value], int]:
-    def part(version: Value) -> int:
-        return int(version["semver"].partition("-")[0].split(".")[at])
-
-    return part
-
-
-def _find(text: str, pattern: str) -> str:
-    found = re.search(pattern, text)
-    return found[0] if found else ""
-
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "quantity": _quantity,
-    "isQuantity": _is(_quantity),
-    "semver": _semver,
-    "isSemver": _is(_semver),
-    "compareTo": _compare,
-    "isGreaterThan": lambda one, other: _compare(one, other) > 0,
-    "isLessThan": lambda one, other: _compare(one, other) < 0,
-    "sign": lambda value: (_number(value) > 0) - (_number(value) < 0),
-    "isInteger": lambda value: _number(value).denominator == 1 and abs(_number(value)) < 1 << 63,
-    "asInteger": _integer,
-    "asApproximateFloat": lambda value: float(_number(value)),
-    "add": lambda one, other: _amount(_number(one) + _number(other)),
-    "sub": lambda one, other: _amount(_number(one) - _number(other)),
-    "major": _part(0),
-    "minor": _part(1),
-    "patch": _part(2),
-    "lowerAscii": lambda text: "".join(char.lower() if char.isascii() else char for char in text),
-    "upperAscii": lambda text: "".join(char.upper() if char.isascii() else char for char in text),
-    "find": _find,
-}

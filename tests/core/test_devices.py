@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
@@ -88,6 +88,8 @@ THREE = on_node(A, B, C)
         ([wishes(asks(all=True))], {"none": "a b c"}, None),
         ([wishes(asks(all=True))], {"used": "c"}, None),
         ([wishes(asks(all=True), same="numa")], {}, None),
+        ([wishes((asks(all=True, name="g/all"), asks(name="g/one")), same="numa")], {}, None),
+        ([wishes((asks(name="g/one"), asks(all=True, name="g/all")), same="numa")], {}, ["a"]),
         ([wishes(ADMIN)], {"used": "a b c"}, ["a"]),
         ([wishes(ADMIN, asks(3))], {}, None),
         ([wishes(asks(3), ADMIN)], {}, None),
@@ -101,6 +103,7 @@ def test_what_claims_get(what, fields, got):
 
 def test_all_devices_are_not_known_while_a_pool_is_incomplete():
     assert found(wishes(asks(all=True)), offers=on_node(A, whole=False)) is None
+    assert found(wishes((asks(name="g/a"), asks(all=True, name="g/b"))), offers=on_node(A, whole=False)) is None
     assert found(wishes(asks()), offers=on_node(A, whole=False)) == ["a"]
 
 
@@ -223,7 +226,12 @@ def _allowed(picks, what: list[DeviceWishes], used: set[str]) -> bool:
 )
 def test_devices_are_found_exactly_if_there_is_any_choice(numas, what, used):
     offers = on_node(*(gpu(f"{at}", numa=numa) for at, numa in enumerate(numas)))
-    assert (found(*what, offers=offers, used=" ".join(used)) is not None) == solvable(what, offers, used)
+    got = found(*what, offers=offers, used=" ".join(used)) is not None
+    some_way = solvable(what, offers, used)
+    if any(each.matches and any(request.all for request in chain(*each.requests)) for each in what):
+        assert some_way or not got, "where all devices are asked for, those that break a match end the search"
+    else:
+        assert got == some_way
 
 
 # On a snapshot
