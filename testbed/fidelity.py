@@ -19,7 +19,10 @@ FILTERS = {
     "TaintToleration": "",
     "NodeAffinity": "",
     "NodePorts": "",
-    "NodeResourcesFit": "an extended resource that only a DeviceClass provides counts as missing, as no node lists it",
+    "NodeResourcesFit": (
+        "where a node does not list an extended resource that a DeviceClass provides, it is missing, and the refusal "
+        "names the class: gangsched makes no ResourceClaims of its own"
+    ),
     "VolumeRestrictions": "",
     "NodeVolumeLimits": "",
     "VolumeBinding": "a pod whose volume is of a kind that CSI drivers have replaced is refused (`NotSupported`)",

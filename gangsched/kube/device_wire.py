@@ -69,9 +69,10 @@ class Selector(Struct, gc=False):
     cel: CelExpression | None = None
 
 
-class ClassSpec(Struct, gc=False):
+class ClassSpec(Struct, gc=False, rename="camel"):
     selectors: list[Selector] | None = None
     config: list[dict[str, Any]] | None = None
+    extended_resource_name: str | None = None
 
 
 class DeviceClass(Struct, gc=False):

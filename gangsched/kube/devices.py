@@ -97,10 +97,13 @@ def _full(name: str, driver: str) -> str:
 
 def device_class(found: device_wire.DeviceClass) -> DeviceClass:
     """The core's value for a DeviceClass."""
+    made = found.metadata.creation_timestamp
     return DeviceClass(
         name=found.metadata.name or "",
         selectors=_selectors(found.spec.selectors),
         config=tuple(map(_json, found.spec.config or ())),
+        resource=found.spec.extended_resource_name or "",
+        made_at=made.timestamp() if made is not None else 0.0,
     )
 
 

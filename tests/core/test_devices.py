@@ -19,6 +19,7 @@ from gangsched.core.objects.devices import (
     Attribute,
     AttributeType,
     Device,
+    DeviceClass,
     DeviceKind,
     DeviceRequest,
     DeviceTaint,
@@ -353,3 +354,12 @@ def test_how_far_an_allocation_has_come(claims, standing):
     asked = UseDevices("default", "c", "uid-c", "pod", "p", HAD)
     assert world(*claims).standing(asked) is standing
     assert world(*claims).standing(replace(asked, uid="another")) is Standing.LOST
+
+
+def test_the_newest_class_provides_an_extended_resource_and_of_two_the_first_by_name():
+    old, new = DeviceClass("a", resource="example.com/gpu", made_at=1.0), DeviceClass("c", resource="example.com/gpu")
+    devices = world(old, replace(new, made_at=2.0), replace(new, name="b", made_at=2.0)).devices
+    assert devices.provider("example.com/gpu") == "b"
+    assert devices.provider("example.com/other") == ""
+    assert devices.provider("deviceclass.resource.kubernetes.io/c") == "c"
+    assert devices.provider("deviceclass.resource.kubernetes.io/d") == ""

@@ -14,6 +14,7 @@ from gangsched.core.objects.devices import (
     AttributeType,
     ClaimConfig,
     Device,
+    DeviceClass,
     DeviceRequest,
     DeviceTaint,
     DeviceWishes,
@@ -251,3 +252,10 @@ def test_the_last_reservation_takes_the_devices_with_it():
         "metadata": {"finalizers": ["f"], "annotations": {MARK: None}}
     }
     assert claiming.unmarking(shown(status=status)) is None
+
+
+def test_a_class_that_provides_an_extended_resource():
+    meta = {"name": "gpu", "creationTimestamp": "2026-01-01T00:00:10Z"}
+    spec = {"extendedResourceName": "example.com/gpu"}
+    found = devices.device_class(decoded(device_wire.DeviceClass, {"metadata": meta, "spec": spec}))
+    assert found == DeviceClass("gpu", resource="example.com/gpu", made_at=1767225610.0)

@@ -193,3 +193,23 @@ def test_a_tainted_device_is_for_those_who_tolerate_it(harness: Harness) -> None
     harness.add(*members(1), *members(1, "b"))
     harness.settle()
     assert harness.bound() == ["default/b-0"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "fields"),
+    [("example.com/gpu", {"resource": "example.com/gpu"}), ("deviceclass.resource.kubernetes.io/gpu", {})],
+)
+def test_a_resource_that_a_device_class_provides_is_told_by_the_name_of_the_class(
+    harness: Harness, resource: str, fields: dict[str, str]
+) -> None:
+    """gangsched makes no claims for extended resources; nodes that list the resource take the members as ever."""
+    harness.add(node("n0", cpu="8"), group(min_member=1))
+    harness.offer(replace(GPUS, **fields), gpus("n0", 1))
+    harness.add(pod("default/a-0", requests={resource: 1}))
+    harness.wait(3)
+    assert harness.bound() == []
+    told = f"1 where {resource}, which the DeviceClass gpu provides, is to be asked for by a ResourceClaim"
+    assert told in harness.condition("default/a").message
+    harness.add(node("n1", cpu="8", extra={resource: 1}))
+    harness.wait(31)
+    assert harness.pod("default/a-0").node == "n1"

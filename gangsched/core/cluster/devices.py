@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 
 from gangsched.core.objects.devices import (
+    CLASS_PREFIX,
     MOST_RESERVED,
     ClaimTrouble,
     DeviceClass,
@@ -136,6 +137,15 @@ class Devices:
         """The class of this name."""
         found = self._objects[DeviceKind.CLASS].get(("", name))
         return found if isinstance(found, DeviceClass) else None
+
+    def provider(self, resource: str) -> str:
+        """The DeviceClass whose devices are this extended resource too; empty for none. Of several the newest."""
+        name = resource.removeprefix(CLASS_PREFIX)
+        if name != resource:
+            return name if self.device_class(name) is not None else ""
+        classes = [each for each in self._objects[DeviceKind.CLASS].values() if isinstance(each, DeviceClass)]
+        named = sorted((each for each in classes if each.resource == resource), key=lambda each: each.name)
+        return max(named, key=lambda each: each.made_at).name if named else ""
 
     def unready(self, pod: Pod) -> UnreadyClaim | None:
         """The first claim with which the pod cannot be placed; None if it can with all of them."""

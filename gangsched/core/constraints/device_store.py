@@ -43,5 +43,8 @@ class DeviceStore(Protocol):
     def device_class(self, name: str) -> DeviceClass | None:
         """The class of this name."""
 
+    def provider(self, resource: str) -> str:
+        """The DeviceClass whose devices are this extended resource too; empty for none."""
+
     def pools(self) -> list[tuple[tuple[ResourceSlice, ...], bool]]:
         """The slices of the newest generation of each pool, and whether they are all there."""

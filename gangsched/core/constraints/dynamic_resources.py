@@ -71,6 +71,11 @@ class DynamicResources(Constraint):
             "without the devices of {resource} that the member asks for",
             "free devices for its ResourceClaims: {nodes} without",
         ),
+        Words(
+            NodeReason.DEVICE_RESOURCE,
+            "where {resource}, is to be asked for by a ResourceClaim",
+            "a ResourceClaim in place of {resource}: {nodes} closed without",
+        ),
     )
 
     def __init__(self, world: World) -> None:
@@ -174,7 +179,16 @@ class _DevicesPlan(Plan):
         return asked
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """The claim, an expression, where its devices cannot be used, or where there are not enough."""
+        """The claim, an expression, where its devices cannot be used, or where there are not enough.
+
+        Where a node lists nothing of a resource that a DeviceClass provides, NodeResources refuses it; the reason is
+        said here.
+        """
+        for resource, _ in member.shape.requests:
+            provider = self._world.devices.provider(resource)
+            if provider:
+                told = f"{resource}, which the DeviceClass {provider} provides"
+                yield NodeReason.DEVICE_RESOURCE, told, self._unlisted(resource, rows)
         seen = member.sight(UsesDevices)
         if seen is None:
             return
@@ -205,6 +219,14 @@ class _DevicesPlan(Plan):
         return self._supply.shared or any(wish.claim in claims for wish in seen.wishes)
 
     # Inside
+
+    def _unlisted(self, resource: str, rows: IntArray) -> Mask:
+        """The rows whose nodes list nothing of the resource."""
+        column = self._world.stock.column(resource)
+        if column is None:
+            return np.ones(len(rows), dtype=np.bool_)
+        unlisted: Mask = self._world.stock.allocatable[rows, column] <= 0
+        return unlisted
 
     def _wish(self, claim: ResourceClaim) -> Wish:
         return Wish(claim.wishes, claim.key if self._world.devices.is_shared(claim.key) else OWN)

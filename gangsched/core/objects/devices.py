@@ -20,6 +20,8 @@ DeviceKey = tuple[str, str, str]
 
 MOST_RESERVED = 256
 """So many pods can share a claim."""
+CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+"""The devices of each class are an extended resource of this prefix and the class's name too."""
 MOST_DEVICES = 32
 """So many devices can be allocated for a claim."""
 
@@ -113,11 +115,17 @@ class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
 
 
 class DeviceClass(Struct, frozen=True, gc=False, tag=True):
-    """A DeviceClass: all `selectors` must select a device. `config` is what drivers are told, each as JSON."""
+    """A DeviceClass: all `selectors` must select a device. `config` is what drivers are told, each as JSON.
+
+    `resource`: the extended resource that its devices are too (`spec.extendedResourceName`), empty for none. It was
+    made at `made_at` seconds of Unix time.
+    """
 
     name: str
     selectors: tuple[Selector, ...] = ()
     config: tuple[str, ...] = ()
+    resource: str = ""
+    made_at: float = 0.0
 
     @property
     def key(self) -> ObjectKey:

@@ -128,6 +128,9 @@ class NodeReason(StrEnum):
     """The devices that a ResourceClaim of the member has cannot be used on the node."""
     DEVICES = "InsufficientDevices"
     """The node has too few free devices of those that the member's ResourceClaims ask for."""
+    DEVICE_RESOURCE = "ResourceOfDeviceClass"
+    """The node lists nothing of an extended resource that a DeviceClass provides: gangsched allocates its devices by
+    ResourceClaims alone."""
     VOLUME_ZONE = "VolumeZoneMismatch"
     """The node is not in the zone or region that the labels of a PersistentVolume of the member name."""
     INSUFFICIENT = "Insufficient"
