@@ -6,21 +6,21 @@ are missing here concern updates of bound pods, or no pod. One that Kubernetes a
 
 from __future__ import annotations
 
-from itertools import chain
-
 from gangsched.kube import wire
 
 
 def needed_features(spec: wire.PodSpec) -> tuple[str, ...]:
     """Their names, sorted."""
-    return tuple(name for name, needs in _FEATURES if needs(spec))
+    return tuple([name for name, needs in _FEATURES if needs(spec)])
 
 
 def _restarts_all(spec: wire.PodSpec) -> bool:
-    for container in chain(spec.containers or (), spec.init_containers or ()):
-        for rule in container.restart_policy_rules or ():
-            if rule.action == "RestartAllContainers":
-                return True
+    # Written out, because every pod comes by here and nearly none has such rules.
+    for containers in (spec.containers, spec.init_containers):
+        for container in containers or ():
+            for rule in container.restart_policy_rules or ():
+                if rule.action == "RestartAllContainers":
+                    return True
     return False
 
 

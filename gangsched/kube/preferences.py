@@ -28,6 +28,8 @@ def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
     containers = [*(spec.init_containers or ()), *(spec.containers or ())]
     images = [container.image for container in containers]
     images += [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
+    if spec.affinity is None and not spec.topology_spread_constraints:
+        return _of_images(tuple(images), len(containers))
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     pod_terms: tuple[tuple[int, PodTerm], ...] = ()
     if spec.affinity is not None:
@@ -37,7 +39,7 @@ def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
     constraints = spec.topology_spread_constraints
     found = Soft(
         node_terms=tuple(_terms(affinity.preferred)) if affinity is not None and affinity.preferred else (),
-        images=tuple(sorted(complete(image) for image in images if image)),
+        images=_complete(images),
         containers=len(containers),
         pod_terms=pod_terms,
         spread=spread(constraints, meta, PREFERRED)[:MOST_TERMS] if constraints else (),
@@ -54,6 +56,17 @@ def images(found: Iterable[wire.NodeImage]) -> Images:
 def complete(image: str) -> str:
     """The image's name as the kubelet reports it: with the tag latest if it has neither tag nor digest."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+@lru_cache(maxsize=_KEPT)
+def _of_images(images: tuple[str | None, ...], containers: int) -> Soft | None:
+    """Of most pods nothing else is preferred than nodes that have their images."""
+    complete_ones = _complete(images)
+    return _kept(Soft(images=complete_ones, containers=containers)) if complete_ones else None
+
+
+def _complete(images: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(sorted(complete(image) for image in images if image))
 
 
 def _terms(found: Iterable[wire.PreferredTerm]) -> Iterable[tuple[int, NodeTerm]]:

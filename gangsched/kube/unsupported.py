@@ -14,10 +14,9 @@ MOST_TERMS = 8
 
 def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
     """The unsupported fields that the pod uses, with their names in a manifest, in a fixed order."""
-    found: list[str] = []
-    if _terms(spec) > MOST_TERMS:
-        found.append(f"more than {MOST_TERMS} terms in spec.affinity and spec.topologySpreadConstraints")
-    return tuple(found)
+    if (spec.affinity is None and not spec.topology_spread_constraints) or _terms(spec) <= MOST_TERMS:
+        return ()
+    return (f"more than {MOST_TERMS} terms in spec.affinity and spec.topologySpreadConstraints",)
 
 
 def _terms(spec: wire.PodSpec) -> int:

@@ -174,7 +174,10 @@ def test_a_leader_stopped_until_another_has_taken_over_binds_nothing_more_and_st
     woken = datetime.now(UTC)
     leader.child.signal(signal.SIGCONT)
 
-    until(lambda: leader.get("/readyz")[1].startswith("ok: standby; the leader is"), within_s=90)
+    until(
+        lambda: leader.get("/readyz")[1].startswith("ok: standby; the leader is"),
+        what=lambda: f"it stands by: {leader.get('/readyz')}\n{leader.log[-3000:]}\n{standby.log[-3000:]}",
+    )
     assert leader.metric("gangsched_leases_lost_total") == 1
     assert bindings_since(cluster, woken) == []
     assert bound_by(standby) > 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.devices import Attribute, AttributeType, Device, Verdict
-from gangsched.kube.cel import MOST_LOOPS, CelSelector
+from gangsched.kube.cel import CelSelector
 from gangsched.kube.cel_functions import FUNCTIONS
 from gangsched.kube.cel_syntax import readable
+from gangsched.kube.cel_verdicts import MOST_LOOPS
 
 D = "d.example.com"
 GPU = Device(

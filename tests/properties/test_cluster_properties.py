@@ -119,7 +119,7 @@ class ClusterMachine(RuleBasedStateMachine):
     def change_pod(self, data, phase, shape, terms, what):
         old = self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
         fields = {
-            "status": {"phase": phase, "terminating": True},
+            "status": {"phase": old.phase if old.terminal else phase, "terminating": True},
             "shape": {"shape": shape},
             "terms": {"shape": replace(old.shape, anti_affinity=terms)},
         }[what]

@@ -156,8 +156,9 @@ class Ledger:
         self.changes += 1
         owner = claim.pod.uid
         self.claims[owner] = claim
-        for prebinding, taken in ((each, taken) for each in claim.prebindings for taken in each.takes):
-            self.spoken_for.setdefault(taken, {})[owner] = prebinding
+        for prebinding in claim.prebindings:
+            for taken in prebinding.takes:
+                self.spoken_for.setdefault(taken, {})[owner] = prebinding
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
         else:
@@ -165,11 +166,12 @@ class Ledger:
 
     def _silence(self, claim: Claim) -> None:
         """What its pre-bindings took is spoken for no longer; others may wait for it."""
-        for taken in [taken for each in claim.prebindings for taken in each.takes]:
-            del self.spoken_for[taken][claim.pod.uid]
-            if not self.spoken_for[taken]:
-                del self.spoken_for[taken]
-            self._relief.note(everywhere=True)
+        for prebinding in claim.prebindings:
+            for taken in prebinding.takes:
+                del self.spoken_for[taken][claim.pod.uid]
+                if not self.spoken_for[taken]:
+                    del self.spoken_for[taken]
+                self._relief.note(everywhere=True)
 
     def _take(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)

@@ -105,6 +105,8 @@ class Tallies:
 
     def add(self, pod: Pod, row: int) -> Sequence[Question]:
         """Count the pod on the row. Returns the questions that it matches."""
+        if not self._counts:
+            return ()
         found = list(self._asking(pod))
         for question in found:
             rows = self._counts[question]
@@ -113,6 +115,8 @@ class Tallies:
 
     def remove(self, pod: Pod, row: int) -> Sequence[Question]:
         """Stop counting the pod, which was added before. Returns the questions that it matches."""
+        if not self._counts:
+            return ()
         found = list(self._asking(pod))
         for question in found:
             uncount(self._counts[question], row)
@@ -132,7 +136,7 @@ class Tallies:
 
     def _asking(self, pod: Pod) -> Iterator[Question]:
         """The questions for which the pod counts."""
-        for question in self._index.candidates(pod) if self._index else ():
+        for question in self._index.candidates(pod):
             if not (question.staying and pod.terminating) and question.matches(pod, self.namespaces):
                 yield question
 

@@ -72,7 +72,7 @@ def keep(gang: Gang, need: Need, now: float) -> None:
     It goes on while a member whose reservation was given up has no other yet.
     """
     quorum = [binding for binding in gang.bindings.values() if not binding.above]
-    open_ = not gang.record.scheduled_at and any(binding.awaits for binding in quorum)
+    open_ = not gang.record.scheduled_at and any(binding.errands and binding.awaits for binding in quorum)
     if gang.stage_since and quorum and not gang.record.scheduled_at:
         open_ = open_ or not need.met_by([binding.pod for binding in quorum])
     if open_ and not gang.stage_since:
@@ -87,7 +87,10 @@ def keep(gang: Gang, need: Need, now: float) -> None:
 
 def first_awaited(gang: Gang) -> Errand | None:
     """The first pre-binding that some member waits for."""
-    return next((errand for binding in gang.bindings.values() if (errand := binding.awaits) is not None), None)
+    for binding in gang.bindings.values():
+        if binding.errands and (errand := binding.awaits) is not None:
+            return errand
+    return None
 
 
 def awaited(gang: Gang) -> tuple[Prebinding, str] | None:
@@ -116,7 +119,7 @@ def next_due(gang: Gang, policy: Policy) -> float:
     """When `go_on` has something to do without a further event, in epoch seconds; infinity if it has not."""
     due = [NEVER]
     for binding in gang.bindings.values():
-        if binding.awaits is None or binding.state is not BindState.HELD:
+        if not binding.errands or binding.awaits is None or binding.state is not BindState.HELD:
             continue
         due += [errand.retry_at for errand in binding.errands if not (errand.made or errand.done)]
         if gang.record.scheduled_at:

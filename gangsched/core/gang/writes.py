@@ -81,7 +81,11 @@ class Binding:
     @property
     def awaits(self) -> Errand | None:
         """The first pre-binding that does not hold yet."""
-        return next((errand for errand in self.errands if not errand.done), None)
+        # Written out, because all bindings are asked at each look at a gang, and few have any.
+        for errand in self.errands:
+            if not errand.done:
+                return errand
+        return None
 
     @property
     def prebindings(self) -> tuple[Prebinding, ...]:
