@@ -15,6 +15,7 @@ from typing import Any
 import cel
 
 from gangsched.core.objects.quantity import InvalidQuantity, exact
+from gangsched.kube.cel_networks import NETWORK_FUNCTIONS
 
 Value = dict[str, Any]
 """A quantity or a version, as expressions pass it on."""
@@ -28,6 +29,19 @@ _SEMVER = re.compile(
     re.ASCII,
 )
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
+_ESCAPES = str.maketrans(
+    {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v", "\\": r"\\", '"': r"\""}
+)
+_KINDS: dict[str, tuple[type, ...]] = {
+    "s": (str, int, bool),
+    "d": (int,),
+    "f": (float,),
+    "b": (int, bool),
+    "x": (int,),
+    "X": (int,),
+    "o": (int,),
+}
+_LONGEST_LIST = 10_000
 _MOST_WORK = 1_000_000
 """A pattern that could take more steps than this on a text is an error: users write patterns, and all groups wait."""
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
@@ -181,6 +195,32 @@ def _split(text: str, by: str, most: int = -1) -> list[str]:
     return chars if most < 0 or len(chars) <= most else [*chars[: most - 1], "".join(chars[most - 1 :])]
 
 
+def _quote(text: str) -> str:
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def _format(text: str, values: list[Any]) -> str:
+    """The text with its values; some kinds of values, which Go writes in a way of its own, are an error."""
+    left = iter(values)
+
+    def written(found: re.Match[str]) -> str:
+        verb, precision = found["verb"], found["precision"]
+        if verb == "%":
+            return "%"
+        value = next(left, None)
+        kind = _KINDS.get(verb, ())
+        if type(value) not in kind or (precision and verb != "f"):
+            raise ValueError(f"%{verb} of {value!r}")
+        if isinstance(value, bool):
+            return str(int(value)) if verb == "b" else str(value).lower()
+        return f"{value:{precision or ''}{'' if verb == 's' else verb}}"
+
+    made = re.sub(r"%(?P<precision>\.\d{1,3})?(?P<verb>.|$)", written, text)
+    if next(left, None) is not None:
+        raise ValueError("more values than are written")
+    return made
+
+
 def _pattern(pattern: str, text: str) -> re.Pattern[str]:
     repeats, choices = len(re.findall(r"[*+{]", pattern)), len(re.findall(r"[|?]", pattern))
     if re.search(r"\)\s*[*+{]|\(\?[^:]|\\[1-9]", pattern) or max(2, len(text)) ** repeats << choices > _MOST_WORK:
@@ -224,6 +264,17 @@ def _flatten(found: list[Any], depth: int = 1) -> list[Any]:
         else:
             out.append(each)
     return out
+
+
+def _range(number: int) -> list[int]:
+    if number > _LONGEST_LIST:
+        raise ValueError(number)
+    return list(range(number))
+
+
+def _entries(found: list[Any] | dict[str, Any]) -> list[list[Any]]:
+    """The pairs of key, or place, and value."""
+    return [[key, value] for key, value in (found.items() if isinstance(found, dict) else enumerate(found))]
 
 
 def _distinct(found: list[Any]) -> list[Any]:
@@ -277,6 +328,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "replace": lambda text, old, new, most=-1: text.replace(old, new, most),
     "split": _split,
     "substring": _substring,
+    "format": _format,
+    "strings_quote": _quote,
     "trim": lambda text: text.strip(_SPACE),
     "upperAscii": _ascii(str.upper),
     "find": _find,
@@ -290,9 +343,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "distinct": _distinct,
     "sort": sorted,
     "reverse": lambda found: found[::-1],
+    "sortedBy": lambda pairs: [value for _, value in sorted(pairs, key=lambda pair: pair[0])],
+    "lists_range": _range,
+    "entries": _entries,
+    "mapOf": dict,
     "sets_contains": lambda outer, inner: _within(inner, outer),
     "sets_equivalent": lambda one, other: _within(one, other) and _within(other, one),
     "sets_intersects": lambda one, other: any(each in other for each in one),
+    **NETWORK_FUNCTIONS,
     "optionalField": _optional_field,
     "present": lambda found: [found.value()] if found.has_value() else [],
     "firstPresent": _first,

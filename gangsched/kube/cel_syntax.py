@@ -1,8 +1,10 @@
 """Writes expressions such that the library can read them: for what it has no syntax for, there are functions.
 
 `cel.bind(x, e, b)` becomes `[e].map(x, b)[0]`, `e.?f` becomes `e.optionalField('f')`, `e[?k]` the same with k, and
-`o.optMap(x, e)` becomes `o.present().map(x, e).firstPresent()`. `matches(a, b)` becomes `(a).matches(b)`. A function of
-a namespace, as `sets.contains`, gets a name without a dot; `size` gets another, as the library's own counts bytes.
+`o.optMap(x, e)` becomes `o.present().map(x, e).firstPresent()`. `matches(a, b)` becomes `(a).matches(b)`. What goes
+through a list with two variables goes through its pairs: `l.all(i, v, e)` becomes
+`l.entries().all(pair, [pair[0]].all(i, [pair[1]].all(v, e)))`. A function of a namespace, as `sets.contains`, gets a
+name without a dot; `size` gets another, as the library's own counts bytes.
 """
 
 from __future__ import annotations
@@ -20,8 +22,18 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CLOSING = {"(": ")", "[": "]", "[?": "]", "{": "}"}
-_NAMESPACES = ("sets", "strings", "lists")
+_NAMESPACES = ("sets", "strings", "lists", "ip")
 _OWN = {"size": "sizeOf"}
+_OF_PAIRS = {
+    "all": "all",
+    "exists": "exists",
+    "existsOne": "exists_one",
+    "exists_one": "exists_one",
+    "transformList": "map",
+    "transformMap": "map",
+}
+_ONE, _TWO = 2, 3
+"""So many arguments have macros of one and of two variables."""
 _BOUND = {"optMap": "firstPresent", "optFlatMap": "firstOfFirst"}
 
 
@@ -51,6 +63,9 @@ def _written(tokens: Sequence[str]) -> list[str]:
             out += [".", "present", "(", ")", ".", "map", "(", *name, ",", *value, ")"]
             out += [".", _BOUND[follows[0]], "(", ")"]
             at = end + 1
+        elif word == "." and tokens[at + 2 : at + 3] == ["("] and (through := _through(tokens, at)):
+            out += through
+            at = _end(tokens, at + 2) + 1
         elif opened[:2] == ["matches", "("] and out[-1:] != ["."]:
             end = _end(tokens, at + 1)
             text, pattern = _arguments(tokens[at + 2 : end], 2)
@@ -72,6 +87,34 @@ def _written(tokens: Sequence[str]) -> list[str]:
     return out
 
 
+def _through(tokens: Sequence[str], at: int) -> list[str]:
+    """What stands for a macro of two variables, or for sortBy; empty if there is none."""
+    macro, arguments = tokens[at + 1], _arguments(tokens[at + 3 : _end(tokens, at + 2)])
+    if macro == "sortBy" and len(arguments) == _ONE:
+        name, key = arguments
+        return [".", "map", "(", *name, ",", "[", *_written(key), ",", *name, "]", ")", ".", "sortedBy", "(", ")"]
+    if macro not in _OF_PAIRS or len(arguments) not in (_TWO, _TWO + macro.startswith("transform")):
+        return []
+    first, second, *filters, value = arguments
+
+    def inside(wanted: str, what: Sequence[str]) -> list[str]:
+        found = ["[", "pair", "[", "1", "]", "]", ".", wanted, "(", *second, ",", *_written(what), ")"]
+        if wanted == "map":
+            found += ["[", "0", "]"]
+        found = ["[", "pair", "[", "0", "]", "]", ".", wanted, "(", *first, ",", *found, ")"]
+        return [*found, "[", "0", "]"] if wanted == "map" else found
+
+    out = [".", "entries", "(", ")"]
+    for each in filters:
+        out += [".", "filter", "(", "pair", ",", *inside("exists", each), ")"]
+    if macro == "transformList":
+        return [*out, ".", "map", "(", "pair", ",", *inside("map", value), ")"]
+    if macro == "transformMap":
+        made = ["[", "pair", "[", "0", "]", ",", *inside("map", value), "]"]
+        return [*out, ".", "map", "(", "pair", ",", *made, ")", ".", "mapOf", "(", ")"]
+    return [*out, ".", _OF_PAIRS[macro], "(", "pair", ",", *inside("all" if macro == "all" else "exists", value), ")"]
+
+
 def _end(tokens: Sequence[str], at: int) -> int:
     """Where the bracket that opens there is closed; the end where it is not."""
     open_: list[str] = []
@@ -85,8 +128,8 @@ def _end(tokens: Sequence[str], at: int) -> int:
     return len(tokens)
 
 
-def _arguments(tokens: Sequence[str], number: int) -> list[list[str]]:
-    """The arguments between brackets; as many empty ones as are missing."""
+def _arguments(tokens: Sequence[str], number: int | None = None) -> list[list[str]]:
+    """The arguments between brackets: so many, and empty ones for those that are missing; or as many as there are."""
     found: list[list[str]] = [[]]
     at = 0
     while at < len(tokens):
@@ -96,4 +139,4 @@ def _arguments(tokens: Sequence[str], number: int) -> list[list[str]]:
         else:
             found[-1] += tokens[at : end + 1]
         at = end + 1
-    return (found + [[]] * number)[:number]
+    return found if number is None else (found + [[]] * number)[:number]

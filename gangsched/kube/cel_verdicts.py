@@ -20,7 +20,7 @@ from gangsched.kube.cel_syntax import readable
 MOST_LOOPS = 3
 """An expression may go through so many lists: each multiplies the work. The API server limits the cost of each."""
 _LONGEST = 10 * 1024
-_LOOPS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
+_LOOPS = re.compile(r"\.\s*(?:all|exists|exists_?[oO]ne|map|filter|sortBy|transform\w+)\s*\(")
 _DOMAINS = re.compile(r"device\s*\.\s*(attributes|capacity)\s*\[\s*(?:\"([^\"]*)\"|'([^']*)')\s*\]")
 _ASKS_FOR_DOMAINS = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\s*(?![\s\[.])")
 

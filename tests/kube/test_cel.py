@@ -67,7 +67,12 @@ A, C = f"device.attributes['{D}']", f'device.capacity["{D}"]'
         (f"{A}.?none.value() == 7", "error"),
         (f"{A}.model.substring(1).split('').map(x, int(x)).sum() == 1", "true"),
         ("sets.contains([1, 2], [2]) && [2, 1].max() == 2 && 'a-b'.replace('-', '') == 'ab'", "true"),
-        ("'%s'.format([1]) == '1'", "error"),
+        ("'%s'.format([1]) == '1' && '%.2f'.format([1.5]) == '1.50'", "true"),
+        ("'%s'.format([1.5]) == '1.5'", "error"),
+        (f"{A}.exists(k, v, k == 'model' && v == 'A100') && [2, 1].sortBy(x, x) == [1, 2]", "true"),
+        ("ip('10.0.0.1').family() == 4 && cidr('10.0.0.0/8').containsIP('10.1.1.1')", "true"),
+        ("lists.range(1000000).size() > 0", "error"),
+        ("[1].exists(i, v, [1].exists(i, v, [1].exists(i, v, [1].exists(i, v, true))))", "error"),
     ],
 )
 def test_an_expression(expression, verdict):
@@ -87,6 +92,12 @@ def test_an_attribute_that_no_expression_may_read_is_an_error():
         ("[?a]", "[? a ]"),
         ("o.optMap(x, y)", "o . present ( ) . map ( x , y ) . firstPresent ( )"),
         ("o.optFlatMap(x, y)", "o . present ( ) . map ( x , ( y ) . present ( ) ) . firstOfFirst ( )"),
+        ("l.sortBy(x, -x)", "l . map ( x , [ - x , x ] ) . sortedBy ( )"),
+        (
+            "l.all(i, v, v > i)",
+            "l . entries ( ) . all ( pair , [ pair [ 0 ] ] . all ( i , [ pair [ 1 ] ] . all ( v , v > i ) ) )",
+        ),
+        ("l.all(x, x > 1) && l.sortBy(x)", "l . all ( x , x > 1 ) && l . sortBy ( x )"),
         ("matches(a, b) && a.matches(b)", "( a ) . matches ( b ) && a . matches ( b )"),
         ("size(a.size) > x.size()", "sizeOf ( a . size ) > x . sizeOf ( )"),
         ("x.sets.contains(1)", "x . sets . contains ( 1 )"),
