@@ -20,8 +20,8 @@ FILTERS = {
     "NodeAffinity": "",
     "NodePorts": "",
     "NodeResourcesFit": (
-        "where a node does not list an extended resource that a DeviceClass provides, it is missing, and the refusal "
-        "names the class: gangsched makes no ResourceClaims of its own"
+        "where some nodes list an extended resource that a DeviceClass provides, only they take the pod, and the "
+        "refusal of others names the class: devices stand for a resource only if no node lists it"
     ),
     "VolumeRestrictions": "",
     "NodeVolumeLimits": "",
@@ -36,12 +36,12 @@ FILTERS = {
     "DynamicResources": (
         "devices that share counters, are allocated in parts, choose nodes one by one or wait for binding conditions "
         "are never allocated; requests for a part of a capacity and the constraint distinctAttribute are refused by "
-        "name; expressions with transformMapEntry, the functions for URLs and named formats, string() of an "
-        "address, or format of anything but texts, whole numbers, truth values and %f refuse the pod, because the CEL "
-        "library lacks them and they say nothing of devices, and so does a pattern of find that could take long; isInteger tells of 1.0 and 1000m that "
-        "they are whole; an expression that fails for some device refuses the pod on all nodes, where kube-scheduler "
-        "may find a node before; a claim that 256 pods share, or one of whose devices another claim has too, refuses "
-        "all nodes"
+        "name; expressions with transformMapEntry, the functions for URLs and named formats, string() of an address, "
+        "or format of anything but texts, whole numbers, truth values and %f refuse the pod, because the CEL library "
+        "lacks them and they say nothing of devices, and so does a pattern of find that could take long; isInteger "
+        "tells of 1.0 and 1000m that they are whole; an expression that fails for some device refuses the pod on all "
+        "nodes, where kube-scheduler may find a node before; a claim that 256 pods share, or one of whose devices "
+        "another claim has too, refuses all nodes"
     ),
     "NodeDeclaredFeatures": "",
 }

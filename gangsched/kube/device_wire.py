@@ -9,6 +9,8 @@ from msgspec import Struct, field
 from gangsched.kube import wire
 
 GROUP, VERSION = "resource.k8s.io", "v1"
+EXTENDED = "resource.kubernetes.io/extended-resource-claim"
+"""The annotation of claims that a scheduler has made for extended resources."""
 
 
 class AttributeValue(Struct, gc=False):

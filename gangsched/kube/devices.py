@@ -32,7 +32,7 @@ from gangsched.core.objects.devices import (
 from gangsched.core.objects.events import DeviceObjectGone, DeviceObjectSeen, DeviceObjectsReplaced
 from gangsched.kube import device_wire
 from gangsched.kube.cel import CelSelector
-from gangsched.kube.device_wire import GROUP, VERSION
+from gangsched.kube.device_wire import EXTENDED, GROUP, VERSION
 from gangsched.kube.foreign import Subject
 from gangsched.kube.node_terms import node_term, toleration
 from gangsched.kube.resources import Resource
@@ -121,6 +121,7 @@ def claim(found: device_wire.ResourceClaim) -> ResourceClaim:
         owner=owner,
         terminating=meta.deletion_timestamp is not None,
         ours=MARK in (meta.annotations or {}),
+        extended=(meta.annotations or {}).get(EXTENDED) == "true",
     )
 
 

@@ -358,8 +358,9 @@ def test_how_far_an_allocation_has_come(claims, standing):
 
 def test_the_newest_class_provides_an_extended_resource_and_of_two_the_first_by_name():
     old, new = DeviceClass("a", resource="example.com/gpu", made_at=1.0), DeviceClass("c", resource="example.com/gpu")
-    devices = world(old, replace(new, made_at=2.0), replace(new, name="b", made_at=2.0)).devices
-    assert devices.provider("example.com/gpu") == "b"
-    assert devices.provider("example.com/other") == ""
-    assert devices.provider("deviceclass.resource.kubernetes.io/c") == "c"
-    assert devices.provider("deviceclass.resource.kubernetes.io/d") == ""
+    cluster = world(old, replace(new, made_at=2.0), replace(new, name="b", made_at=2.0))
+    provided = {name: of for name, of in cluster.devices.provided.items() if of != "gpu"}
+    prefix = "deviceclass.resource.kubernetes.io/"
+    assert provided == {"example.com/gpu": "b", f"{prefix}a": "a", f"{prefix}b": "b", f"{prefix}c": "c"}
+    cluster.set_devices(DeviceKind.CLASS, ("", "b"), None)
+    assert cluster.devices.provided["example.com/gpu"] == "c"

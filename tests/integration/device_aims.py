@@ -33,6 +33,13 @@ class DeviceAims(DeviceDice):
     def admin(self) -> Json:
         return self._user("admin", *self._some(["selected", "admin"], most=1, none=0.5))
 
+    def resources(self) -> Json:
+        """Extended resources that no node lists; at times a claim too."""
+        made = self._asking_for_resources()
+        if self._chance(0.2):
+            made["spec"] |= self._user("selected")["spec"] | {"containers": made["spec"]["containers"]}
+        return made
+
     def allocated(self) -> Json:
         """A claim that has its devices, at times with others beside it; or one that cannot be used at all."""
         if self._chance(0.25):
@@ -49,6 +56,7 @@ DEVICE_AIMS: dict[str, tuple[str, Callable[[DeviceAims], Json]]] = {
     "alternative devices": ("DynamicResources", DeviceAims.alternatives),
     "taints of devices": ("DynamicResources", DeviceAims.tainted),
     "devices for admin access": ("DynamicResources", DeviceAims.admin),
+    "resources of DeviceClasses": ("DynamicResources", DeviceAims.resources),
     "claims that have devices, claims that are not ready": ("DynamicResources", DeviceAims.allocated),
 }
 """Like `aims.AIMS`."""

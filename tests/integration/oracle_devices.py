@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.integration.judged import Json, World
-from tests.integration.oracle_worlds import TOLERATES_ALL, ZONE, Dice, node, on, pod
+from tests.integration.oracle_worlds import GPU, TOLERATES_ALL, ZONE, Dice, container, init, node, on, pod
 
 DRIVER = "gpu.example.com"
 OTHER_DRIVER = "nic.example.com"
 API = "resource.k8s.io/v1"
+OF_CLASS = "deviceclass.resource.kubernetes.io/any"
 _MODELS = ["a100", "h100", "l4"]
 _SELECTS = [
     f"device.attributes['{DRIVER}'].model == 'a100'",
@@ -123,7 +124,7 @@ class DeviceDice(Dice):
         slices = [each for name in names for each in self._slices(name)]
         slices += self._shared_slices()
         everywhere = device_class("any")
-        ours = device_class("ours", f"device.driver == '{DRIVER}'")
+        ours = device_class("ours", f"device.driver == '{DRIVER}'", extendedResourceName=GPU)
         has = [
             (each["spec"]["driver"], each["spec"]["pool"]["name"], device["name"])
             for each in slices
@@ -135,7 +136,10 @@ class DeviceDice(Dice):
             self._names[kind] = [each["metadata"]["name"] for each in made]
             claims += made
         users = [on(self._one(names), using(self._one(self._names["allocated"]))) for _ in range(pods)]
-        there = [node(name, labels={ZONE: self._one(["a", "b"])}) for name in [*names, "bare"]]
+        there = [
+            node(name, labels={ZONE: self._one(["a", "b"])}, gpu=self._one([None, None, "0"]))
+            for name in [*names, "bare"]
+        ]
         return World(there, users, others=[everywhere, ours, *slices, *claims])
 
     def _asking(self) -> dict[str, list[Json]]:
@@ -239,6 +243,16 @@ class DeviceDice(Dice):
         taints = {"taints": [self._one(_SICK)]} if self._chance(0.2) else {}
         memory = {f"{domain}memory": {"value": self._one(["24Gi", "40Gi", "80Gi"])}}
         return {"name": name, "attributes": attributes, "capacity": memory} | taints
+
+    def _asking_for_resources(self) -> Json:
+        """A pod whose containers request the resource that a class names, or the one that is named after a class."""
+
+        def one(policy: str = "") -> Json:
+            asked = {self._one([GPU, GPU, OF_CLASS]): str(self._one([1, 1, 2]))} if self._chance(0.7) else {}
+            return container(policy=policy, limits=asked, **asked)
+
+        before = [one(self._one(["", "Always"])) for _ in range(self._one([0, 0, 1, 2]))]
+        return pod(*(one() for _ in range(self._one([1, 2]))), initContainers=init(*before), **TOLERATES_ALL)
 
     def _user(self, *kinds: str, **spec: Any) -> Json:
         """A pod that uses a claim of each of these kinds."""

@@ -141,7 +141,7 @@ class Cluster:
         # Written out, because most pods that come by here use none.
         if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)
-        if pod.device_claims or (old and old.device_claims):
+        if pod.uses_devices or (old and old.uses_devices):
             self.devices.pod_changes(old, pod)
         claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):
@@ -226,6 +226,7 @@ class Cluster:
         """
         generation, in_use = self.devices.generation, len(self.devices.in_use)
         claims = self.devices.set(kind, key, found)
+        self.capacity.provide(self.devices.provided)
         if self.devices.generation != generation or len(self.devices.in_use) < in_use:
             self.relief.note(everywhere=True)  # a device may be used on several nodes
         return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users(claim)))

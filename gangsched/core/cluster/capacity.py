@@ -8,7 +8,7 @@ can neither overflow it nor stop the scheduler. No node can give more, so only e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,6 +41,19 @@ class Capacity:
         self._taken: list[dict[str, int]] = []
         self._vacant: list[int] = []
         self._givers: Counter[str] = Counter()
+        self._provided: Collection[str] = ()
+
+    def provide(self, resources: Collection[str]) -> None:
+        """Devices of some class can stand for these resources."""
+        self._provided = resources
+
+    def delegated(self) -> frozenset[str]:
+        """The resources that no node lists, and for which pods are given devices."""
+        return frozenset(resource for resource in self._provided if not self._listed(resource))
+
+    def _listed(self, resource: str) -> bool:
+        column = self.column(resource)
+        return column is not None and bool((self.allocatable[:, column] > 0).any())
 
     def column(self, resource: str) -> int | None:
         """The resource's column, or None where no node has any of it.

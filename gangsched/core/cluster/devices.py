@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from zlib import crc32
 
 from gangsched.core.objects.devices import (
     CLASS_PREFIX,
     MOST_RESERVED,
+    Allocation,
     ClaimTrouble,
     DeviceClass,
     DeviceKey,
@@ -19,6 +21,7 @@ from gangsched.core.objects.devices import (
     DeviceObject,
     DeviceRequest,
     DeviceWishes,
+    Making,
     ObjectKey,
     ResourceClaim,
     ResourceSlice,
@@ -28,6 +31,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Standing, Taken, UseDevices
 
 _NOBODY: Mapping[str, None] = {}
+_LONGEST_NAME = 200
 Pool = tuple[str, str]
 """Driver and name of a pool."""
 
@@ -35,12 +39,14 @@ Pool = tuple[str, str]
 class Devices:
     """The objects by kind and key. `in_use` counts the claims that have a device, but for admin access.
 
+    `provided` is the DeviceClass of each extended resource for which devices can stand; of several the newest.
     `generation` grows with each change of slices and classes.
     """
 
     def __init__(self) -> None:
         self.generation = 0
         self.in_use: Counter[DeviceKey] = Counter()
+        self.provided: dict[str, str] = {}
         self._objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
         self._users: dict[ObjectKey, dict[str, None]] = {}
         self._ours: dict[ObjectKey, ResourceClaim] = {}
@@ -65,7 +71,16 @@ class Devices:
         if kind is DeviceKind.CLAIM:
             return [key]
         self.generation += 1
+        if kind is DeviceKind.CLASS:
+            self._provide()
         return list(self._users) if kind is DeviceKind.CLASS else []
+
+    def _provide(self) -> None:
+        classes = [each for each in self._objects[DeviceKind.CLASS].values() if isinstance(each, DeviceClass)]
+        classes.sort(key=lambda each: each.name, reverse=True)
+        classes.sort(key=lambda each: each.made_at)
+        self.provided = {each.resource: each.name for each in classes if each.resource}
+        self.provided |= {f"{CLASS_PREFIX}{each.name}": each.name for each in classes}
 
     def known(self, kind: DeviceKind) -> Mapping[ObjectKey, DeviceObject]:
         """The objects of this kind."""
@@ -121,8 +136,8 @@ class Devices:
 
     @property
     def matter(self) -> bool:
-        """Whether there are any claims."""
-        return bool(self._objects[DeviceKind.CLAIM])
+        """Whether there are any claims, or classes for which some may be made."""
+        return bool(self._objects[DeviceKind.CLAIM] or self.provided)
 
     def claim(self, key: ObjectKey) -> ResourceClaim | None:
         """The claim of this namespace and name."""
@@ -130,22 +145,28 @@ class Devices:
         return found if isinstance(found, ResourceClaim) else None
 
     def claims(self, pod: Pod) -> list[ResourceClaim]:
-        """The pod's claims, each once, as far as they exist."""
-        return [claim for key in claims_of(pod) if (claim := self.claim(key)) is not None]
+        """The pod's claims, each once, as far as they exist; without one that is made for its extended resources."""
+        return [claim for key in _named(pod) if (claim := self.claim(key)) is not None]
+
+    def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
+        """The claim for those of its extended resources that are `delegated`, as it exists or would be made."""
+        uses = [each for each in pod.extended if each.resource in delegated]
+        if not uses:
+            return None
+        making = Making(
+            tuple(sorted((name, self.provided[use.resource], count) for use in uses for name, count in use.requests)),
+            tuple((container, use.resource, name) for use in uses for container, name in use.mappings),
+        )
+        found = self.claim(made_key(pod))
+        if found is None:
+            asked = tuple((DeviceRequest(name, of, count=count),) for name, of, count in making.requests)
+            found = ResourceClaim(*made_key(pod), wishes=DeviceWishes(asked), owner=pod.uid, extended=True)
+        return found, making
 
     def device_class(self, name: str) -> DeviceClass | None:
         """The class of this name."""
         found = self._objects[DeviceKind.CLASS].get(("", name))
         return found if isinstance(found, DeviceClass) else None
-
-    def provider(self, resource: str) -> str:
-        """The DeviceClass whose devices are this extended resource too; empty for none. Of several the newest."""
-        name = resource.removeprefix(CLASS_PREFIX)
-        if name != resource:
-            return name if self.device_class(name) is not None else ""
-        classes = [each for each in self._objects[DeviceKind.CLASS].values() if isinstance(each, DeviceClass)]
-        named = sorted((each for each in classes if each.resource == resource), key=lambda each: each.name)
-        return max(named, key=lambda each: each.made_at).name if named else ""
 
     def unready(self, pod: Pod) -> UnreadyClaim | None:
         """The first claim with which the pod cannot be placed; None if it can with all of them."""
@@ -166,6 +187,9 @@ class Devices:
                 return UnreadyClaim(each.claim, ClaimTrouble.TWICE, "/".join(twice))
             if claim.allocation is None and (unready := self._unallocatable(claim)) is not None:
                 return unready
+        made = self.claim(made_key(pod)) if pod.extended else None
+        if made is not None and (made.terminating or made.owner != pod.uid):
+            return UnreadyClaim(made.name, ClaimTrouble.TERMINATING if made.terminating else ClaimTrouble.NOT_OWNED)
         return None
 
     def _allocated_twice(self, claim: ResourceClaim) -> DeviceKey | None:
@@ -187,10 +211,12 @@ class Devices:
         A device that another claim has too was allocated by somebody else at the same time: one of them must yield.
         """
         claim = self.claim((asked.namespace, asked.claim))
-        if claim is None or claim.uid != asked.uid or claim.terminating:
+        if asked.making is not None and (claim is None or claim.owner == asked.pod_uid):
+            claim = claim or ResourceClaim(asked.namespace, asked.claim)
+        elif claim is None or claim.uid != asked.uid:
             return Standing.LOST
         allocated = claim.allocation is not None
-        if claim.allocation is not None and claim.allocation.devices != asked.allocation.devices:
+        if claim.terminating or (claim.allocation is not None and claim.allocation.devices != asked.allocation.devices):
             return Standing.LOST
         if any(self.in_use[each.device] > allocated for each in asked.allocation.devices if not each.admin):
             return Standing.LOST
@@ -201,10 +227,18 @@ class Devices:
     def left_over(self, pods: Mapping[str, Pod], asked: Mapping[Taken, Container[str]]) -> list[UseDevices]:
         """The reservations, in claims of ours, for known pods that have no node and do not ask for them any more.
 
-        For a pod that is gone kube-controller-manager takes them back.
+        For a pod that is gone kube-controller-manager takes them back. A claim that was made for such a pod is left
+        over with or without a reservation.
         """
         found = []
         for claim in self._ours.values():
+            if claim.extended:
+                owner = pods.get(claim.owner)
+                asks = claim.owner in asked.get(("ResourceClaim", *claim.key), ())
+                if owner is not None and not (owner.node or owner.terminal or asks):
+                    had = claim.allocation or Allocation()
+                    found.append(UseDevices(*claim.key, claim.uid, owner.name, owner.uid, had, making=Making()))
+                continue
             for uid in claim.reserved if claim.allocation is not None else ():
                 pod = pods.get(uid)
                 asks = uid in asked.get(("ResourceClaim", *claim.key), ())
@@ -235,8 +269,17 @@ class Devices:
 
 
 def claims_of(pod: Pod) -> list[ObjectKey]:
-    """The pod's claims that have a name already, each once."""
+    """The pod's claims that have a name already, each once, with the one that may be made for it."""
+    return [*_named(pod), made_key(pod)] if pod.extended else _named(pod)
+
+
+def _named(pod: Pod) -> list[ObjectKey]:
     return [(pod.namespace, name) for name in dict.fromkeys(each.claim for each in pod.device_claims) if name]
+
+
+def made_key(pod: Pod) -> ObjectKey:
+    """The claim that is made for the pod's extended resources: no other pod's, not even a later one's of this name."""
+    return pod.namespace, f"{pod.name[:_LONGEST_NAME].rstrip('.-')}-extended-resources-{crc32(pod.uid.encode()):08x}"
 
 
 def requests_of(wishes: DeviceWishes) -> list[DeviceRequest]:

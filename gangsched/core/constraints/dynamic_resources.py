@@ -22,6 +22,7 @@ from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.devices import (
     Allocation,
+    Making,
     ResourceClaim,
 )
 from gangsched.core.objects.pod import Pod
@@ -98,21 +99,22 @@ class _DevicesPlan(Plan):
         self._pool = DevicePool(world, affinity, supply, emptied=emptied)
         self._handed: Counter[tuple[Wishes, int]] = Counter()
         self._failures: dict[Wishes, str] = {}
+        self._delegated = world.stock.delegated()
 
     @property
     def selective(self) -> bool:
-        """Whether there are any claims."""
+        """Whether there are any claims, or classes for which some may be made."""
         return self._world.devices.matter
 
     def sees(self, pod: Pod) -> UsesDevices | None:
         """What its claims demand of nodes; nothing if all nodes do."""
-        if not pod.device_claims:
+        if not pod.uses_devices:
             return None
         devices = self._world.devices
         unready = devices.unready(pod)
         if unready is not None:
             return UsesDevices(ready=False, claim=unready.claim)
-        claims = devices.claims(pod)
+        claims = [claim for claim, _ in self._claims(pod)]
         had = {claim.allocation.node_affinity for claim in claims if claim.allocation is not None} - {None}
         affinities = tuple(sorted((terms for terms in had if terms is not None), key=repr))
         wishes = tuple(self._wish(claim) for claim in claims if claim.allocation is None)
@@ -163,7 +165,7 @@ class _DevicesPlan(Plan):
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
         """What reserves the pod's claims for it, with the devices that it takes there."""
-        if not pod.device_claims:
+        if not pod.uses_devices:
             return ()
         seen = self.sees(pod)
         planned: Sequence[Allocation] = ()
@@ -172,10 +174,11 @@ class _DevicesPlan(Plan):
             self._handed[seen.wishes, row] += 1
         left = iter(planned)
         asked = []
-        for claim in self._world.devices.claims(pod):
+        for claim, making in self._claims(pod):
             allocation = claim.allocation or next(left)
             configured = () if claim.allocation is not None else self._config(claim, allocation)
-            asked.append(UseDevices(claim.namespace, claim.name, claim.uid, pod.name, pod.uid, allocation, configured))
+            use = UseDevices(*claim.key, claim.uid, pod.name, pod.uid, allocation, configured, making)
+            asked.append(use)
         return asked
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
@@ -185,8 +188,8 @@ class _DevicesPlan(Plan):
         said here.
         """
         for resource, _ in member.shape.requests:
-            provider = self._world.devices.provider(resource)
-            if provider:
+            provider = self._world.devices.provided.get(resource)
+            if provider and resource not in self._delegated:
                 told = f"{resource}, which the DeviceClass {provider} provides"
                 yield NodeReason.DEVICE_RESOURCE, told, self._unlisted(resource, rows)
         seen = member.sight(UsesDevices)
@@ -227,6 +230,12 @@ class _DevicesPlan(Plan):
             return np.ones(len(rows), dtype=np.bool_)
         unlisted: Mask = self._world.stock.allocatable[rows, column] <= 0
         return unlisted
+
+    def _claims(self, pod: Pod) -> list[tuple[ResourceClaim, Making | None]]:
+        """Its claims, and the one that is made for its extended resources."""
+        made = self._world.devices.making(pod, self._delegated)
+        found: list[tuple[ResourceClaim, Making | None]] = [(each, None) for each in self._world.devices.claims(pod)]
+        return [*found, made] if made is not None else found
 
     def _wish(self, claim: ResourceClaim) -> Wish:
         return Wish(claim.wishes, claim.key if self._world.devices.is_shared(claim.key) else OWN)

@@ -148,6 +148,28 @@ class DeviceRequest(Struct, frozen=True, gc=False, cache_hash=True):
     tolerations: tuple[Toleration, ...] = ()
 
 
+class ExtendedUse(Struct, frozen=True, gc=False, cache_hash=True):
+    """An extended resource that a pod's containers request.
+
+    If devices of a DeviceClass are to be given for it, these are the `requests` of the ResourceClaim, each with how
+    many, and the `mappings` of containers to them.
+    """
+
+    resource: str
+    requests: tuple[tuple[str, int], ...] = ()
+    mappings: tuple[tuple[str, str], ...] = ()
+
+
+class Making(Struct, frozen=True, gc=False):
+    """A ResourceClaim that gangsched makes for a pod's extended resources.
+
+    `requests` are name, class and count, `mappings` container, resource and request.
+    """
+
+    requests: tuple[tuple[str, str, int], ...] = ()
+    mappings: tuple[tuple[str, str, str], ...] = ()
+
+
 class Match(Struct, frozen=True, gc=False, cache_hash=True):
     """All devices of these requests (none named: of all) must have the same value of the attribute."""
 
@@ -192,7 +214,8 @@ class Allocation(Struct, frozen=True, gc=False, cache_hash=True):
 class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     """A ResourceClaim. `reserved` are the UIDs of its consumers, `owner` that of the pod it was made for, if any.
 
-    `ours`: gangsched has written its allocation or a reservation.
+    `ours`: gangsched has written its allocation or a reservation. `extended`: a scheduler has made it for the extended
+    resources of its owner.
     """
 
     namespace: str
@@ -204,6 +227,7 @@ class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     owner: str = ""
     terminating: bool = False
     ours: bool = False
+    extended: bool = False
 
     @property
     def key(self) -> ObjectKey:

@@ -255,6 +255,8 @@ class Parked:
         self._amounts[at] = 0
         for resource, amount in (*shape.requests, (PODS, 1)):
             column = capacity.column(resource)
+            if resource in capacity.delegated():
+                continue
             if column is None:
                 self._unknown.setdefault(resource, set()).add(at)
                 self._amounts[at, 0] = LIMIT
