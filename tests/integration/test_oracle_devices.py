@@ -11,7 +11,7 @@ import pytest
 from gangsched.core.objects.reasons import NodeReason
 from tests.integration.judged import Bench, Json, Surroundings, World, agree
 from tests.integration.oracle_devices import DRIVER, claim, device_class, exactly, having, slice_of, using
-from tests.integration.oracle_worlds import NAMESPACES, node
+from tests.integration.oracle_worlds import GPU, NAMESPACES, container, node, pod
 from tests.judge import Judge
 
 
@@ -280,3 +280,29 @@ def test_the_scheduler_refuses_a_claim_that_256_pods_share_before_the_api_server
         [said] = oracle.ask([using("full")])
     assert said.kube_scheduler == {"n1"}
     assert said.gangsched == set()
+
+
+def test_where_some_nodes_list_a_resource_devices_do_not_stand_for_it_on_others(oracle: Bench) -> None:
+    """A known difference: kube-scheduler decides for each node."""
+    asking = pod(container(gpu="1"))
+    others = [device_class("any", extendedResourceName=GPU), slice_of("n1", device("a"))]
+    with oracle.world(World([node("n1"), node("n2", gpu="1")], others=others)):
+        [said] = oracle.ask([asking])
+    assert said.kube_scheduler == {"n1", "n2"}
+    assert said.gangsched == {"n2"}
+    with oracle.world(World([node("n1"), node("n2", gpu="0")], others=others)):
+        [said] = oracle.ask([asking])
+    agree([said])
+    assert said.gangsched == {"n1"}
+
+
+def test_the_newest_class_stands_for_a_resource(oracle: Bench) -> None:
+    old = device_class("old", f"{A}.numa == 0", extendedResourceName=GPU)
+    new = device_class("new", f"{A}.numa == 1", extendedResourceName=GPU)
+    old["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    new["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    slices = [slice_of("n1", device("a", numa=0)), slice_of("n2", device("b", numa=1))]
+    with oracle.world(World([node("n1"), node("n2")], others=[old, new, *slices])):
+        [said] = oracle.ask([pod(container(gpu="1"))])
+    agree([said])
+    assert said.gangsched == {"n2"}

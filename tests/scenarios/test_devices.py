@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.cluster.devices import made_key
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind, DeviceTaint
 from gangsched.core.objects.effects import Prebind
 from gangsched.core.objects.pod import DeviceUse
@@ -257,3 +258,40 @@ def test_two_gangs_never_take_one_device_for_a_resource_and_for_a_claim(harness:
     harness.settle()
     assert len(harness.bound()) == 2
     assert len(harness.gadgets.allocated()) == 2
+
+
+def test_a_class_that_is_made_later_lets_devices_stand_for_the_resource(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group(min_member=2))
+    harness.offer(gpus("n", 2))
+    harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(2)))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert f"with too little {RESOURCE}" in harness.condition("default/a").message
+    harness.offer(PROVIDING)
+    harness.wait(31)
+    assert len(harness.bound()) == 2
+
+
+def test_a_node_that_lists_the_resource_no_more_leaves_it_to_devices(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="8", extra={RESOURCE: 1}) for at in range(2)), group(min_member=3))
+    harness.offer(PROVIDING, gpus("n0", 2), gpus("n1", 2))
+    harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(3)))
+    harness.wait(3)
+    assert harness.bound() == []
+    harness.add(*(node(f"n{at}", cpu="8") for at in range(2)))
+    harness.wait(31)
+    assert len(harness.bound()) == 3
+
+
+def test_a_claim_of_another_pod_in_its_place_is_named(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group(min_member=1))
+    member = pod("default/a-0", requests={RESOURCE: 1})
+    _, name = made_key(member)
+    harness.offer(PROVIDING, gpus("n", 1), device_claim(name, owner="somebody"))
+    harness.add(member)
+    harness.wait(3)
+    assert harness.bound() == []
+    assert f"{name}, which was not made for the pod" in harness.condition("default/a").message
+    harness.retract(harness.gadgets.claim(name))
+    harness.wait(31)
+    assert len(harness.bound()) == 1

@@ -29,9 +29,12 @@ def clip(amount: int) -> int:
 
 
 class Capacity:
-    """Rows of nodes with exact accounting; the row of a removed node is reused."""
+    """Rows of nodes with exact accounting; the row of a removed node is reused.
 
-    def __init__(self) -> None:
+    Devices can stand for the resources `provided`, which may change.
+    """
+
+    def __init__(self, provided: Collection[str] = ()) -> None:
         self.columns: dict[str, int] = {PODS: 0}
         self.rows: dict[str, int] = {}
         self.names: list[str] = []
@@ -41,15 +44,22 @@ class Capacity:
         self._taken: list[dict[str, int]] = []
         self._vacant: list[int] = []
         self._givers: Counter[str] = Counter()
-        self._provided: Collection[str] = ()
-
-    def provide(self, resources: Collection[str]) -> None:
-        """Devices of some class can stand for these resources."""
-        self._provided = resources
+        self._provided = provided
+        self._delegated: frozenset[str] = frozenset()
 
     def delegated(self) -> frozenset[str]:
         """The resources that no node lists, and for which pods are given devices."""
         return frozenset(resource for resource in self._provided if not self._listed(resource))
+
+    def redelegated(self) -> bool:
+        """Whether they are others than when this was last asked."""
+        before, self._delegated = self._delegated, self.delegated()
+        return before != self._delegated
+
+    def counted(self, amounts: Amounts) -> Amounts:
+        """The amounts of resources that are taken from nodes."""
+        delegated = self.delegated()
+        return tuple(each for each in amounts if each[0] not in delegated) if delegated else amounts
 
     def _listed(self, resource: str) -> bool:
         column = self.column(resource)

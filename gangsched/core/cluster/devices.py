@@ -79,7 +79,8 @@ class Devices:
         classes = [each for each in self._objects[DeviceKind.CLASS].values() if isinstance(each, DeviceClass)]
         classes.sort(key=lambda each: each.name, reverse=True)
         classes.sort(key=lambda each: each.made_at)
-        self.provided = {each.resource: each.name for each in classes if each.resource}
+        self.provided.clear()
+        self.provided |= {each.resource: each.name for each in classes if each.resource}
         self.provided |= {f"{CLASS_PREFIX}{each.name}": each.name for each in classes}
 
     def known(self, kind: DeviceKind) -> Mapping[ObjectKey, DeviceObject]:

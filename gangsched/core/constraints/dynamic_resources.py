@@ -107,7 +107,7 @@ class _DevicesPlan(Plan):
         return self._world.devices.matter
 
     def sees(self, pod: Pod) -> UsesDevices | None:
-        """What its claims demand of nodes; nothing if all nodes do."""
+        """What its claims demand of nodes; nothing if all nodes do, and no devices may stand for what it requests."""
         if not pod.uses_devices:
             return None
         devices = self._world.devices
@@ -118,7 +118,8 @@ class _DevicesPlan(Plan):
         had = {claim.allocation.node_affinity for claim in claims if claim.allocation is not None} - {None}
         affinities = tuple(sorted((terms for terms in had if terms is not None), key=repr))
         wishes = tuple(self._wish(claim) for claim in claims if claim.allocation is None)
-        return UsesDevices(affinities, wishes) if affinities or wishes else None
+        may = any(each.resource in devices.provided for each in pod.extended)
+        return UsesDevices(affinities, wishes) if affinities or wishes or may else None
 
     def sees_nominated(self, pod: Pod) -> UsesDevices | None:
         """Where the devices are that its claims have. Others that another scheduler has in mind are not known."""
@@ -184,8 +185,8 @@ class _DevicesPlan(Plan):
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim, an expression, where its devices cannot be used, or where there are not enough.
 
-        Where a node lists nothing of a resource that a DeviceClass provides, NodeResources refuses it; the reason is
-        said here.
+        Where a node lists nothing of a resource that others list and a DeviceClass provides, NodeResources refuses it;
+        the reason is said here.
         """
         for resource, _ in member.shape.requests:
             provider = self._world.devices.provided.get(resource)
