@@ -95,7 +95,9 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         volume_claims=volumes.claims,
         own_volume_claims=volumes.own_claims,
         device_claims=uses(spec, status) if spec.resource_claims else (),
-        extended=extended_uses.uses(spec) if any("/" in name for name, _ in shape.requests) else (),
+        extended=()
+        if spec.node_name or not any("/" in name for name, _ in shape.requests)
+        else extended_uses.uses(spec),
         owner=owner,
         told_reason=said.reason,
         told_message=said.message,

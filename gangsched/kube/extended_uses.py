@@ -10,30 +10,38 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from gangsched.core.objects.devices import CLASS_PREFIX, ExtendedUse
-from gangsched.core.objects.quantity import InvalidQuantity, exact
+from gangsched.core.objects.quantity import InvalidQuantity, Quantity, exact
 from gangsched.kube import wire
 
 _KEPT = 1024
+_Requests = tuple[tuple[str, Quantity], ...]
 _Asked = tuple[str, bool, tuple[tuple[str, int], ...]]
-"""A container: its name, whether it ends before others begin, and its extended resources by name."""
+"""A container: its name, whether it ends before others begin, and its requests by name, 0 if not extended ones."""
 
 
 def uses(spec: wire.PodSpec) -> tuple[ExtendedUse, ...]:
     """The extended resources, in the order of their names."""
-    before, beside = spec.init_containers or (), spec.containers or ()
-    return _uses(
-        tuple(_asked(each, ends=each.restart_policy != "Always") for each in before)
-        + tuple(_asked(each, ends=False) for each in beside)
-    )
+    containers = [(*_said(each), each.restart_policy != "Always") for each in spec.init_containers or ()]
+    containers += [(*_said(each), False) for each in spec.containers or ()]
+    return _uses(tuple(containers))
 
 
-def _asked(container: wire.Container, *, ends: bool) -> _Asked:
-    """All its requests, since their order names those of the claim; 0 for what is no extended resource."""
+def _said(container: wire.Container) -> tuple[str, _Requests]:
     wanted = container.resources.requests if container.resources is not None else None
-    return container.name, ends, tuple((name, _count(name, text)) for name, text in sorted((wanted or {}).items()))
+    return container.name, tuple(wanted.items()) if wanted else ()
 
 
-def _count(name: str, text: str | float) -> int:
+@lru_cache(maxsize=_KEPT)
+def _uses(said: Sequence[tuple[str, _Requests, bool]]) -> tuple[ExtendedUse, ...]:
+    containers = [
+        (name, ends, tuple((resource, _count(resource, text)) for resource, text in sorted(requests)))
+        for name, requests, ends in said
+    ]
+    names = {name for _, _, asked in containers for name, count in asked if count}
+    return tuple(_use(name, containers) for name in sorted(names))
+
+
+def _count(name: str, text: Quantity) -> int:
     if not name.startswith(CLASS_PREFIX) and ("/" not in name or "kubernetes.io/" in name):
         return 0
     try:
@@ -41,12 +49,6 @@ def _count(name: str, text: str | float) -> int:
     except InvalidQuantity:
         return 0
     return int(amount) if amount == int(amount) else 0
-
-
-@lru_cache(maxsize=_KEPT)
-def _uses(containers: Sequence[_Asked]) -> tuple[ExtendedUse, ...]:
-    names = {name for _, _, asked in containers for name, count in asked if count}
-    return tuple(_use(name, containers) for name in sorted(names))
 
 
 def _use(resource: str, containers: Sequence[_Asked]) -> ExtendedUse:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.devices import made_key
 from gangsched.core.constraints.allocation import MOST_STEPS, Offer, Offers, allocate
 from gangsched.core.constraints.constraint import Member, Plan
 from gangsched.core.objects.devices import (
@@ -24,6 +25,7 @@ from gangsched.core.objects.devices import (
     DeviceRequest,
     DeviceTaint,
     DeviceWishes,
+    Making,
     Match,
     ResourceSlice,
 )
@@ -364,3 +366,44 @@ def test_the_newest_class_provides_an_extended_resource_and_of_two_the_first_by_
     assert provided == {"example.com/gpu": "b", f"{prefix}a": "a", f"{prefix}b": "b", f"{prefix}c": "c"}
     cluster.set_devices(DeviceKind.CLASS, ("", "b"), None)
     assert cluster.devices.provided["example.com/gpu"] == "c"
+
+
+def of_pod(**fields):
+    return device_claim("c", owner="p", extended=True, ours=True, **fields)
+
+
+@pytest.mark.parametrize(
+    ("claims", "standing"),
+    [
+        ([], Standing.OPEN),
+        ([of_pod()], Standing.OPEN),
+        ([replace(of_pod(), uid="another")], Standing.OPEN),
+        ([of_pod(allocation=HAD, reserved=("p",))], Standing.DONE),
+        ([of_pod(allocation=OTHER)], Standing.LOST),
+        ([of_pod(terminating=True)], Standing.LOST),
+        ([replace(of_pod(), owner="q")], Standing.LOST),
+        ([device_claim("d", allocation=HAD)], Standing.LOST),
+    ],
+)
+def test_how_far_a_claim_has_come_that_is_made_for_its_pod(claims, standing):
+    asked = UseDevices("default", "c", "", "pod", "p", HAD, making=Making())
+    assert world(*claims).standing(asked) is standing
+
+
+@pytest.mark.parametrize(
+    ("of_its_pod", "left"),
+    [({}, True), ({"node": "n0"}, False), ({"phase": "Failed"}, False), (None, False)],
+)
+def test_a_claim_that_was_made_is_left_over_while_its_pod_has_no_node(of_its_pod, left):
+    """For a pod that is gone the garbage collector deletes it."""
+    cluster = world(of_pod(allocation=HAD, reserved=("p",)))
+    if of_its_pod is not None:
+        cluster.set_pod(pod("default/pod", uid="p", **of_its_pod))
+    expected = [UseDevices("default", "c", "uid-c", "pod", "p", HAD, making=Making())]
+    assert cluster.left_over() == (expected if left else [])
+
+
+def test_a_made_claim_is_named_after_its_pod_and_no_longer_than_the_api_server_allows():
+    assert made_key(pod("default/a", uid="12345678-9")) == ("default", "a-extended-resources-12345678")
+    _, name = made_key(pod("default/" + "a" * 199 + ".b" * 20, uid="12345678-9"))
+    assert name == "a" * 199 + "-extended-resources-12345678"

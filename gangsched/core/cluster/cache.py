@@ -142,7 +142,7 @@ class Cluster:
         # Written out, because most pods that come by here use none.
         if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)
-        if pod.uses_devices or (old and old.uses_devices):
+        if pod.device_claims or pod.extended or (old and old.uses_devices):
             self.devices.pod_changes(old, pod)
         claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):

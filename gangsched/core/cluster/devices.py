@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from zlib import crc32
 
 from gangsched.core.objects.devices import (
     CLASS_PREFIX,
@@ -270,17 +269,20 @@ class Devices:
 
 
 def claims_of(pod: Pod) -> list[ObjectKey]:
-    """The pod's claims that have a name already, each once, with the one that may be made for it."""
-    return [*_named(pod), made_key(pod)] if pod.extended else _named(pod)
+    """The pod's claims that have a name already, each once, with the one that may be made for it before it is bound."""
+    return [*_named(pod), made_key(pod)] if pod.extended and not pod.node else _named(pod)
 
 
 def _named(pod: Pod) -> list[ObjectKey]:
+    if not pod.device_claims:
+        return []
     return [(pod.namespace, name) for name in dict.fromkeys(each.claim for each in pod.device_claims) if name]
 
 
 def made_key(pod: Pod) -> ObjectKey:
     """The claim that is made for the pod's extended resources: no other pod's, not even a later one's of this name."""
-    return pod.namespace, f"{pod.name[:_LONGEST_NAME].rstrip('.-')}-extended-resources-{crc32(pod.uid.encode()):08x}"
+    name = pod.name if len(pod.name) <= _LONGEST_NAME else pod.name[:_LONGEST_NAME].rstrip(".-")
+    return pod.namespace, f"{name}-extended-resources-{pod.uid[:8]}"
 
 
 def requests_of(wishes: DeviceWishes) -> list[DeviceRequest]:
