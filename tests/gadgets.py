@@ -99,7 +99,7 @@ class Gadgets:
         return True
 
     def undo(self, what: UseDevices) -> None:
-        """Take the reservation back, and the devices with the last one."""
+        """Take the reservation back, with the last one the devices, and from a claim without devices the mark."""
         claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
         if what.making is not None and isinstance(claim, ResourceClaim) and claim.uid == what.uid:
             self._harness.retract(claim)

@@ -153,10 +153,10 @@ class Harness:
     holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `foreign`
     are other systems' objects; a list of those of `hidden` dialects is refused, for the reason given. `storage` are
     claims, volumes and what else decides about these, by kind; `disks` binds and provisions. `refuse_prebinding` may
-    refuse a pre-binding; one for which `lose_prebinding` holds is neither written nor answered. `demands` are
-    the Demand objects of ours, None while they are not served. `history` is all
-    that the machine was given and what it decided, since the last restart. What is to happen `after` some seconds
-    happens while a test lets time pass with `wait`.
+    refuse a pre-binding; one for which `lose_prebinding` holds is neither written nor answered, and one for which
+    `lose_undoing` holds is not taken back. `demands` are the Demand objects of ours, None while they are not served.
+    `history` is all that the machine was given and what it decided, since the last restart. What is to happen `after`
+    some seconds happens while a test lets time pass with `wait`.
     """
 
     course: ClassVar[Course] = Course.PLAIN
@@ -190,6 +190,7 @@ class Harness:
         self.gadgets = Gadgets(self)
         self.refuse_prebinding: Callable[[Prebind], PrebindRefused | None] = lambda _: None
         self.lose_prebinding: Callable[[Prebind], bool] = lambda _: False
+        self.lose_undoing: Callable[[UndoPrebinding], bool] = lambda _: False
         self.lose_answer: Callable[[BindPod], bool] = lambda _: False
         self.withhold: Callable[[BindPod], bool] = lambda _: False
         self.refuse_making: Callable[[MakeGroup], GroupNotMade | None] = lambda _: None
@@ -521,8 +522,8 @@ class Harness:
                     self.inbox.append(BindRefused(uid, node, Refused.WITHDRAWN, "withdrawn"))
             case Prebind():
                 self._prebind(effect)
-            case UndoPrebinding(what):
-                self.gadgets.undo(what) if isinstance(what, UseDevices) else self.disks.undo(what)
+            case UndoPrebinding():
+                self._undo_prebinding(effect)
             case EvictPod():
                 self._evict(effect)
             case LookUpOwner(uid):
@@ -551,6 +552,14 @@ class Harness:
         if refused is None and not written:
             refused = PrebindRefused(effect.uid, effect.what, "something else is written there")
         self.inbox += [refused] if refused is not None else []
+
+    def _undo_prebinding(self, effect: UndoPrebinding) -> None:
+        if self.lose_undoing(effect):
+            return
+        if isinstance(effect.what, UseDevices):
+            self.gadgets.undo(effect.what)
+        else:
+            self.disks.undo(effect.what)
 
     def _bind(self, effect: BindPod) -> None:
         answer = self.refuse_bind(effect) or self._answer_bind(effect)

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.cli.findings import Findings
+from gangsched.cli.nodegroups import NodeGroup, node_groups
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints import registry
 from gangsched.core.gang.gang import Gang
@@ -26,7 +27,7 @@ from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.refusal import Obstacle, Refusal
+from gangsched.core.planning.refusal import Gap, Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import accepting_rows, amounts
 
@@ -39,17 +40,19 @@ class Shortfall:
     """Why members do not fit: `wanted` members must fit together, `fits` of them do, on `nodes` nodes.
 
     `lacks` is the total shortage by resource. `held` are the holders of `resource`, the scarcest one, on nodes that
-    accept the members, the largest first. `ahead` are the waiting groups that are tried before.
+    accept the members, the largest first. `ahead` are the waiting groups that are tried before. `gaps` say what refuses
+    the other members, and `groups` of nodes where members fit, and what refuses those of the first gap.
     """
 
     wanted: int
     fits: int
     nodes: int
     lacks: Sequence[tuple[str, int]]
-    obstacles: Sequence[Obstacle]
+    gaps: Sequence[Gap]
     resource: str
     held: Sequence[tuple[GroupKey, int]]
     ahead: Sequence[GroupKey]
+    groups: Sequence[NodeGroup]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,11 +209,16 @@ class _Examination:
             fits=refusal.fits,
             nodes=refusal.nodes,
             lacks=refusal.short,
-            obstacles=refusal.obstacles,
+            gaps=refusal.gaps,
             resource=resource,
             held=self._held(resource, refusal) if resource else (),
             ahead=self._findings.ahead(self._gang.key),
+            groups=self._groups(refusal),
         )
+
+    def _groups(self, refusal: Refusal) -> Sequence[NodeGroup]:
+        ask = self._assessment.want.quorum
+        return () if ask is None else node_groups(self._cluster, refusal, ask, self._assessment.terms.priority)
 
     def _held(self, resource: str, refusal: Refusal) -> list[tuple[GroupKey, int]]:
         held: Counter[GroupKey] = Counter()

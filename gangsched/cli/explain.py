@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -14,11 +16,16 @@ if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.diagnosis import Diagnosis, Shortfall
     from gangsched.cli.live import Reading
+    from gangsched.cli.nodegroups import NodeGroup
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.core.objects.status import Demand
+    from gangsched.core.planning.refusal import Obstacle
 
 FAILED, WRONG_USAGE = 1, 2
 _NAMED = 8
+_REASONS = 3
+_WIDEST, _USUAL, _NARROWEST = 120, 80, 60
+_UNWRAPPED = 1 << 20
 
 
 def add_parser(commands: Commands) -> None:
@@ -26,9 +33,11 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "explain",
         help="show why a group waits",
-        description="Show why a group waits: how many of its members fit, which resources are missing and which pods "
-        "and groups hold them, which groups are ahead, and what would help. The command runs the scheduler on the "
-        "cluster's current state and writes nothing. It needs the right to list nodes, pods, PodGroups, namespaces, "
+        description="Show why a group waits: how many of its members fit and where, what refuses the others on which "
+        "nodes, which resources are missing and which pods and groups hold them, which groups are ahead, and what "
+        "would help. Nodes are grouped by pool, machine and zone, in at most ten groups. The command runs the "
+        "scheduler on the cluster's current state and writes nothing. It needs the right to list nodes, pods, "
+        "PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, VolumeAttachments, "
         "ResourceSlices, DeviceClasses and ResourceClaims; without it, it shows only the PodGroup's status. It also "
         "reads other systems' PodGroups if it may.",
@@ -78,7 +87,9 @@ def _execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_json(diagnosis, reading), ensure_ascii=False, indent=2))
     else:
-        print("\n".join(_text(diagnosis, reading)))
+        columns = min(max(shutil.get_terminal_size((_USUAL, 24)).columns, _NARROWEST), _WIDEST)
+        # Programs that search the lines find each sentence in one.
+        print("\n".join(_text(diagnosis, reading, columns if sys.stdout.isatty() else _UNWRAPPED)))
     return 0
 
 
@@ -113,7 +124,7 @@ def _unknown(key: GroupKey, reading: Reading) -> str:
 # Text
 
 
-def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
+def _text(diagnosis: Diagnosis, reading: Reading, width: int = _USUAL) -> Iterator[str]:
     from gangsched.core.status.explanation import demanded  # noqa: PLC0415
 
     told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
@@ -133,7 +144,9 @@ def _text(diagnosis: Diagnosis, reading: Reading) -> Iterator[str]:
         rows.append(("note", f"only from the PodGroup's status, because the API server says: {reading.forbidden}"))
     rows += [("note", said) for said in reading.hidden if said != diagnosis.message]
     for head, said in rows:
-        yield f"  {head:<10}  {said}"
+        yield from _wrapped(said, width, head=f"  {head:<10}  ")
+    if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
+        yield from _table(diagnosis.shortfall, width if width < _UNWRAPPED else _USUAL)
 
 
 def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
@@ -144,12 +157,44 @@ def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
         yield "lacks", f"{amounts(shortfall.lacks)} more than is free on the nodes that accept its members"
     else:
         yield "lacks", "nothing in total: the free resources are on too many nodes in too small pieces, or not usable"
-    obstacles = "; ".join(f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in shortfall.obstacles)
-    yield "nodes", f"{shortfall.nodes}: {obstacles}" if obstacles else f"{shortfall.nodes}"
+    first, *others = shortfall.gaps
+    yield "nodes", ": ".join(filter(None, (str(shortfall.nodes), _refusals(first.obstacles))))
+    yield from (("", f"for {gap.members} more: {_refusals(gap.obstacles)}") for gap in others)
     if shortfall.held:
         holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
         yield "held by", _some(holders)
     yield "ahead", _some([str(key) for key in shortfall.ahead]) or "no waiting group"
+
+
+def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
+    """Where members fit, by groups of nodes, each with what refuses one more."""
+    without = shortfall.wanted - shortfall.fits
+    number = shortfall.gaps[0].members
+    others = "the others" if number == without else f"{number} of the {without} others"
+    yield f"  where members fit, and what refuses {others}:"
+    yield "    NODES  MEMBERS  NODE GROUP"
+    for group in shortfall.groups:
+        yield f"    {group.nodes:>5}  {group.members:>7}  {group.name}"
+        yield from _wrapped(_refusals(group.obstacles), width, head=" " * 20)
+
+
+def _wrapped(said: str, width: int, *, head: str) -> list[str]:
+    """Lines of this width, as far as names permit, the first one after the head."""
+    return textwrap.wrap(
+        said,
+        width,
+        initial_indent=head,
+        subsequent_indent=" " * (len(head) + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _refusals(obstacles: Sequence[Obstacle]) -> str:
+    """The most frequent reasons, each after its number of nodes."""
+    told = [f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in obstacles[:_REASONS]]
+    more = [f"{len(obstacles) - _REASONS} more"] if len(obstacles) > _REASONS else []
+    return "; ".join([*told, *more])
 
 
 def _some(names: Sequence[str]) -> str:
@@ -180,6 +225,20 @@ def _json(diagnosis: Diagnosis, reading: Reading) -> dict[str, object]:
     }
 
 
+def _group_json(group: NodeGroup) -> dict[str, object]:
+    return {
+        "name": group.name,
+        "shared": dict(group.shared),
+        "nodes": group.nodes,
+        "members": group.members,
+        "obstacles": _obstacles_json(group.obstacles),
+    }
+
+
+def _obstacles_json(obstacles: Sequence[Obstacle]) -> list[dict[str, object]]:
+    return [{"reason": each.reason, "resource": each.resource, "nodes": each.nodes} for each in obstacles]
+
+
 def _demand_json(demand: Demand) -> dict[str, object]:
     from gangsched.core.objects.quantity import format_amount  # noqa: PLC0415
 
@@ -198,9 +257,9 @@ def _shortfall_json(shortfall: Shortfall) -> dict[str, object]:
         "fits": shortfall.fits,
         "lacks": {resource: format_amount(resource, amount) for resource, amount in shortfall.lacks},
         "nodes": shortfall.nodes,
-        "obstacles": [
-            {"reason": each.reason, "resource": each.resource, "nodes": each.nodes} for each in shortfall.obstacles
-        ],
+        "obstacles": _obstacles_json(shortfall.gaps[0].obstacles),
+        "gaps": [{"members": gap.members, "obstacles": _obstacles_json(gap.obstacles)} for gap in shortfall.gaps],
+        "nodeGroups": list(map(_group_json, shortfall.groups)),
         "resource": shortfall.resource,
         "heldBy": [
             {

@@ -18,7 +18,7 @@ import msgspec
 from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
-from gangsched.cli import offered
+from gangsched.cli import offered, stored
 from gangsched.cli.admission import Priorities, admitted_node, admitted_pod_spec
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
 from gangsched.cli.workloads import MAKERS, Existing, MadePod, pods_of
@@ -30,28 +30,21 @@ from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.resources import STORAGE, decode_pod
+from gangsched.kube.resources import decode_pod
 
 POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
 PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
 FOREIGN = {(version, KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in}
 """The dialects of other systems' PodGroups."""
-STORED = {
-    ("v1", "PersistentVolumeClaim"): StorageKind.CLAIM,
-    ("v1", "PersistentVolume"): StorageKind.VOLUME,
-    ("storage.k8s.io/v1", "StorageClass"): StorageKind.CLASS,
-    ("storage.k8s.io/v1", "CSINode"): StorageKind.NODE,
-    ("storage.k8s.io/v1", "VolumeAttachment"): StorageKind.ATTACHMENT,
-}
 DEVICES = (*offered.KINDS, offered.TEMPLATE)
-READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *STORED, *DEVICES, *FOREIGN, *MAKERS)
+READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
 
 _CLUSTER_WIDE = (
     *(NODE, NAMESPACE, PRIORITY_CLASS),
     *offered.CLUSTER_WIDE,
-    *(which for which, kind in STORED.items() if kind is not StorageKind.CLAIM),
+    *stored.CLUSTER_WIDE,
 )
 _EPOCH = parse_time("2000-01-01T00:00:00Z")
 _STEP_S = 1e-6
@@ -76,9 +69,7 @@ class World:
     foreign: list[ForeignGroup] = field(default_factory=list)
     namespaces: dict[str, Labels] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
-    storage: dict[StorageKind, dict[StorageKey, StorageObject]] = field(
-        default_factory=lambda: {kind: {} for kind in StorageKind}
-    )
+    storage: dict[StorageKind, dict[StorageKey, StorageObject]] = field(default_factory=dict)
     devices: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = field(default_factory=dict)
     successors: dict[str, Pod] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
@@ -96,7 +87,8 @@ def build(manifests: Sequence[Manifest]) -> World:
 class _Builder:
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self._offered = offered.Offered()
-        self._world = World(devices=self._offered.objects)
+        self._stored = stored.Stored(manifests)
+        self._world = World(devices=self._offered.objects, storage=self._stored.objects)
         self._problems: list[str] = []
         self._known: list[Manifest] = []
         for manifest in manifests:
@@ -108,7 +100,7 @@ class _Builder:
                     f"{manifest.kind}: write {KIND} in {POD_GROUP[0]}"
                 )
             else:
-                self._world.ignored[manifest.kind] += 1
+                self._world.ignored[_told(manifest)] += 1
         self._known = _named(self._known)
         self._check_names()
         self._stamps = self._date()
@@ -120,7 +112,7 @@ class _Builder:
             NAMESPACE: self._add_namespace,
             NODE: self._add_node,
             POD_GROUP: self._add_group,
-            **dict.fromkeys(STORED, self._add_stored),
+            **dict.fromkeys(stored.KINDS, self._add_stored),
             **dict.fromkeys(DEVICES, self._add_devices),
             **dict.fromkeys(FOREIGN, self._add_foreign),
             POD: self._add_pod,
@@ -128,7 +120,7 @@ class _Builder:
 
     def build(self) -> World:
         # The admission of pods needs all PriorityClasses, and a workload makes only the claims that do not exist.
-        first = (PRIORITY_CLASS, *STORED, *DEVICES)
+        first = (PRIORITY_CLASS, *stored.KINDS, *DEVICES)
         for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) not in first):
             try:
                 self._adders[_kind(manifest)](manifest)
@@ -136,6 +128,7 @@ class _Builder:
                 self._problems += error.problems
         if self._problems:
             raise ManifestError(self._problems)
+        self._stored.bind()
         self._world.priority_classes = self._priorities.values
         for pod in self._world.pods:
             self._world.namespaces.setdefault(pod.namespace, _namespace_labels(pod.namespace, {}))
@@ -204,22 +197,10 @@ class _Builder:
         self._world.foreign.append(_decoded(read, body, manifest)[1])
 
     def _add_stored(self, manifest: Manifest) -> None:
-        self._store(STORED[_kind(manifest)], manifest.body, manifest)
+        _accepted(manifest, self._stored.add, manifest)
 
     def _add_devices(self, manifest: Manifest) -> None:
-        try:
-            self._offered.add(manifest)
-        except msgspec.MsgspecError as error:
-            raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
-
-    def _store(self, kind: StorageKind, body: Mapping[str, Any], manifest: Manifest) -> None:
-        """Add the object, unless another manifest has it."""
-        metadata = mapping(body.get("metadata"))
-        if kind is StorageKind.CLAIM:
-            metadata = {**metadata, "namespace": manifest.namespace}
-        body = {"status": {"phase": "Available"}, **body} if kind is StorageKind.VOLUME else body
-        found = _decoded(lambda raw: STORAGE[kind].read(msgspec.Raw(raw)), {**body, "metadata": metadata}, manifest)[1]
-        self._world.storage[kind].setdefault(found.key, found)
+        _accepted(manifest, self._offered.add, manifest)
 
     def _add_pod(self, manifest: Manifest) -> None:
         spec = admitted_pod_spec(manifest.spec, self._priorities, str(manifest))
@@ -237,7 +218,8 @@ class _Builder:
             spec = {**admitted, "volumes": each.spec["volumes"]}
             pod = self._read_pod({"metadata": self._made_metadata(manifest, each), "spec": spec}, manifest)
             for name, claim in each.claims.items():
-                self._store(StorageKind.CLAIM, {**claim, "metadata": {"name": name}}, manifest)
+                named = {**claim, "metadata": {"name": name}}
+                _accepted(manifest, self._stored.add_claim, manifest.namespace, named)
             if previous is not None and each.after_previous:
                 self._world.successors[previous.uid] = pod
             else:
@@ -245,7 +227,8 @@ class _Builder:
             previous = pod
 
     def _read_pod(self, body: Mapping[str, Any], manifest: Manifest) -> Pod:
-        found = _decoded(decode_pod, self._offered.with_claims(body), manifest)
+        _accepted(manifest, self._stored.add_claims_of, body)
+        found = _decoded(decode_pod, _accepted(manifest, self._offered.with_claims, body), manifest)
         if isinstance(found, wire.UnreadablePod):
             raise ManifestError([f"{manifest}: the API server would refuse it: {found.why}"])
         return convert.pod(found)
@@ -272,6 +255,12 @@ class _Builder:
 
 def _kind(manifest: Manifest) -> tuple[str, str]:
     return manifest.api_version, manifest.kind
+
+
+def _told(manifest: Manifest) -> str:
+    """The kind, with its apiVersion if another one of that kind is read."""
+    known = any(kind == manifest.kind for _, kind in READ)
+    return f"{manifest.kind} of {manifest.api_version}" if known else manifest.kind
 
 
 def _identity(manifest: Manifest, name: str) -> Identity:
@@ -303,6 +292,13 @@ def _namespace_labels(name: str, labels: object) -> Labels:
     return tuple(
         sorted({**{str(key): str(value) for key, value in mapping(labels).items()}, _NAME_LABEL: name}.items())
     )
+
+
+def _accepted(manifest: Manifest, read: Callable[..., Value], *what: object) -> Value:
+    try:
+        return read(*what)
+    except msgspec.MsgspecError as error:
+        raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
 
 
 def _decoded(decode: Callable[[bytes], Value], body: Mapping[str, Any], manifest: Manifest) -> Value:

@@ -52,7 +52,7 @@ class State:
         self.deadlines = Deadlines()
         self.status_deadlines = Deadlines()
         self.scaling = Scaling(self.cluster, policy, self.deadlines)
-        self.leftovers = Leftovers()
+        self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)
         self.writer = StatusWriter(policy, self.holders, self.queue)

@@ -31,16 +31,18 @@ def marking(found: Json, what: UseDevices) -> Json | None:
     if found["metadata"]["uid"] != what.uid or found["metadata"].get("deletionTimestamp"):
         return None
     finalizers = found["metadata"].get("finalizers") or []
-    annotations = found["metadata"].get("annotations") or {}
-    if FINALIZER in finalizers and MARK in annotations:
+    if _is_marked(found):
         return {}
     kept = [*finalizers, *([] if FINALIZER in finalizers else [FINALIZER])]
     return {"metadata": {"finalizers": kept, "annotations": {MARK: what.pod_uid}}}
 
 
 def using(found: Json, what: UseDevices) -> Json | None:
-    """The patch of the status that gives the claim its devices, if it has none, and reserves it for the pod."""
-    if found["metadata"]["uid"] != what.uid:
+    """The patch of the status that gives the claim its devices, if it has none, and reserves it for the pod.
+
+    Empty if it is so already; None if others have taken finalizer and mark off since, or have chosen other devices.
+    """
+    if found["metadata"]["uid"] != what.uid or not _is_marked(found):
         return None
     status = found.get("status") or {}
     patch: Json = {}
@@ -50,28 +52,41 @@ def using(found: Json, what: UseDevices) -> Json | None:
         return None
     reserved = status.get("reservedFor") or []
     if any(each["uid"] == what.pod_uid for each in reserved):
-        return None
+        return {}
     patch["reservedFor"] = [*reserved, {"resource": "pods", "name": what.pod, "uid": what.pod_uid}]
     return {"status": patch}
 
 
 def leaving(found: Json, what: UseDevices) -> Json | None:
-    """The patch of the status that takes the pod's reservation back, and with the last one the devices."""
-    if found["metadata"]["uid"] != what.uid or MARK not in (found["metadata"].get("annotations") or {}):
+    """The patch of the status that takes the pod's reservation back, and with the last one the devices.
+
+    Empty if there is no reservation, None if the claim is not ours.
+    """
+    if found["metadata"]["uid"] != what.uid or not _has_mark(found):
         return None
     reserved = (found.get("status") or {}).get("reservedFor") or []
     kept = [each for each in reserved if each["uid"] != what.pod_uid]
     if len(kept) == len(reserved):
-        return None
+        return {}
     return {"status": {"reservedFor": kept}} if kept else {"status": {"reservedFor": None, "allocation": None}}
 
 
-def unmarking(found: Json) -> Json | None:
-    """The patch of a claim without devices that takes finalizer and mark away."""
-    if (found.get("status") or {}).get("allocation") is not None:
+def unmarking(found: Json, what: UseDevices) -> Json | None:
+    """The patch that takes finalizer and mark off; empty for a claim with devices, None if the claim is not ours."""
+    if found["metadata"]["uid"] != what.uid or not _has_mark(found):
         return None
+    if (found.get("status") or {}).get("allocation") is not None:
+        return {}
     kept = [each for each in found["metadata"].get("finalizers") or [] if each != FINALIZER]
     return {"metadata": {"finalizers": kept or None, "annotations": {MARK: None}}}
+
+
+def _is_marked(found: Json) -> bool:
+    return _has_mark(found) and FINALIZER in (found["metadata"].get("finalizers") or [])
+
+
+def _has_mark(found: Json) -> bool:
+    return MARK in (found["metadata"].get("annotations") or {})
 
 
 def _devices(allocation: Json) -> list[tuple[str, str, str]]:

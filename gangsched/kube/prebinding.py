@@ -6,7 +6,7 @@ never replaced. None of them raises for a failure of the server or the network.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -24,6 +24,7 @@ from gangsched.kube.objects import TIMEOUT_S, quoted, write
 from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession
 from gangsched.kube.storage import MARK, SELECTED_NODE
 
+_MOST_READS = 8
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 Json = dict[str, Any]
 Change = Callable[[Json], Json | None]
@@ -60,7 +61,7 @@ async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer
             return await _unmaking(session, what)
         done = await _change(session, what, partial(claiming.leaving, what=what), "/status")
         if done.done:
-            await _change(session, what, claiming.unmarking)
+            done = await _change(session, what, partial(claiming.unmarking, what=what))
         return done
     raise TypeError(f"{type(what).__name__} cannot be taken back")
 
@@ -81,7 +82,7 @@ async def _using(session: ApiSession, what: UseDevices) -> Answer:
     done = await _change(session, what, partial(claiming.marking, what=what))
     if done.done and what.making is not None:
         body = extended_claims.told(what, what.making)
-        done = await _answered(_send(session, "PATCH", extended_claims.pod_status_path(what), body))
+        done = await _send(session, "PATCH", extended_claims.pod_status_path(what), body)
     if done.done:
         done = await _change(session, what, partial(claiming.using, what=what), "/status")
     return done
@@ -99,7 +100,7 @@ async def _making(session: ApiSession, what: UseDevices, making: Making) -> tupl
     done = await _change(session, what, look)
     if done.result is Outcome.GONE:
         path, body = extended_claims.claims_path(what), extended_claims.claim(what, making)
-        done = await _answered(_send(session, "POST", path, body))
+        done = await _send(session, "POST", path, body)
         if done.done:
             done = await _change(session, what, look)
     return uid, done
@@ -107,58 +108,68 @@ async def _making(session: ApiSession, what: UseDevices, making: Making) -> tupl
 
 async def _unmaking(session: ApiSession, what: UseDevices) -> Answer:
     """The pod is told that there is no claim; the claim is deleted, and gives up its devices and its finalizer."""
-    told = await _answered(_send(session, "PATCH", extended_claims.pod_status_path(what), extended_claims.untold(what)))
+    told = await _send(session, "PATCH", extended_claims.pod_status_path(what), extended_claims.untold(what))
     if not told.done and told.result is not Outcome.GONE:
         return told
-    gone = await _answered(_send(session, "DELETE", _path(what), extended_claims.deletion(what)))
+    gone = await _send(session, "DELETE", _path(what), extended_claims.deletion(what))
     if gone.done:
         await _change(session, what, partial(claiming.leaving, what=what), "/status")
-        await _change(session, what, claiming.unmarking)
+        await _change(session, what, partial(claiming.unmarking, what=what))
     return gone
 
 
 async def _send(session: ApiSession, method: str, path: str, body: Json) -> Answer:
     kind = MERGE_PATCH if method == "PATCH" else JSON
-    (await write(session, method, path, body, content_type=kind)).checked()
+    try:
+        (await write(session, method, path, body, content_type=kind)).checked()
+    except KubeError as error:
+        return _failed(error)
     return Answer(Outcome.WRITTEN)
 
 
 async def _change(session: ApiSession, what: Prebinding, change: Change, subresource: str = "") -> Answer:
-    return await _answered(_changed(session, what, change, subresource))
+    """Read and write it; anew if another has written in between, as the members that share a claim do to each other."""
+    for _ in range(_MOST_READS):
+        answer = await _change_once(session, what, change, subresource)
+        if answer is not None:
+            return answer
+    return Answer(Outcome.UNAVAILABLE, message=f"{about(what)} is changed by others all the time")
 
 
-async def _changed(session: ApiSession, what: Prebinding, change: Change, subresource: str) -> Answer:
+async def _change_once(session: ApiSession, what: Prebinding, change: Change, subresource: str) -> Answer | None:
+    """None if another has written in between."""
     path = _path(what)
-    answer = await session.request("GET", path, timeout_s=TIMEOUT_S)
-    if answer.status == HTTPStatus.NOT_FOUND:
-        return Answer(Outcome.GONE)
     try:
-        found = msgspec.json.decode(answer.checked().body, type=Json)
-        patch = change(found)
-    except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
-        raise Garbled(f"{about(what)} cannot be read: {error}") from error
-    if patch is None:
-        return Answer(Outcome.STALE)
-    if not patch:
-        return Answer(Outcome.WRITTEN)
-    meta = {"resourceVersion": found["metadata"]["resourceVersion"], "uid": found["metadata"]["uid"]}
-    patch["metadata"] = {**patch.get("metadata", {}), **meta}
-    answer = await write(session, "PATCH", path + subresource, patch, content_type=MERGE_PATCH)
-    answer.checked()
+        answer = await session.request("GET", path, timeout_s=TIMEOUT_S)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return Answer(Outcome.GONE)
+        try:
+            found = msgspec.json.decode(answer.checked().body, type=Json)
+            patch = change(found)
+        except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
+            raise Garbled(f"{about(what)} cannot be read: {error}") from error
+        if patch is None:
+            return Answer(Outcome.STALE)
+        if not patch:
+            return Answer(Outcome.WRITTEN)
+        meta = {"resourceVersion": found["metadata"]["resourceVersion"], "uid": found["metadata"]["uid"]}
+        patch["metadata"] = {**patch.get("metadata", {}), **meta}
+        answer = await write(session, "PATCH", path + subresource, patch, content_type=MERGE_PATCH)
+        answer.checked()
+    except KubeError as error:
+        if isinstance(error, ApiError) and error.status == HTTPStatus.CONFLICT:
+            return None
+        return _failed(error)
     return Answer(Outcome.WRITTEN)
 
 
-async def _answered(sent: Awaitable[Answer]) -> Answer:
-    """The answer, with the failures of the server and the network classified."""
-    try:
-        return await sent
-    except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return Answer(Outcome.GONE)
-        passing = error.passing or error.status == HTTPStatus.CONFLICT
-        return Answer(Outcome.UNAVAILABLE if passing else Outcome.REFUSED, None, error.retry_after_s, str(error))
-    except KubeError as error:
+def _failed(error: KubeError) -> Answer:
+    if not isinstance(error, ApiError):
         return Answer(Outcome.UNAVAILABLE, message=str(error))
+    if error.status == HTTPStatus.NOT_FOUND:
+        return Answer(Outcome.GONE)
+    passing = error.passing or error.status == HTTPStatus.CONFLICT
+    return Answer(Outcome.UNAVAILABLE if passing else Outcome.REFUSED, None, error.retry_after_s, str(error))
 
 
 def _path(what: Prebinding) -> str:

@@ -55,6 +55,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float]) -> Ta
         Prebind: Write[Prebind](
             lane=_always(Lane.UNDOING),
             key=lambda effect: ("prebinding", effect.what),
+            overrules=lambda effect: ("undo", effect.what.writes),
             send=partial(prebind, session),
             retry=Retry.NEVER,
             about=lambda effect: about(effect.what),
@@ -62,7 +63,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float]) -> Ta
         ),
         UndoPrebinding: Write[UndoPrebinding](
             lane=_always(Lane.UNDOING),
-            key=lambda effect: ("undo", effect.what),
+            key=lambda effect: ("undo", effect.what.writes),
             send=partial(undo_prebinding, session),
             retry=Retry.SOME,
             about=lambda effect: about(effect.what),

@@ -92,7 +92,7 @@ class TestOpenings:
         ("closed", "said"),
         [
             (node("n2", unschedulable=True), "uncordoning nodes: 1 node cordoned"),
-            (node("n2", taints=["k=v:NoSchedule"]), "tolerating or removing taints: 1 node closed by one"),
+            (node("n2", taints=["k=v:NoSchedule"]), "tolerating or removing k=v:NoSchedule: 1 node with that taint"),
         ],
     )
     def test_nodes_that_are_closed_are_an_opening(self, closed, said):
@@ -100,7 +100,7 @@ class TestOpenings:
 
     def test_a_selector_that_matches_nothing_is_one(self):
         found = diagnose(node(), group(min_member=1), *members(1, node_selector={"disk": "ssd"}))
-        assert "a wider nodeSelector or node affinity: 1 node not matched" in found.helps
+        assert "a wider nodeSelector disk=ssd: 1 node not matched" in found.helps
 
     def test_where_enough_is_free_in_pieces_the_size_of_a_piece_is_named(self):
         found = diagnose(node("n1", cpu="3"), node("n2", cpu="3"), group(min_member=3), *members(3, cpu="2"))
@@ -190,6 +190,6 @@ def test_the_resource_that_is_short_is_no_feature_though_most_nodes_lack_one():
     others = [node(f"old-{each}") for each in range(3)]
     taken = [holder("other", "1", on="n1"), holder("others", "1", on="n2")]
     found = diagnose(*full, *others, *taken, group(min_member=1), *members(1, features=["F"]))
-    assert found.shortfall.obstacles[0].resource == "F"
+    assert found.shortfall.gaps[0].obstacles[0].resource == "F"
     assert found.shortfall.resource == "cpu"
     assert "Held by default/other (cpu 1)" in found.message

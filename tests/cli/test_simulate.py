@@ -323,7 +323,7 @@ class TestVolumes:
         }
         made = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}}])
         there = (self.named("n2"), self.claim(self.CLAIM, "v"), self.volume("v", "n2"), limit)
-        assert "as many volumes of d as allowed" in run(group(), made, *there).group()["message"]
+        assert "would exceed the volume limit of d (0)" in run(group(), made, *there).group()["message"]
 
     @staticmethod
     def later(provisioner):
@@ -349,6 +349,102 @@ class TestVolumes:
         assert run(group(), made, *there, volume).group()["placements"] == {"w-0": "n2"}
         missing = run(group(), made, *there).group()["message"]
         assert "2 without a PersistentVolume of StorageClass later" in missing
+
+    def test_each_pod_of_a_stateful_set_takes_a_volume_of_one_zone_or_the_set_waits_whole(self, run):
+        claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "later"}}]
+        made = workload("StatefulSet", volumeClaimTemplates=claims, replicas=3, podManagementPolicy="Parallel")
+        there = [self.named("n1"), self.named("n2"), self.later("kubernetes.io/no-provisioner")]
+        for name, on_node in (("v1", "n1"), ("v2", "n2"), ("v3", "n2")):
+            there.append(self.volume(name, on_node))
+            there[-1]["spec"]["storageClassName"] = "later"
+        whole = run(group(min_member=3), made, *there).group()
+        assert sorted(whole["placements"].values()) == ["n1", "n2", "n2"]
+        lacking = run(group(min_member=3), made, *there[:-1]).group()
+        assert lacking["placements"] == {}
+        assert "Only 2 of 3 members fit" in lacking["message"]
+        assert (
+            "2 without a PersistentVolume of StorageClass later (0 of 1 left with kubernetes.io/hostname=n1, 0 of 1 "
+            "left with kubernetes.io/hostname=n2)" in lacking["message"]
+        )
+
+    def test_a_set_that_was_deleted_goes_where_its_volumes_are_or_names_the_volume_that_has_no_room(self, run):
+        made = workload(
+            "StatefulSet",
+            volumeClaimTemplates=[{"metadata": {"name": "data"}}],
+            replicas=2,
+            podManagementPolicy="Parallel",
+        )
+        there = [self.claim("data-w-0", "v0"), self.volume("v0", "n1"), self.claim("data-w-1", "v1")]
+        there += [self.volume("v1", "n2"), self.named("n1")]
+        whole = run(group(min_member=2), made, *there, self.named("n2")).group()
+        assert whole["placements"] == {"w-0": "n1", "w-1": "n2"}
+        lacking = run(group(min_member=2), made, *there).group()
+        assert lacking["placements"] == {}
+        assert "1 where the PersistentVolume v1 (node affinity kubernetes.io/hostname=n2)" in lacking["message"]
+
+    def test_an_ephemeral_volume_gets_its_claim_as_a_controller_would_make_it(self, run):
+        template = {"volumeClaimTemplate": {"metadata": {}, "spec": {"storageClassName": "later"}}}
+        uses = {"volumes": [{"name": "scratch", "ephemeral": template}]}
+        made = workload("Job", parallelism=2, pod_spec=uses)
+        assert run(node(), group(min_member=2), made, self.later("d")).group()["bound"] == 2
+        lacking = run(node(), group(min_member=2), made, self.later("kubernetes.io/no-provisioner")).group()
+        assert "1 without a PersistentVolume of StorageClass later (none there that suffices" in lacking["message"]
+        alone = pod("p", "", volumes=[{"name": "scratch", "ephemeral": template}])
+        [event] = run(node(), alone, self.later("d")).answer["events"]
+        assert event["placements"] == {"p": "n1"}
+
+    def test_a_claim_of_the_name_that_was_made_for_another_is_not_replaced(self, run):
+        template = {"volumeClaimTemplate": {"spec": {"storageClassName": "later"}}}
+        alone = pod("p", "", volumes=[{"name": "scratch", "ephemeral": template}])
+        [event] = run(node(), alone, self.later("d"), self.claim("p-scratch", bound=False)).answer["events"]
+        assert "was not made for the pod's ephemeral volume" in event["message"]
+
+    def test_a_template_that_cannot_be_read_is_told(self, run):
+        template = {"volumeClaimTemplate": {"spec": {"storageClassName": 7}}}
+        found = run(node(), pod("p", "", volumes=[{"name": "scratch", "ephemeral": template}]))
+        assert found.status == 2
+        assert "Pod p: the API server would refuse it: " in found.errors[0]
+
+    def test_a_claim_without_a_class_gets_the_default_one(self, run):
+        default = self.later("d")
+        default["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
+        other = {**self.later("d"), "metadata": {"name": "other"}}
+        made = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+        assert run(node(), group(), made, other, default).group()["bound"] == 1
+        assert run(node(), group(), made, other).group()["reason"] == "VolumeNotReady"
+        no_class = [{"metadata": {"name": "data"}, "spec": {"storageClassName": ""}}]
+        made = workload("StatefulSet", volumeClaimTemplates=no_class)
+        assert run(node(), group(), made, default).group()["reason"] == "VolumeNotReady"
+
+    def test_a_claim_that_names_a_volume_is_bound_to_it_unless_another_has_it(self, run):
+        made = [
+            pod(f"p{at}", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": f"c{at}"}}]) for at in (1, 2)
+        ]
+        claims = [self.claim(f"c{at}", "v", bound=False) for at in (1, 2)]
+        there = [self.named("n1"), self.volume("v", "n1"), group()]
+        assert run(*there, made[0], claims[0]).group()["placements"] == {"p1": "n1"}
+        assert run(*there, made[1], *claims).group()["reason"] == "VolumeNotReady"
+        there[1]["spec"]["claimRef"] = {"namespace": "default", "name": "c2"}
+        assert run(*there, made[0], *claims).group()["reason"] == "VolumeNotReady"
+        assert run(*there, made[1], *claims).group()["placements"] == {"p2": "n1"}
+
+    def test_volumes_that_are_attached_count_though_no_pod_uses_them(self, run):
+        limit = {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": {"name": "n1"},
+            "spec": {"drivers": [{"name": "d", "nodeID": "x", "allocatable": {"count": 1}}]},
+        }
+        attached = {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "VolumeAttachment",
+            "metadata": {"name": "old"},
+            "spec": {"attacher": "d", "nodeName": "n1", "source": {"persistentVolumeName": "old"}},
+        }
+        made = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+        there = (self.named("n1"), self.claim(self.CLAIM, "v"), self.volume("v", "n1"), limit, self.volume("old", "n1"))
+        assert run(group(), made, *there).group()["bound"] == 1
+        assert "would exceed the volume limit of d (1)" in run(group(), made, *there, attached).group()["message"]
 
     def test_claims_and_volumes_are_no_ignored_objects(self, run):
         assert run(node(), self.claim("c", "v"), self.volume("v", "n1")).errors == []
@@ -391,6 +487,58 @@ class TestDevices:
         lacking = run(*nodes, group(min_member=2), made, *self.there("n1")).group()
         assert lacking["bound"] == 0
         assert "DeviceClass c" in lacking["message"]
+
+    def test_a_gang_of_workers_with_templates_gets_its_devices_or_waits_whole(self, run):
+        """Two devices of one NUMA node for each of four workers, as in the acceptance of gangs with devices."""
+        wanted = {
+            "requests": [{"name": "gpus", "exactly": {"deviceClassName": "c", "count": 2}}],
+            "constraints": [{"requests": ["gpus"], "matchAttribute": "d.example.com/numa"}],
+        }
+        template, _, device_class, *slices = self.there("n1", "n2")
+        template["spec"] = {"spec": {"devices": wanted}}
+        for each, number in zip(slices, (4, 3), strict=True):
+            each["spec"]["devices"] = [
+                {"name": f"d{at}", "attributes": {"numa": {"int": at // 2}}} for at in range(number)
+            ]
+        uses = {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "t"}]}
+        there = [node("n1"), node("n2"), group(min_member=4), template, device_class, *slices]
+        made = workload("Job", parallelism=4, pod_spec=uses)
+        lacking = run(*there, made).group()
+        assert lacking["bound"] == 0
+        assert "Only 3 of 4 members fit" in lacking["message"]
+        assert (
+            "2 of DeviceClass c for request gpus (at most 1 left on a node), all with the same d.example.com/numa"
+            in lacking["message"]
+        )
+        slices[1]["spec"]["devices"].append({"name": "d3", "attributes": {"numa": {"int": 1}}})
+        whole = run(*there, made).group()["placements"]
+        assert sorted(whole.values()) == ["n1", "n1", "n2", "n2"]
+
+    def test_a_template_that_is_missing_is_told_and_one_that_cannot_be_read_too(self, run):
+        uses = {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "t"}]}
+        _, *there = self.there("n1")
+        assert run(node(), group(), pod("p", **uses), *there).group()["reason"] == "ResourceClaimNotReady"
+        wrong = self.of("ResourceClaimTemplate", "t", spec={"spec": {"devices": {"requests": 7}}})
+        found = run(node(), group(), pod("p", **uses), *there, wrong)
+        assert found.status == 2
+        assert "Pod p: the API server would refuse it: " in found.errors[0]
+
+    def test_a_claim_that_has_devices_keeps_its_pods_where_they_are(self, run):
+        uses = {"resourceClaims": [{"name": "d", "resourceClaimName": "shared"}]}
+        objects = self.there("n1", "n2")
+        inside = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"]}
+        objects[1]["status"] = {
+            "allocation": {
+                "devices": {
+                    "results": [{"request": "r", "driver": "d.example.com", "pool": "n2", "device": "d0"}],
+                },
+                "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [inside]}]},
+            }
+        }
+        nodes = [TestVolumes.named(name) for name in ("n1", "n2")]
+        assert run(*nodes, group(), pod("p", **uses), *objects).group()["placements"] == {"p": "n2"}
+        message = run(nodes[0], group(), pod("p", **uses), *objects).group()["message"]
+        assert "1 where the devices of the ResourceClaim shared (node affinity kubernetes.io/hostname=n2)" in message
 
     def test_a_claim_is_shared(self, run):
         uses = {"resourceClaims": [{"name": "d", "resourceClaimName": "shared"}]}
@@ -505,6 +653,11 @@ class TestForms:
     def test_what_is_not_read_is_counted_on_standard_error(self, run):
         found = run(node(), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
         assert found.errors == ["gangsched simulate: ignored objects, which create no pods here: 1 Service"]
+
+    def test_a_kind_that_is_read_in_another_version_is_told_with_its_own(self, run):
+        old = TestDevices.of("ResourceSlice", "s") | {"apiVersion": "resource.k8s.io/v1beta1"}
+        [remark] = run(node(), old).errors
+        assert remark.endswith("1 ResourceSlice of resource.k8s.io/v1beta1")
 
     def test_a_node_that_gives_nothing_is_remarked_on(self, run):
         [remark] = run({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}}).errors

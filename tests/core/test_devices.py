@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.devices import made_key
+from gangsched.core.cluster.device_names import made_key
 from gangsched.core.constraints.allocation import MOST_STEPS, Offer, Offers, allocate
 from gangsched.core.constraints.constraint import Member, Plan
 from gangsched.core.objects.devices import (
@@ -354,8 +354,8 @@ OTHER = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-1")),))
 )
 def test_how_far_an_allocation_has_come(claims, standing):
     asked = UseDevices("default", "c", "uid-c", "pod", "p", HAD)
-    assert world(*claims).standing(asked) is standing
-    assert world(*claims).standing(replace(asked, uid="another")) is Standing.LOST
+    assert world(*claims).prebindings.standing(asked) is standing
+    assert world(*claims).prebindings.standing(replace(asked, uid="another")) is Standing.LOST
 
 
 def test_the_newest_class_provides_an_extended_resource_and_of_two_the_first_by_name():
@@ -387,7 +387,7 @@ def of_pod(**fields):
 )
 def test_how_far_a_claim_has_come_that_is_made_for_its_pod(claims, standing):
     asked = UseDevices("default", "c", "", "pod", "p", HAD, making=Making())
-    assert world(*claims).standing(asked) is standing
+    assert world(*claims).prebindings.standing(asked) is standing
 
 
 @pytest.mark.parametrize(
@@ -396,11 +396,13 @@ def test_how_far_a_claim_has_come_that_is_made_for_its_pod(claims, standing):
 )
 def test_a_claim_that_was_made_is_left_over_while_its_pod_has_no_node(of_its_pod, left):
     """For a pod that is gone the garbage collector deletes it."""
-    cluster = world(of_pod(allocation=HAD, reserved=("p",)))
+    cluster = world()
     if of_its_pod is not None:
-        cluster.set_pod(pod("default/pod", uid="p", **of_its_pod))
+        cluster.set_pod(pod("default/pod", uid="p", requests={"example.com/gpu": 1}, **of_its_pod))
+    claim = of_pod(allocation=HAD, reserved=("p",))
+    cluster.set_devices(DeviceKind.CLAIM, claim.key, claim)
     expected = [UseDevices("default", "c", "uid-c", "pod", "p", HAD, making=Making())]
-    assert cluster.left_over() == (expected if left else [])
+    assert cluster.prebindings.shown({"gangsched"}) == (expected if left else [])
 
 
 def test_a_made_claim_is_named_after_its_pod_and_no_longer_than_the_api_server_allows():

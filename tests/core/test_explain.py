@@ -165,9 +165,9 @@ def test_every_obstacle_has_its_words(cluster_of):
     )
     said = refused(refuse(cluster, members(1, node_selector={"disk": "fast"}, host_ports=[80])))
     assert said == (
-        "No node has room. Of 6 nodes: 1 closed by the anti-affinity of a pod there: zone (a); "
-        "1 with the host port taken; 1 not matched by nodeSelector or node affinity; 1 cordoned; "
-        "1 with a taint that is not tolerated; "
+        "No node has room. Of 6 nodes: 1 closed by the anti-affinity of pods in the same zone (a): default/a; "
+        "1 with the host port 80/TCP taken; 1 not matched by nodeSelector disk=fast; 1 cordoned; "
+        "1 with a taint that is not tolerated: a:NoSchedule; "
         "1 with as many pods as allowed."
     )
 
@@ -202,25 +202,25 @@ def running(*nodes):
         pytest.param(
             running("a1", "b2"),
             {"anti_affinity": [BY_APP], "node_selector": {"zone": "a"}},
-            "2 with pods there that the required pod anti-affinity excludes from the same zone (a)",
+            "2 with pods there that the required pod anti-affinity excludes from the same zone (a): app=x",
             id="anti-affinity of the members, on the nodes that are left",
         ),
         pytest.param(
             running(*(each.name for each in ZONES)),
             {"anti_affinity": [replace(BY_APP, topology_key="host")]},
-            "8 with pods there that the required pod anti-affinity excludes from the same host",
+            "8 with pods there that the required pod anti-affinity excludes from the same host: app=x",
             id="single nodes are not listed",
         ),
         pytest.param(
             [pod("p", node="a1", anti_affinity=[BY_APP]), pod("q", node="b1", anti_affinity=[BY_APP])],
             {"cpu": 4, **NEW},
-            "4 closed by the anti-affinity of a pod there: zone (a, b)",
+            "4 closed by the anti-affinity of pods in the same zone (a, b): default/a",
             id="anti-affinity of pods there",
         ),
         pytest.param(
             [],
             {"affinity": [BY_APP]},
-            "8 without the pods that the required pod affinity asks for in the same zone (a, b, c and 1 more)",
+            "8 without the pods that the required pod affinity asks for in the same zone (a, b, c and 1 more): app=x",
             id="affinity",
         ),
     ],
@@ -239,7 +239,7 @@ def test_the_zone_of_a_volume_is_named(cluster_of):
     ):
         cluster.set_storage(kind, found.key, found)
     said = refused(refuse(cluster, members(1, volume_claims=["c"])))
-    assert f"1 outside the domain of a PersistentVolume, which is {zone}=a" in said
+    assert f"1 outside the domain of the PersistentVolume v ({zone}=a)" in said
 
 
 def test_no_new_node_helps_before_a_claim_is_ready(cluster_of):

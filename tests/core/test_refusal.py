@@ -4,11 +4,12 @@ import pytest
 
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason
-from gangsched.core.objects.shape import PodTerm
+from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Obstacle, Refusal, fragmented, obstacles, shortage
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.status.explanation import refused as told
 from tests.builders import GPU, node, pod, shape
 
 ANTI = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
@@ -56,13 +57,13 @@ def test_obstacles_are_counted_per_reason(cluster_of):
     found = obstacles(snapshot, MemberClass(asked, snapshot.seen(pod("new"))))
     assert counted(found) == {
         (NodeReason.UNSCHEDULABLE, ""): 1,
-        (NodeReason.TAINT, ""): 3,
-        (NodeReason.AFFINITY, ""): 2,
+        (NodeReason.TAINT, "a:NoExecute, a:NoSchedule"): 3,
+        (NodeReason.AFFINITY, "nodeSelector disk=fast"): 2,
         (NodeReason.INSUFFICIENT, "cpu"): 1,
         (NodeReason.INSUFFICIENT, GPU): 2,
         (NodeReason.TOO_MANY_PODS, ""): 1,
-        (NodeReason.HOST_PORT, ""): 1,
-        (NodeReason.ANTI_AFFINITY, "zone (a)"): 1,
+        (NodeReason.HOST_PORT, "80/TCP"): 1,
+        (NodeReason.ANTI_AFFINITY, "zone (a): default/a"): 1,
     }
     assert [obstacle.nodes for obstacle in found] == [3, 2, 2, 1, 1, 1, 1, 1]
 
@@ -92,7 +93,7 @@ def test_a_refusal_tells_what_nodes_answer_once_those_that_fit_are_placed(cluste
 
 def test_a_host_port_that_the_gang_itself_takes_is_an_obstacle(cluster_of):
     refused = refuse(cluster_of(node("n1"), node("n2")), gang(3, host_ports=[80]))
-    assert counted(refused.obstacles) == {(NodeReason.HOST_PORT, ""): 2}
+    assert counted(refused.obstacles) == {(NodeReason.HOST_PORT, "80/TCP"): 2}
     assert not refused.fragmented
     assert refused.lacking == ()
 
@@ -159,7 +160,7 @@ def test_enough_in_all_is_not_called_fragmented_where_a_port_is_what_stands_in_t
     refused = refuse(cluster, gang(1, host_ports=[80]))
     assert refused.short == ()
     assert not refused.fragmented
-    assert counted(refused.obstacles) == {(NodeReason.INSUFFICIENT, "cpu"): 1, (NodeReason.HOST_PORT, ""): 1}
+    assert counted(refused.obstacles) == {(NodeReason.INSUFFICIENT, "cpu"): 1, (NodeReason.HOST_PORT, "80/TCP"): 1}
 
 
 def test_too_little_in_all_is_not_called_fragmented(cluster_of):
@@ -193,3 +194,27 @@ def test_equal_refusals_are_equal(cluster_of):
     cluster = cluster_of(node("n1", cpu=4))
     assert refuse(cluster, gang(5)) == refuse(cluster, gang(5))
     assert refuse(cluster, gang(5)) != refuse(cluster, gang(6))
+
+
+WEB = PodTerm(topology_key="zone", selector=(Requirement("app", "In", ("web",)),), namespaces=("default",))
+
+
+@pytest.mark.parametrize(
+    ("others", "members", "number"),
+    [
+        pytest.param([], gang(2, affinity=[WEB]), 0, id="they are nowhere"),
+        pytest.param([pod("w", labels={"app": "web"}, node="n1")], gang(9, affinity=[WEB]), 2, id="they are there"),
+        pytest.param([pod("w", labels={"app": "web"}, node="n2")], gang(2, affinity=[WEB]), 0, id="outside any domain"),
+        pytest.param([], [pod("w", cpu=9, labels={"app": "web"}), *gang(2, affinity=[WEB])], 3, id="among the members"),
+        pytest.param([], gang(9, cpu=2, affinity=[WEB], labels={"app": "web"}), 5, id="each other"),
+        pytest.param([], gang(2, cpu=99, affinity=[WEB], labels={"app": "web"}), 2, id="each other, and none is there"),
+        pytest.param([], [*gang(1, affinity=[WEB]), pod("other", cpu=99)], 0, id="of one of several"),
+    ],
+)
+def test_no_new_node_is_asked_for_before_the_pods_that_affinity_asks_for_are_there(cluster_of, others, members, number):
+    cluster = cluster_of(node("n1", cpu=8, labels={"zone": "a"}), node("n2", cpu=8), *others)
+    refused = refuse(cluster, members)
+    assert sum(each.count for each in refused.demand) == number
+    assert refused.waits_for_pods is (number == 0)
+    said = "; a new node would not help before the pods that their affinity asks for are there"
+    assert (said in told(refused)) is (number == 0)

@@ -102,6 +102,7 @@ def operator(with_crd: ControlPlane) -> Iterator[Operator]:
     """gangsched, running as cluster-admin for the tests of one module."""
     with Operator(with_crd) as running:
         yield running
+        assert "Traceback" not in running.log, running.log[running.log.index("Traceback") - 500 :]
 
 
 @pytest.fixture

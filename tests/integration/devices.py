@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from gangsched.kube.storage import MARK
 from tests.integration.cluster import Cluster
 
+Json = dict[str, Any]
 DRIVER = "gpu.example.com"
 API = "/apis/resource.k8s.io/v1"
 
@@ -67,7 +71,53 @@ def add_askers(cluster: Cluster, name: str, number: int, resource: str) -> None:
         cluster.add_pod(f"{name}-{at}", name, containers=[container])
 
 
+def add_claim(cluster: Cluster, name: str, device_class: str) -> None:
+    """A claim for one device, which no template makes."""
+    devices = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": device_class}}]}
+    cluster.api.post(
+        f"{API}/namespaces/{cluster.namespace}/resourceclaims",
+        {"metadata": {"name": name}, "spec": {"devices": devices}},
+    )
+
+
+def add_users(cluster: Cluster, name: str, number: int) -> None:
+    """A group whose members use claims of their own names."""
+    cluster.add_group(name, min_member=number)
+    for at in range(number):
+        cluster.add_pod(f"{name}-{at}", name, resourceClaims=[{"name": "gpu", "resourceClaimName": f"{name}-{at}"}])
+
+
+def claims(cluster: Cluster) -> list[Json]:
+    found: list[Json] = cluster.api.get(f"{API}/namespaces/{cluster.namespace}/resourceclaims")["items"]
+    return found
+
+
+def in_use(cluster: Cluster) -> dict[str, list[tuple[str, str]]]:
+    """The pool and name of each device, by the pod for which its claim is reserved first."""
+    return {
+        each["status"]["reservedFor"][0]["name"]: [
+            (device["pool"], device["device"]) for device in each["status"]["allocation"]["devices"]["results"]
+        ]
+        for each in claims(cluster)
+        if each.get("status", {}).get("allocation") and each["status"].get("reservedFor")
+    }
+
+
+def left(cluster: Cluster) -> list[str]:
+    """The claims on which anything shows of an allocation."""
+    return [
+        each["metadata"]["name"]
+        for each in claims(cluster)
+        if each.get("status", {}).get("allocation")
+        or each.get("status", {}).get("reservedFor")
+        or each["metadata"].get("finalizers")
+        or MARK in each["metadata"].get("annotations", {})
+    ]
+
+
 def remove_devices(cluster: Cluster) -> None:
+    """And the pods, at once: devices of the same names are in use until all pods with their claims are gone."""
+    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods", grace_s=0)
     for plural in ("deviceclasses", "resourceslices"):
         for found in cluster.api.get(f"{API}/{plural}")["items"]:
             cluster.api.delete(f"{API}/{plural}/{found['metadata']['name']}")

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
 from gangsched.kube.storage import MARK
+from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster
-from tests.integration.devices import API, add_askers, add_class, add_gpus, add_template, add_workers, remove_devices
+from tests.integration.devices import (
+    API,
+    DRIVER,
+    add_askers,
+    add_claim,
+    add_class,
+    add_gpus,
+    add_template,
+    add_users,
+    add_workers,
+    claims,
+    in_use,
+    remove_devices,
+)
 
 pytestmark = pytest.mark.usefixtures("operator")
 
@@ -22,22 +37,6 @@ def _no_devices_left(cluster: Cluster) -> Iterator[None]:
     remove_devices(cluster)
 
 
-def claims(cluster: Cluster) -> list[Json]:
-    found: list[Json] = cluster.api.get(f"{API}/namespaces/{cluster.namespace}/resourceclaims")["items"]
-    return found
-
-
-def taken(cluster: Cluster) -> dict[str, list[tuple[str, str]]]:
-    """The pool and name of each device, by the pod for which its claim is reserved."""
-    return {
-        each["status"]["reservedFor"][0]["name"]: [
-            (device["pool"], device["device"]) for device in each["status"]["allocation"]["devices"]["results"]
-        ]
-        for each in claims(cluster)
-        if each.get("status", {}).get("allocation")
-    }
-
-
 def test_workers_get_two_devices_each_of_one_numa_node_or_wait_whole(cluster: Cluster) -> None:
     for name in ("n0", "n1", "n2"):
         cluster.add_node(name, cpu="16")
@@ -47,13 +46,16 @@ def test_workers_get_two_devices_each_of_one_numa_node_or_wait_whole(cluster: Cl
     add_gpus(cluster, "n1", 3)
     add_workers(cluster, "w", 4)
     message = cluster.until_reason("w", "NeverFits")
-    assert "DeviceClass big-gpu" in message
-    assert "3 nodes" in message
-    assert taken(cluster) == {}
+    assert "Only 3 of 4 members fit" in message
+    assert (
+        "Of 3 nodes: 3 without the devices that the member asks for: 2 of DeviceClass big-gpu for request gpus "
+        f"(at most 1 left on a node), all with the same {DRIVER}/numa" in message
+    )
+    assert in_use(cluster) == {}
     assert not cluster.bound()
     add_gpus(cluster, "n2", 2)
     cluster.until_bound("w", 4, within_s=60)
-    found = taken(cluster)
+    found = in_use(cluster)
     bound = cluster.bound("w")
     assert {pod: {pool for pool, _ in devices} for pod, devices in found.items()} == {
         pod: {node} for pod, node in bound.items()
@@ -62,16 +64,80 @@ def test_workers_get_two_devices_each_of_one_numa_node_or_wait_whole(cluster: Cl
     assert {tuple(sorted(name[-1] for _, name in devices)) for devices in found.values()} == {("0", "1"), ("2", "3")}
 
 
-def test_two_gangs_race_for_the_last_devices(cluster: Cluster) -> None:
-    cluster.add_node("n0", cpu="64")
+@pytest.mark.parametrize("number", range(20))
+def test_two_gangs_race_for_the_last_devices(cluster: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
+    for at in range(2):
+        cluster.add_node(f"n{at}", cpu="64")
+        add_gpus(cluster, f"n{at}", 3)
     add_class(cluster, "gpu")
     add_template(cluster, "gpu", 1)
-    add_gpus(cluster, "n0", 3)
-    add_workers(cluster, "a", 2)
-    add_workers(cluster, "b", 2)
-    cluster.until(lambda: len(cluster.bound()) == 2, within_s=30)
-    assert [len(cluster.bound("a")), len(cluster.bound("b"))] in ([2, 0], [0, 2])
-    assert len(taken(cluster)) == 2
+    for name in ("one", "two"):
+        add_workers(cluster, name, 4)
+    cluster.until(lambda: len(cluster.bound()) == 4, within_s=60)
+    names = {name.partition("-")[0] for name in cluster.bound()}
+    [other] = {"one", "two"} - names
+    assert len(names) == 1
+    cluster.until(lambda: "DeviceClass gpu" in cluster.condition(other).get("message", ""), within_s=60)
+    assert set(in_use(cluster)) == set(cluster.bound())
+    assert len({device for devices in in_use(cluster).values() for device in devices}) == 4
+
+
+def test_a_device_that_another_scheduler_has_allocated_too_is_taken_from_the_member_that_is_not_bound(
+    cluster: Cluster, refuse_bindings: BindingPolicy
+) -> None:
+    cluster.add_node("n0", cpu="64")
+    add_class(cluster, "gpu")
+    add_gpus(cluster, "n0", 2)
+    add_claim(cluster, "w-0", "gpu")
+    add_claim(cluster, "rival", "gpu")
+    refuse_bindings("w-")
+    add_users(cluster, "w", 1)
+    cluster.until(lambda: in_use(cluster))
+    [ours] = in_use(cluster)["w-0"]
+    cluster.add_pod("rival", scheduler="other", resourceClaims=[{"name": "gpu", "resourceClaimName": "rival"}])
+    [rival] = [pod for pod in cluster.pods() if pod["metadata"]["name"] == "rival"]
+    allocate(cluster, "rival", ours, rival)
+    cluster.until(lambda: in_use(cluster).get("w-0") not in (None, [ours]), within_s=60)
+    assert in_use(cluster)["rival"] == [ours]
+    refuse_bindings.allow()
+    cluster.until_bound("w", 1, within_s=60)
+    assert in_use(cluster)["w-0"] != [ours]
+
+
+def test_members_that_share_a_claim_are_bound_on_the_node_of_its_device(cluster: Cluster) -> None:
+    for at in range(2):
+        cluster.add_node(f"n{at}", cpu="64")
+        add_gpus(cluster, f"n{at}", 1)
+    add_class(cluster, "gpu")
+    add_claim(cluster, "shared", "gpu")
+    cluster.add_group("w", min_member=3)
+    cluster.add_pods("w", 3, resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}])
+    cluster.until_bound("w", 3, within_s=60)
+    [claim] = claims(cluster)
+    [device] = claim["status"]["allocation"]["devices"]["results"]
+    assert set(cluster.bound("w").values()) == {device["pool"]}
+    assert sorted(each["name"] for each in claim["status"]["reservedFor"]) == ["w-0", "w-1", "w-2"]
+
+
+def test_members_that_are_made_again_get_devices_again(cluster: Cluster) -> None:
+    """One by a template, whose claim goes with its pod; one by a claim of its own, which stays."""
+    cluster.add_node("n0", cpu="64")
+    add_class(cluster, "gpu")
+    add_gpus(cluster, "n0", 2)
+    add_template(cluster, "gpu", 1)
+    add_claim(cluster, "own", "gpu")
+    cluster.add_group("w", min_member=2)
+    for number in range(3):
+        both = {
+            f"w{number}-0": {"name": "gpus", "resourceClaimTemplateName": "gpus"},
+            f"w{number}-1": {"name": "gpu", "resourceClaimName": "own"},
+        }
+        for name, claim in both.items():
+            cluster.add_pod(name, "w", resourceClaims=[claim])
+        cluster.until(partial(has_bound, cluster, both), within_s=60)
+        assert set(in_use(cluster)) == set(both)
+        for name in both:
+            cluster.delete_pod(name)
 
 
 def test_devices_are_taken_back_from_a_group_that_is_deleted_before_it_is_bound(
@@ -83,11 +149,26 @@ def test_devices_are_taken_back_from_a_group_that_is_deleted_before_it_is_bound(
     add_gpus(cluster, "n0", 2)
     refuse_bindings("w-")
     add_workers(cluster, "w", 2)
-    cluster.until(lambda: len(taken(cluster)) == 2)
+    cluster.until(lambda: len(in_use(cluster)) == 2)
     cluster.delete_group("w")
-    cluster.until(lambda: not taken(cluster), within_s=60)
+    cluster.until(lambda: not in_use(cluster), within_s=60)
     cluster.until(lambda: not any(each["metadata"].get("finalizers") or marked(each) for each in claims(cluster)))
     assert not cluster.bound()
+
+
+def has_bound(cluster: Cluster, names: Iterable[str]) -> bool:
+    return set(names) <= cluster.bound().keys()
+
+
+def allocate(cluster: Cluster, claim: str, device: tuple[str, str], pod: Json) -> None:
+    """What another scheduler writes."""
+    pool, name = device
+    found = {"request": "gpu", "driver": DRIVER, "pool": pool, "device": name}
+    reserved = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+    cluster.api.merge(
+        f"{API}/namespaces/{cluster.namespace}/resourceclaims/{claim}/status",
+        {"status": {"allocation": {"devices": {"results": [found]}}, "reservedFor": [reserved]}},
+    )
 
 
 def marked(claim: Json) -> bool:
@@ -105,13 +186,13 @@ def test_devices_stand_for_an_extended_resource_and_the_pod_is_told_of_its_claim
     add_gpus(cluster, "n1", 2)
     add_askers(cluster, "w", 4, RESOURCE)
     message = cluster.until_reason("w", "NeverFits")
-    assert "devices of DeviceClass gpu" in message
+    assert "DeviceClass gpu" in message
     assert not claims(cluster)
     cluster.delete_pod("w-3")
     cluster.delete_group("w")
     add_askers(cluster, "v", 3, "deviceclass.resource.kubernetes.io/gpu")
     cluster.until_bound("v", 3, within_s=60)
-    found = taken(cluster)
+    found = in_use(cluster)
     assert {pod: pool for pod, [(pool, _)] in found.items()} == cluster.bound("v")
     for each in claims(cluster):
         [user] = each["status"]["reservedFor"]
@@ -137,7 +218,7 @@ def test_a_claim_for_an_extended_resource_is_deleted_with_the_hope_for_its_group
     add_gpus(cluster, "n0", 2)
     refuse_bindings("w-")
     add_askers(cluster, "w", 2, RESOURCE)
-    cluster.until(lambda: len(taken(cluster)) == 2)
+    cluster.until(lambda: len(in_use(cluster)) == 2)
     assert all("extendedResourceClaimStatus" in cluster.pod(f"w-{at}")["status"] for at in range(2))
     cluster.delete_group("w")
     cluster.until(lambda: not claims(cluster), within_s=60)

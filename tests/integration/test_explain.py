@@ -51,6 +51,11 @@ class TestFully:
         shortfall = told["shortfall"]
         assert (shortfall["wanted"], shortfall["fits"], shortfall["lacks"]) == (3, 1, {"cpu": "2"})
         assert {"reason": "Insufficient", "resource": "cpu", "nodes": 2} in shortfall["obstacles"]
+        assert shortfall["gaps"] == [{"members": 2, "obstacles": shortfall["obstacles"]}]
+        assert sum(each["members"] for each in shortfall["nodeGroups"]) == 1
+        assert [(each["nodes"], each["obstacles"]) for each in shortfall["nodeGroups"]] == [
+            (1, [{"reason": "Insufficient", "resource": "cpu", "nodes": 1}])
+        ] * 2
         assert shortfall["heldBy"] == [{"namespace": contended.namespace, "name": "holder", "amount": "4"}]
         assert shortfall["ahead"] == []
         assert f"the end of {contended.namespace}/holder: the group fits then" in told["helps"]
@@ -62,12 +67,19 @@ class TestFully:
         _, out, _ = explain("waiter", "-n", contended.namespace)
         first, *rest = out.splitlines()
         assert first == f"{contended.namespace}/waiter: Queued Unschedulable"
+        at = rest.index("  where members fit, and what refuses the others:")
+        table, rest = rest[at + 1 :], rest[:at]
         heads = dict(line.strip().split("  ", 1) for line in rest if not line.startswith("              "))
         assert heads["fits"].strip() == "1 of 3 that must fit together"
         assert heads["held by"].strip() == f"{contended.namespace}/holder (cpu 4)"
         assert heads["nodes"].strip() == "2: 2 Insufficient cpu"
         assert heads["ahead"].strip() == "no waiting group"
         assert heads["new nodes"].strip() == "would need room for 2 × {cpu 1}"
+        assert table[0].split() == ["NODES", "MEMBERS", "NODE", "GROUP"]
+        assert sorted(line.split()[-1] for line in table[1::2]) == ["(n1)", "(n2)"]
+        assert sorted(int(line.split()[1]) for line in table[1::2]) == [0, 1]
+        assert [line.strip() for line in table[2::2]] == ["1 Insufficient cpu"] * 2
+        assert max(map(len, table)) <= 80
 
     def test_who_waits_before_it_is_ahead_of_it(self, contended, explain):
         contended.add_group("next", min_member=3)

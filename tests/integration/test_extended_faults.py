@@ -13,8 +13,7 @@ from testbed.operator import Operator
 from tests.faults.plan import OF_WRITES, Fault
 from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
-from tests.integration.devices import add_askers, add_class, add_gpus, remove_devices
-from tests.integration.test_devices import claims, taken
+from tests.integration.devices import add_askers, add_class, add_gpus, claims, in_use, remove_devices
 
 RESOURCE = "example.com/gpu"
 
@@ -52,7 +51,7 @@ def test_writes_that_fail_on_their_way_make_each_claim_once_and_leave_none(
     proxy.next(fault=fault, method="POST", path_contains="resourceclaims", times=2)
     proxy.next(fault=fault, method="PATCH", path_contains="/pods/w-0/status", times=1)
     add_askers(equipped, "w", 2, RESOURCE)
-    equipped.until(lambda: len(taken(equipped)) == 2, within_s=60)
+    equipped.until(lambda: len(in_use(equipped)) == 2, within_s=60)
     assert proxy.injected[fault] > before
     assert len(claims(equipped)) == 2
     assert all("extendedResourceClaimStatus" in equipped.pod(f"w-{at}")["status"] for at in range(2))
@@ -85,7 +84,7 @@ def test_after_a_kill_at_any_instant_the_group_becomes_whole_or_no_claim_is_left
             operator.start()
             if not number % 2:
                 equipped.until_bound(name, 3, within_s=60)
-                assert len(taken(equipped)) == 3
+                assert len(in_use(equipped)) == 3
                 for at in range(3):
                     equipped.delete_pod(f"{name}-{at}")
             equipped.until(lambda: not claims(equipped), within_s=60, what="nothing is left")

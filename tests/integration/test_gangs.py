@@ -239,7 +239,10 @@ def test_the_anti_affinity_of_a_pod_that_is_there_keeps_a_newcomer_out(cluster: 
     cluster.delete_pod("hermit")
     cluster.until_bound("b", 3)
 
-    assert "1 closed by the anti-affinity of a pod there" in message
+    assert (
+        f"1 closed by the anti-affinity of pods in the same kubernetes.io/hostname: {cluster.namespace}/hermit"
+        in message
+    )
 
 
 BAD_INPUT = {

@@ -47,7 +47,7 @@ def test_sixteen_members_that_exclude_each_other_by_hostname_are_bound_whole_onc
     cluster.add_pods("a", 16, labels={"app": "a"}, **required("podAntiAffinity", "a", HOST))
     message = cluster.until_reason("a", "NeverFits")
     assert "Only 15 of 16 members fit" in message
-    assert "15 with pods there that the required pod anti-affinity excludes" in message
+    assert f"15 with pods there that the required pod anti-affinity excludes from the same {HOST}: app=a" in message
     assert cluster.bound("a") == {}
     cluster.add_node("z2-0", cpu="64", labels={HOST: "z2-0", ZONE: "z2"})
     cluster.until_bound("a", 16)
@@ -65,6 +65,7 @@ def test_twelve_members_are_spread_evenly_over_three_zones_of_unequal_room(clust
         f"topology spread by {ZONE} (z1 has 4 of at most 4, z2 has 4 of at most 4; fewest in z3: 3) allows no more"
         in message
     )
+    assert "Only 11 of 12 members fit" in message
     assert cluster.bound("a") == {}
     cluster.add_node("z3-1", cpu="4", labels={HOST: "z3-1", ZONE: "z3"})
     cluster.until_bound("a", 12)
@@ -77,7 +78,12 @@ def test_eight_members_follow_the_pods_of_another_gang_to_their_zone(cluster: Cl
     cluster.add_group("a", min_member=8)
     cluster.add_pods("a", 8, labels={"app": "a"}, **required("podAffinity", "data", ZONE))
     message = cluster.until_reason("a", "Unschedulable")
-    assert "without the pods that the required pod affinity asks for" in message
+    assert "None of 8 members fits; a new node would not help before the pods that their affinity asks for" in message
+    assert "demand" not in cluster.status("a")
+    assert (
+        f"4 without the pods that the required pod affinity asks for in the same {ZONE} (z1, z2): app=data" in message
+    )
+    assert cluster.bound("a") == {}
     cluster.add_group("data", min_member=2)
     cluster.add_pods("data", 2, labels={"app": "data"}, nodeSelector={ZONE: "z2"})
     cluster.until_bound("a", 8)

@@ -89,6 +89,24 @@ def test_workers_go_whole_to_the_zone_that_has_a_volume_for_each(zoned: Cluster)
 
 
 @pytest.mark.usefixtures("operator")
+def test_workers_wait_whole_while_no_zone_has_a_volume_for_each(zoned: Cluster) -> None:
+    add_class(zoned)
+    for zone in "ab":
+        for at in range(7):
+            add_volume(zoned, f"{zoned.namespace}-{zone}{at}", zone)
+    add_workers(zoned, "w", 8, placement={"topology": {"key": ZONE, "mode": "Required"}})
+    message = zoned.until_reason("w", "Unschedulable")
+    assert f"Only 7 of 8 members fit into one domain of {ZONE} (a was looked at" in message
+    left_of_zone = f"0 of 7 left with {ZONE}=a"
+    assert f"2 without a PersistentVolume of StorageClass {zoned.namespace} ({left_of_zone})" in message
+    assert not zoned.bound()
+    assert not left(zoned)
+    add_volume(zoned, f"{zoned.namespace}-b7", "b")
+    zoned.until_bound("w", 8, within_s=60)
+    assert set(zones(zoned, "w").values()) == {"b"}
+
+
+@pytest.mark.usefixtures("operator")
 def test_workers_get_volumes_provisioned_and_none_is_bound_before_the_last(zoned: Cluster) -> None:
     add_class(zoned, DRIVER)
     with Provisioner(zoned.api) as provisioner:

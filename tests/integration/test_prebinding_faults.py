@@ -1,10 +1,8 @@
-"""Pre-bindings that fail on their way, or whose writer is killed: whole in the end, or nothing is left."""
+"""Pre-bindings of volumes that fail on their way: whole in the end, or nothing is left."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from random import Random
 
 import pytest
 
@@ -65,30 +63,3 @@ def test_a_write_that_fails_on_its_way_leaves_the_group_whole_or_nothing_written
             zoned.add_pod(f"w-{at}", "w", **uses(f"w-{at}"))
         zoned.until_bound("w", 3, within_s=60)
     assert zones(zoned, "w") == zones_of_volumes(zoned, "w")
-
-
-@pytest.mark.timeout(400)
-def test_after_a_kill_at_any_instant_the_group_becomes_whole_or_nothing_is_left(zoned: Cluster) -> None:
-    """Every second time its members are deleted while there is no leader."""
-    random = Random(29)
-    add_class(zoned, DRIVER)
-    struck = 0
-    with Operator(zoned.control_plane) as operator, Provisioner(zoned.api) as provisioner:
-        for number in range(8):
-            name = f"r{number}"
-            add_volume(zoned, f"{zoned.namespace}-{number}", "ab"[number % 2])
-            provisioner.paused = number % 4 > 1
-            add_workers(zoned, name, 4)
-            time.sleep(random.uniform(0.0, 0.4))
-            operator.kill()
-            struck += bool(left(zoned))
-            if number % 2:
-                zoned.api.delete(f"/api/v1/namespaces/{zoned.namespace}/pods", grace_s=0)
-            operator.start()
-            if number % 2:
-                zoned.until(lambda: not left(zoned), within_s=30, what="nothing is left")
-                continue
-            provisioner.paused = False
-            zoned.until_bound(name, 4, within_s=60)
-            assert zones(zoned, name) == zones_of_volumes(zoned, name)
-    assert struck, "no kill has struck while volumes were awaited: the instants are chosen badly"

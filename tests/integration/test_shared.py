@@ -45,7 +45,9 @@ def test_a_gang_that_shares_a_volume_is_bound_whole_where_the_volume_is_or_waits
     cluster.until(lambda: "members fit" in cluster.condition("readers").get("message", ""), within_s=60)
     message = cluster.condition("readers")["message"]
     assert "Only 3 of 6 members fit" in message
-    assert "1 not matched by the node affinity of a PersistentVolume" in message
+    volume = f"{cluster.namespace} (node affinity {ZONE}=b)"
+    assert f"1 where the PersistentVolume {volume} cannot be used" in message
+    assert "1 with too little cpu" in message
     assert cluster.bound("readers") == {}
     cluster.add_node("b2", labels={ZONE: "b"}, cpu="3")
     cluster.until_bound("readers", 6)
@@ -61,7 +63,7 @@ def test_a_gang_with_a_host_port_has_one_member_on_each_node_or_waits_whole(clus
     cluster.add_pods("served", 4, containers=[container])
     message = cluster.until_reason("served", "NeverFits")
     assert "Only 3 of 4 members fit" in message
-    assert "port" in message
+    assert "3 with the host port 8080/TCP taken" in message
     assert cluster.bound("served") == {}
     cluster.add_node("n4", cpu="64")
     cluster.until_bound("served", 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,7 +120,7 @@ def bound(cluster: Cluster) -> list[bool]:
     return [found["status"].get("phase") == "Bound" for found in cluster.api.get(path)["items"]]
 
 
-def test_a_stateful_set_is_bound_again_where_its_volumes_are(zoned: Cluster) -> None:
+def test_a_stateful_set_is_bound_again_where_its_volumes_are_or_waits_whole(zoned: Cluster) -> None:
     for number in range(3):
         add_volume(zoned, f"{zoned.namespace}-{number}", "abb"[number])
     made = {
@@ -142,7 +143,16 @@ def test_a_stateful_set_is_bound_again_where_its_volumes_are(zoned: Cluster) -> 
     assert sorted(first.values()) == ["a", "b", "b"]
     zoned.api.delete(f"{path}/db")
     zoned.until(lambda: not zoned.pods("db"), within_s=60)
+    for name in ("b1", "b2"):
+        zoned.api.delete(f"/api/v1/nodes/{name}")
     zoned.api.post(path, made)
+    zoned.until(lambda: "members fit" in zoned.condition("db").get("message", ""), within_s=60)
+    message = zoned.condition("db")["message"]
+    assert "Only 1 of 3 members fit" in message
+    elsewhere = f"2 where the PersistentVolume {zoned.namespace}-[12] [(]node affinity {ZONE}=b[)] cannot be used"
+    assert re.search(elsewhere, message), message
+    assert zoned.bound("db") == {}
+    zoned.add_node("b3", labels={ZONE: "b"}, cpu="2")
     zoned.until_bound("db", 3, within_s=60)
     assert zones(zoned, "db") == first
 

@@ -198,6 +198,9 @@ def shown(*, status: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any
     }
 
 
+MARKED: dict[str, Any] = {"annotations": {MARK: "pod-uid"}, "finalizers": [claiming.FINALIZER]}
+
+
 def written() -> dict[str, Any]:
     return {
         "devices": {
@@ -219,16 +222,22 @@ def written() -> dict[str, Any]:
 
 
 def test_a_claim_without_devices_gets_them_and_a_reservation():
-    assert claiming.using(shown(), USE) == {"status": {"allocation": written(), "reservedFor": [RESERVED]}}
+    assert claiming.using(shown(**MARKED), USE) == {"status": {"allocation": written(), "reservedFor": [RESERVED]}}
 
 
 def test_a_claim_with_the_same_devices_is_reserved_too_and_one_with_others_is_left_alone():
     status: dict[str, Any] = {"allocation": written(), "reservedFor": [OTHER]}
-    assert claiming.using(shown(status=status), USE) == {"status": {"reservedFor": [OTHER, RESERVED]}}
+    assert claiming.using(shown(status=status, **MARKED), USE) == {"status": {"reservedFor": [OTHER, RESERVED]}}
+    assert claiming.using(shown(status={"allocation": written(), "reservedFor": [RESERVED]}, **MARKED), USE) == {}
     status["allocation"]["devices"]["results"][0]["device"] = "another"
-    assert claiming.using(shown(status=status), USE) is None
-    assert claiming.using(shown(uid="another"), USE) is None
-    assert claiming.using(shown(status={"allocation": written(), "reservedFor": [RESERVED]}), USE) is None
+    assert claiming.using(shown(status=status, **MARKED), USE) is None
+    assert claiming.using(shown(uid="another", **MARKED), USE) is None
+
+
+@pytest.mark.parametrize("lost", MARKED)
+def test_a_claim_that_has_lost_its_finalizer_or_mark_gets_no_devices(lost):
+    """It was taken back in between, for another member: without them its devices would be left behind."""
+    assert claiming.using(shown(**{key: value for key, value in MARKED.items() if key != lost}), USE) is None
 
 
 def test_a_claim_gets_its_finalizer_and_our_mark_first():
@@ -247,11 +256,15 @@ def test_the_last_reservation_takes_the_devices_with_it():
     status["reservedFor"] = [RESERVED]
     gone = {"status": {"reservedFor": None, "allocation": None}}
     assert claiming.leaving(shown(status=status, **ours), USE) == gone
-    assert claiming.leaving(shown(**ours), USE) is None
-    assert claiming.unmarking(shown(finalizers=["f", claiming.FINALIZER])) == {
-        "metadata": {"finalizers": ["f"], "annotations": {MARK: None}}
-    }
-    assert claiming.unmarking(shown(status=status)) is None
+    assert claiming.leaving(shown(**ours), USE) == {}
+
+
+def test_finalizer_and_mark_are_taken_off_a_claim_of_ours_without_devices():
+    found = shown(finalizers=["f", claiming.FINALIZER], annotations=MARKED["annotations"])
+    assert claiming.unmarking(found, USE) == {"metadata": {"finalizers": ["f"], "annotations": {MARK: None}}}
+    assert claiming.unmarking(shown(status={"allocation": written()}, **MARKED), USE) == {}
+    assert claiming.unmarking(shown(), USE) is None
+    assert claiming.unmarking(shown(uid="another", **MARKED), USE) is None
 
 
 def test_a_class_that_provides_an_extended_resource():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.cluster.devices import made_key
-from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind, DeviceTaint
-from gangsched.core.objects.effects import Prebind
+from gangsched.core.cluster.device_names import made_key
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind, DeviceTaint, ResourceSlice
+from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
@@ -65,7 +66,7 @@ def test_a_gang_that_lacks_one_device_waits_whole_and_says_what_it_lacks(harness
     harness.wait(3)
     assert harness.bound() == []
     assert harness.gadgets.allocated() == {}
-    assert "devices of DeviceClass gpu" in harness.condition("default/a").message
+    assert "2 of DeviceClass gpu for request gpu (at most 1 left on a node)" in harness.condition("default/a").message
     harness.offer(gpus("n1", 4, per_numa=2))
     harness.wait(31)
     assert len(harness.bound()) == 4
@@ -209,7 +210,7 @@ def test_devices_stand_for_a_resource_of_their_class_that_no_node_lists(harness:
     harness.wait(3)
     assert harness.bound() == []
     assert "with too little" not in harness.condition("default/a").message
-    assert "devices of DeviceClass gpu" in harness.condition("default/a").message
+    assert "DeviceClass gpu" in harness.condition("default/a").message
     harness.offer(gpus("n1", 4))
     harness.wait(31)
     assert len(harness.bound()) == 3
@@ -295,3 +296,87 @@ def test_a_claim_of_another_pod_in_its_place_is_named(harness: Harness) -> None:
     harness.retract(harness.gadgets.claim(name))
     harness.wait(31)
     assert len(harness.bound()) == 1
+
+
+def of_zone(zone: str, number: int) -> ResourceSlice:
+    """Devices that all nodes of the zone can use."""
+    inside = NodeTerm((Requirement("zone", "In", (zone,)),))
+    devices = tuple(gpu(f"gpu-{at}") for at in range(number))
+    return ResourceSlice(zone, DRIVER, zone, node_affinity=(inside,), devices=devices)
+
+
+@pytest.mark.parametrize("by", ["another device", "the end of its user"])
+def test_a_zone_that_had_too_few_devices_is_tried_again_once_one_more_is_free(harness: Harness, by: str) -> None:
+    """Domains in which a quorum did not fit were passed over until a node or pod changed there, not a device."""
+    used = device_claim("used", allocation=on("b", "gpu-2"))
+    harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
+    harness.add(group(min_member=3, topology=Topology("zone")))
+    harness.offer(GPUS, of_zone("a", 2), of_zone("b", 2 if by == "another device" else 3), used, *claims(3))
+    harness.add(*members(3))
+    harness.wait(3)
+    assert harness.bound() == []
+    harness.offer(of_zone("b", 4) if by == "another device" else replace(used, allocation=None))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+    assert {harness.pod(name).node[0] for name in harness.bound()} == {"b"}
+
+
+def test_a_mark_without_devices_is_taken_off(harness: Harness) -> None:
+    """The leader ended between its two writes, or kube-controller-manager has taken the devices back."""
+    harness.add(node("n0", cpu="8"))
+    harness.offer(GPUS, gpus("n0", 1), device_claim("a-0", ours=True))
+    harness.wait(30)
+    assert not harness.gadgets.claim("a-0").ours
+
+
+def test_reservations_for_pods_of_another_scheduler_are_never_taken_back(harness: Harness) -> None:
+    """It reserves a claim of ours before it binds its pod, just as gangsched does."""
+    harness.add(node("n0", cpu="8"), pod("default/b", scheduler="other", device_claims=["shared"]))
+    reserved = harness.pod("default/b").uid
+    harness.offer(
+        GPUS, gpus("n0", 1), device_claim("shared", allocation=on("n0", "gpu-0"), reserved=(reserved,), ours=True)
+    )
+    harness.wait(60)
+    assert harness.gadgets.claim("shared").reserved == (reserved,)
+
+
+@pytest.mark.without("restarts", why="what a leader has not sent dies with it")
+@pytest.mark.without("standbys", why="what a leader has not sent dies with it")
+def test_what_is_being_taken_back_is_written_anew_before_a_member_is_bound(harness: Harness) -> None:
+    """The group comes back while its reservation is being taken back: by what the watch shows it still has it."""
+    harness.add(node("n0", cpu="8"), *members(1))
+    uid = harness.pod("default/a-0").uid
+    harness.offer(GPUS, gpus("n0", 1), device_claim("a-0", allocation=on("n0", "gpu-0"), reserved=(uid,), ours=True))
+    late: list[UndoPrebinding] = []
+
+    def lose(effect: UndoPrebinding) -> bool:
+        late.append(effect)
+        return True
+
+    harness.lose_undoing = lose
+    harness.wait(10)
+    assert len(late) == 1
+    harness.add(group(min_member=1))
+    harness.wait(1)
+    assert not harness.bound()
+    assert isinstance(late[0].what, UseDevices)
+    harness.gadgets.undo(late[0].what)
+    harness.wait(10)
+    assert harness.bound() == ["default/a-0"]
+    assert harness.gadgets.claim("a-0").reserved == (uid,)
+
+
+@pytest.mark.parametrize("cpu", [1, 2], ids=["same size", "of two sizes"])
+@pytest.mark.parametrize("request_name", ["gpu", "other"])
+def test_members_of_two_classes_do_not_count_on_the_same_device(harness: Harness, request_name: str, cpu: int) -> None:
+    used = device_claim("used", allocation=on("n0", "gpu-0"), reserved=("somebody",))
+    harness.add(node("n0", cpu="8"), group(min_member=2))
+    harness.offer(GPUS, gpus("n0", 2), used, device_claim("a-0"), device_claim("a-1", wishes(asks(name=request_name))))
+    harness.add(pod("default/a-0", group="a", device_claims=["a-0"], cpu="1"))
+    harness.add(pod("default/a-1", group="a", device_claims=["a-1"], cpu=str(cpu)))
+    harness.wait(10)
+    assert harness.bound() == []
+    assert "DeviceClass gpu" in harness.condition("default/a").message
+    harness.offer(device_claim("used"))
+    harness.wait(10)
+    assert harness.bound() == ["default/a-0", "default/a-1"]

@@ -326,3 +326,17 @@ def test_a_standby_that_becomes_the_leader_decides_on_everything_it_has_seen():
     harness.inbox = [Synced()]
     harness.settle()
     assert len(harness.bound()) == 3
+
+
+def test_a_nominated_pod_that_is_labelled_otherwise_wakes_whom_it_kept_out():
+    """Its labels decide whether members may be beside it, and a change of them woke nobody."""
+    harness = Harness()
+    apart = PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("x",)),), ("default",))
+    harness.add(node("n1", cpu=3, labels={"kubernetes.io/hostname": "n1"}))
+    harness.add(foreign("heir", nominated_node="n1", priority=5, labels={"app": "x"}))
+    harness.add(group(min_member=1), pod("a-0", anti_affinity=[apart]))
+    harness.wait(3)
+    assert harness.bound() == []
+    harness.change("default/heir", labels=(("app", "y"),))
+    harness.wait(3)
+    assert harness.bound() == ["default/a-0"]

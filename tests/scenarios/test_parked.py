@@ -112,7 +112,7 @@ def test_anti_affinity_that_leaves_wakes_who_was_kept_out_by_it():
     harness.add(group("a", min_member=2, max_schedule_time_s=9999.0), *pods("a", 2, labels={"app": "x"}))
     harness.wait(5)
     assert harness.bound("default/a-") == []
-    assert "closed by the anti-affinity of a pod there" in harness.condition("default/a").message
+    assert "closed by the anti-affinity of pods in the same " in harness.condition("default/a").message
     harness.delete("default/keeper")
     harness.settle()
     assert len(harness.bound("default/a-")) == 2

@@ -194,3 +194,20 @@ def test_a_mark_that_the_volume_controller_leaves_when_it_unbinds_a_volume_is_ta
     harness.wait(5)
     assert harness.disks.left() == []
     assert harness.disks.volume("v0").claimed_by is None
+
+
+def test_a_zone_that_had_too_few_volumes_is_tried_again_once_it_has_one_more(harness: Harness) -> None:
+    """Domains in which a quorum did not fit were passed over until a node or pod changed there, not a volume."""
+    harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
+    harness.add(group(min_member=3, topology=Topology("zone")))
+    harness.provide(
+        LOCAL, *waiting(3, storage_class="local"), *(free(f"{zone}{at}", zone) for zone in "ab" for at in (1, 2))
+    )
+    harness.add(*members(3))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert "0 of 2 left with zone=a" in harness.condition("default/a").message
+    harness.provide(free("b3", "b"))
+    harness.wait(3)
+    assert len(harness.bound()) == 3
+    assert zones_of(harness) == {"b"}

@@ -44,7 +44,10 @@ def test_a_gang_waits_as_a_whole_if_one_zone_is_too_small_for_its_volumes(harnes
     harness.wait(3)
     assert harness.bound() == []
     assert harness.condition("default/a").reason in ("Unschedulable", "NeverFits")
-    assert "not matched by the node affinity of a PersistentVolume" in harness.condition("default/a").message
+    assert (
+        "1 where the PersistentVolume v1 (node affinity zone=b) cannot be used"
+        in harness.condition("default/a").message
+    )
     harness.add(node("b2", cpu="1", labels={"zone": "b"}))
     harness.wait(3)
     assert nodes_of(harness) in (["a", "b", "b2"], ["a", "b2", "b"])
@@ -135,7 +138,7 @@ def test_a_claim_for_a_single_pod_waits_for_its_user_to_end(harness: Harness) ->
     harness.add(pod("a-1", volume_claims=["c"]))
     harness.wait(3)
     assert harness.bound("default/a") == []
-    assert "closed while another pod uses the same volume" in harness.condition("default/a").message
+    assert "closed while another pod uses the PersistentVolumeClaim c" in harness.condition("default/a").message
     harness.delete("default/user")
     harness.wait(3)
     assert harness.bound("default/a") == ["default/a-0", "default/a-1"]
@@ -155,7 +158,9 @@ def test_no_node_gets_more_volumes_than_it_can_attach(harness: Harness) -> None:
     harness.add(group(min_member=4), *with_claims(4))
     harness.wait(3)
     assert harness.bound() == []
-    assert "with as many volumes of csi as allowed" in harness.condition("default/a").message
+    assert (
+        "2 where one more member would exceed the volume limit of csi (1, 2)" in harness.condition("default/a").message
+    )
     harness.provide(CsiNode("n1", (("csi", 2),)))
     harness.wait(3)
     assert sorted(nodes_of(harness)) == ["n0", "n0", "n1", "n1"]

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.cluster import unbound
 from gangsched.core.cluster.agreement import claim_contradictions
 from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Ledger
+from gangsched.core.cluster.prebindings import Prebindings
 from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Constraint, Member, NodeConstraint, World
@@ -28,7 +28,7 @@ from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import Prebinding, Standing, UseDevices
+from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
@@ -58,6 +58,7 @@ class Cluster:
         self.preferred = Tallies(self.namespaces, self._placed)
         self.constraints: list[Constraint] = []
         self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.preferred, self.relief)
+        self.prebindings = Prebindings(self.volumes, self.devices, self.ledger.spoken_for)
         world = World(
             self.nodes_by_row,
             self.capacity,
@@ -236,18 +237,6 @@ class Cluster:
     def changes(self) -> int:
         """Grows with each change of a claim or a node."""
         return self.ledger.changes + self._node_changes
-
-    def standing(self, prebinding: Prebinding) -> Standing:
-        """How far the pre-binding has come, by what the watches show."""
-        if isinstance(prebinding, UseDevices):
-            return self.devices.standing(prebinding)
-        return unbound.standing(self.volumes, prebinding)
-
-    def left_over(self) -> list[Prebinding]:
-        """Pre-bindings of gangsched that objects show, and that no claim of the ledger asks for any more."""
-        asked = self.ledger.spoken_for
-        unasked = [each for each in self.volumes.marked if each not in asked.get(each.takes[0], {}).values()]
-        return [*unasked, *self.devices.left_over(self.pods, asked)]
 
     def accepting(self, member: Member) -> Mask:
         """The rows whose nodes accept the class, regardless of the pods there."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 
+from gangsched.core.cluster.device_names import claims_of, made_key, named
 from gangsched.core.objects.devices import (
     CLASS_PREFIX,
     MOST_RESERVED,
@@ -27,10 +28,10 @@ from gangsched.core.objects.devices import (
     UnreadyClaim,
 )
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import Standing, Taken, UseDevices
+from gangsched.core.objects.prebindings import Standing, UseDevices
 
 _NOBODY: Mapping[str, None] = {}
-_LONGEST_NAME = 200
+_NO_DEVICES = Allocation(())
 Pool = tuple[str, str]
 """Driver and name of a pool."""
 
@@ -39,7 +40,8 @@ class Devices:
     """The objects by kind and key. `in_use` counts the claims that have a device, but for admin access.
 
     `provided` is the DeviceClass of each extended resource for which devices can stand; of several the newest.
-    `generation` grows with each change of slices and classes.
+    `generation` grows with each change of slices and classes. `_waiting` are the known pods that may have claims and
+    have no node; `_early` are the claims of ours that are reserved or made for such pods, by UID, or have no devices.
     """
 
     def __init__(self) -> None:
@@ -49,6 +51,8 @@ class Devices:
         self._objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
         self._users: dict[ObjectKey, dict[str, None]] = {}
         self._ours: dict[ObjectKey, ResourceClaim] = {}
+        self._waiting: dict[str, Pod] = {}
+        self._early: dict[ObjectKey, list[str]] = {}
         self._pools: dict[Pool, dict[str, ResourceSlice]] = {}
 
     # Objects
@@ -60,6 +64,7 @@ class Devices:
             return []
         self._enter(old, -1)
         self._enter(found, 1)
+        self._look(key)
         if found is None:
             del self._objects[kind][key]
         else:
@@ -120,9 +125,24 @@ class Devices:
                     users.pop(old.uid, None)
                     if not users:
                         del self._users[key]
+            self._waiting.pop(old.uid, None)
         if new is not None and not new.terminal:
             for key in claims_of(new):
                 self._users.setdefault(key, {})[new.uid] = None
+            if new.uses_devices and not new.node:
+                self._waiting[new.uid] = new
+        for pod in (old, new):
+            for key in claims_of(pod) if pod is not None else ():
+                self._look(key)
+
+    def _look(self, key: ObjectKey) -> None:
+        """Note the reservations that come before their pods' bindings."""
+        self._early.pop(key, None)
+        claim = self._ours.get(key)
+        users = () if claim is None else (claim.owner,) if claim.extended else claim.reserved
+        early = [uid for uid in users if uid in self._waiting]
+        if early or (claim is not None and claim.allocation is None):
+            self._early[key] = early
 
     def users(self, key: ObjectKey) -> Iterable[str]:
         """The known pods, by UID, that use the claim."""
@@ -146,7 +166,7 @@ class Devices:
 
     def claims(self, pod: Pod) -> list[ResourceClaim]:
         """The pod's claims, each once, as far as they exist; without one that is made for its extended resources."""
-        return [claim for key in _named(pod) if (claim := self.claim(key)) is not None]
+        return [claim for key in named(pod) if (claim := self.claim(key)) is not None]
 
     def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
         """The claim for those of its extended resources that are `delegated`, as it exists or would be made."""
@@ -224,27 +244,27 @@ class Devices:
             return Standing.DONE
         return Standing.OPEN if len(claim.reserved) < MOST_RESERVED else Standing.LOST
 
-    def left_over(self, pods: Mapping[str, Pod], asked: Mapping[Taken, Container[str]]) -> list[UseDevices]:
-        """The reservations, in claims of ours, for known pods that have no node and do not ask for them any more.
+    def shown(self, schedulers: Container[str]) -> list[UseDevices]:
+        """Our marks on claims without devices, and reservations in claims of ours for pods that are not bound yet.
 
-        For a pod that is gone kube-controller-manager takes them back. A claim that was made for such a pod is left
-        over with or without a reservation.
+        Only for known pods of these schedulers: for one that is gone kube-controller-manager takes them back. A claim
+        that was made for a pod is shown with or without a reservation.
         """
         found = []
-        for claim in self._ours.values():
-            if claim.extended:
-                owner = pods.get(claim.owner)
-                asks = claim.owner in asked.get(("ResourceClaim", *claim.key), ())
-                if owner is not None and not (owner.node or owner.terminal or asks):
-                    had = claim.allocation or Allocation()
-                    found.append(UseDevices(*claim.key, claim.uid, owner.name, owner.uid, had, making=Making()))
+        for key, early in self._early.items():
+            claim = self._ours[key]
+            if claim.allocation is None and not (claim.extended and early):
+                found.append(UseDevices(*key, claim.uid, "", "", _NO_DEVICES))
                 continue
-            for uid in claim.reserved if claim.allocation is not None else ():
-                pod = pods.get(uid)
-                asks = uid in asked.get(("ResourceClaim", *claim.key), ())
-                if claim.allocation is not None and pod is not None and not (pod.node or pod.terminal or asks):
-                    found.append(UseDevices(*claim.key, claim.uid, pod.name, uid, claim.allocation))
+            had, making = claim.allocation or _NO_DEVICES, Making() if claim.extended else None
+            pods = [self._waiting[uid] for uid in early if self._waiting[uid].scheduler in schedulers]
+            found += [UseDevices(*key, claim.uid, pod.name, pod.uid, had, making=making) for pod in pods]
         return found
+
+    def shows(self, prebinding: UseDevices) -> bool:
+        """Whether the claim shows the reservation, or our mark without devices, which `shown` has found."""
+        early = self._early.get((prebinding.namespace, prebinding.claim))
+        return early is not None and (not prebinding.pod_uid or prebinding.pod_uid in early)
 
     def pools(self) -> list[tuple[tuple[ResourceSlice, ...], bool]]:
         """The slices of the newest generation of each pool, and whether they are all there."""
@@ -266,23 +286,6 @@ class Devices:
         kept, found_again = vars(self), vars(fresh)
         names = [name for name in kept if name != "generation" and kept[name] != found_again[name]]
         return [f"devices: {name.lstrip('_')} is not what the objects say" for name in names]
-
-
-def claims_of(pod: Pod) -> list[ObjectKey]:
-    """The pod's claims that have a name already, each once, with the one that may be made for it before it is bound."""
-    return [*_named(pod), made_key(pod)] if pod.extended and not pod.node else _named(pod)
-
-
-def _named(pod: Pod) -> list[ObjectKey]:
-    if not pod.device_claims:
-        return []
-    return [(pod.namespace, name) for name in dict.fromkeys(each.claim for each in pod.device_claims) if name]
-
-
-def made_key(pod: Pod) -> ObjectKey:
-    """The claim that is made for the pod's extended resources: no other pod's, not even a later one's of this name."""
-    name = pod.name if len(pod.name) <= _LONGEST_NAME else pod.name[:_LONGEST_NAME].rstrip(".-")
-    return pod.namespace, f"{name}-extended-resources-{pod.uid[:8]}"
 
 
 def requests_of(wishes: DeviceWishes) -> list[DeviceRequest]:

@@ -198,7 +198,11 @@ class Ledger:
     def _count_again(self, before: Claim, claim: Claim) -> None:
         """The pod has other labels, or terminates."""
         old, new, row = before.pod, claim.pod, self._capacity.rows.get(claim.node)
-        if row is not None and claim.counts and (old.labels, old.terminating) != (new.labels, new.terminating):
+        if row is None or (old.labels, old.terminating) == (new.labels, new.terminating):
+            return
+        if not claim.counts:
+            self._relief.note(row=row)  # its labels keep others from this node alone
+        else:
             self._note(self._tallies.remove(old, row))
             self._note(self._tallies.add(new, row))
             self._preferred.remove(old, row)

@@ -133,7 +133,7 @@ class _Search:
     def _take(self, claim: int, request: DeviceRequest, offer: Offer) -> bool:
         holders = self._holders.get(offer.key, ())
         busy = claim in holders if request.admin else bool(holders) or self._in_use(offer.key)
-        if busy or offer.device.beyond or not _tolerated(offer.device.taints, request.tolerations):
+        if busy or not usable(offer.device, request):
             return False
         found: list[tuple[Match, Hashable]] = []
         values = {each.name: each for each in offer.device.attributes}
@@ -161,6 +161,11 @@ class _Search:
         """The claim's matches that are about this request, or about the one of which it is an alternative."""
         names = {request.name, request.name.partition("/")[0]}
         return (each for each in self._wishes[claim].matches if not each.requests or names.intersection(each.requests))
+
+
+def usable(device: Device, request: DeviceRequest) -> bool:
+    """Whether the request can have the device at all, if its selectors select it."""
+    return not device.beyond and _tolerated(device.taints, request.tolerations)
 
 
 def _tolerated(taints: Sequence[DeviceTaint], tolerations: Sequence[Toleration]) -> bool:

@@ -7,13 +7,18 @@ Each term of such a pod is judged on its own, against the newcomer's labels, nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from heapq import nsmallest
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
+from gangsched.core.constraints.naming import NAMED, listed
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm
 
 Domain = tuple[str, str]
 """A topology key and a node label's value of it: all nodes with that label."""
+Owner = tuple[str, str]
+"""Namespace, and group or name, of a pod with a term."""
 
 _NONE: frozenset[Domain] = frozenset()
 MOST_KEPT = 4096
@@ -33,26 +38,32 @@ class AntiAffinityIndex:
 
     Terms are counted by domain, so that `remove` reverts `add` exactly, and judged once however many pods share them.
     What they forbid is cached for all newcomers whose labels they cannot tell apart. Falsy while there is no term;
-    `digest` is equal while terms and domains are.
+    `digest` is equal while terms and domains are. Owners of terms, by UID, are what their pods declared when they were
+    added; they are only told of.
     """
 
-    __slots__ = ("_domains", "_forbidden", "digest", "terms")
+    __slots__ = ("_domains", "_forbidden", "_owners", "digest", "terms")
 
     def __init__(self) -> None:
         self.terms: TermIndex[PodTerm] = TermIndex()
         self.digest = 0
         self._domains: dict[PodTerm, dict[str, int]] = {}
         self._forbidden: dict[Matchable, frozenset[Domain]] = {}
+        self._owners: dict[PodTerm, dict[str, Owner]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._domains)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AntiAffinityIndex) and self._domains == other._domains
+        if not isinstance(other, AntiAffinityIndex):
+            return False
+        owners = {term: by_uid.keys() for term, by_uid in self._owners.items()}
+        others = {term: by_uid.keys() for term, by_uid in other._owners.items()}
+        return self._domains == other._domains and owners == others
 
     __hash__ = None  # type: ignore[assignment]
 
-    def add(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
+    def add(self, term: PodTerm, node_labels: Mapping[str, str], owner: Pod | None = None) -> None:
         """Count a pod with this term on a node with these labels."""
         value = node_labels.get(term.topology_key)
         if value is not None:
@@ -62,8 +73,11 @@ class AntiAffinityIndex:
                 values = self._enter(term)
             values[value] = values.get(value, 0) + 1
             self.digest += hash((term, value))
+            if owner is not None:
+                name = owner.declaration.group if owner.declaration is not None else owner.name
+                self._owners.setdefault(term, {})[owner.uid] = (owner.namespace, name)
 
-    def remove(self, term: PodTerm, node_labels: Mapping[str, str]) -> None:
+    def remove(self, term: PodTerm, node_labels: Mapping[str, str], owner: Pod | None = None) -> None:
         """Stop counting a pod with this term on a node that had these labels when it was added.
 
         Raises:
@@ -78,6 +92,10 @@ class AntiAffinityIndex:
             if not values:
                 del self._domains[term]
                 self.terms.drop(term, term)
+            if owner is not None and term in self._owners:
+                self._owners[term].pop(owner.uid, None)
+                if not self._owners[term]:
+                    del self._owners[term]
 
     def has(self, term: PodTerm, node_labels: Mapping[str, str]) -> bool:
         """Whether a pod with this term is counted in the domain of a node with these labels."""
@@ -89,6 +107,7 @@ class AntiAffinityIndex:
         for term, values in self._domains.items():
             copy._enter(term).update(values)
         copy.digest = self.digest
+        copy._owners = {term: dict(owners) for term, owners in self._owners.items()}
         return copy
 
     def namespaces_changed(self) -> None:
@@ -110,6 +129,16 @@ class AntiAffinityIndex:
                 for value in self._domains[term]
             )
         return known
+
+    def owners(self, newcomer: Matchable, namespaces: Mapping[str, Mapping[str, str]]) -> str:
+        """Whose terms match this newcomer: some of its own namespace by name, others by number."""
+        matching = (term for term in self.terms.candidates(newcomer) if term_matches(term, newcomer, namespaces))
+        found = {owner for term in matching for owner in self._owners.get(term, {}).values()}
+        own = [name for namespace, name in found if namespace == newcomer.namespace]
+        named = [f"{newcomer.namespace}/{name}" for name in nsmallest(NAMED, own)]
+        told = [listed(named, len(own))] if own else []
+        told += [f"{len(found) - len(own)} of other namespaces"] if len(own) < len(found) else []
+        return " and ".join(told)
 
     def _enter(self, term: PodTerm) -> dict[str, int]:
         self.terms.enter(term, term)

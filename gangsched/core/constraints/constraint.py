@@ -195,6 +195,10 @@ class Plan:
         """What is taken on these rows: equal while it is the same."""
         return None
 
+    def beyond(self, member: Member) -> Hashable:  # noqa: ARG002 - for subclasses
+        """What members of the class may take that belongs to no row: equal while the cluster has the same."""
+        return None
+
     # Preferences
 
     weight: ClassVar[int] = 0

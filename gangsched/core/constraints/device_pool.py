@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gangsched.core.constraints.allocation import allocate
+from gangsched.core.constraints.allocation import allocate, usable
 from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.node_affinity import NodeAffinity
@@ -109,6 +109,28 @@ class DevicePool:
         for _ in range(number):
             self.pop(wishes, row)
         return number
+
+    def shortage(self, wishes: Wishes, rows: IntArray) -> str:
+        """What one more member asks for, with the most that one of these rows has left of it."""
+        said: list[str] = []
+        for wish in wishes:
+            said += [" or ".join(self._asked(each, rows) for each in either) for either in wish.wishes.requests]
+            said += [f"all with the same {match.attribute}" for match in wish.wishes.matches]
+        return ", ".join(dict.fromkeys(said))
+
+    def _asked(self, request: DeviceRequest, rows: IntArray) -> str:
+        free = 0
+        for row in rows.tolist():
+            devices = self._supply.offers(row).devices
+            offers = (devices[number] for number in self._supply.selected(request, row))
+            left = (
+                usable(each.device, request) and (request.admin or not self._is_in_use(each.key)) for each in offers
+            )
+            free = max(free, sum(left))
+        number = "all" if request.all else request.count
+        return (
+            f"{number} of DeviceClass {request.device_class} for request {request.name} (at most {free} left on a node)"
+        )
 
     def _sharers(self, wishes: Wishes) -> int:
         """How many more pods may use the claims."""

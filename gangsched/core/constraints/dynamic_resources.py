@@ -18,6 +18,7 @@ import numpy as np
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
 from gangsched.core.constraints.device_pool import OWN, DevicePool, Wish, Wishes
 from gangsched.core.constraints.device_supply import DeviceSupply
+from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.devices import (
@@ -35,13 +36,14 @@ from gangsched.core.objects.shape import NodeTerm
 class UsesDevices:
     """Where the devices are that a pod's claims have, what its other claims ask for; or that a claim is not `ready`.
 
-    `room` is how many more pods may share its claims. Whose claim is not ready (`claim`) is told of one pod alone.
+    Whose claim is not ready (`claim`), or has the devices of each affinity (`claims`), is told of one pod alone.
     """
 
     affinities: tuple[tuple[NodeTerm, ...], ...] = ()
     wishes: Wishes = ()
     ready: bool = True
     claim: str = field(default="", compare=False)
+    claims: tuple[str, ...] = field(default=(), compare=False)
 
     def in_order(self) -> Sequence[object]:
         """Whether it is ready, where its devices are, and what it asks for."""
@@ -64,13 +66,13 @@ class DynamicResources(Constraint):
         ),
         Words(
             NodeReason.DEVICE_AFFINITY,
-            "where the devices of the member's ResourceClaims cannot be used",
-            "room where the member's devices are: {nodes} elsewhere",
+            "where the devices of the ResourceClaim {resource} cannot be used",
+            "room where the devices of the ResourceClaim {resource} are: {nodes} elsewhere",
         ),
         Words(
             NodeReason.DEVICES,
-            "without the devices of {resource} that the member asks for",
-            "free devices for its ResourceClaims: {nodes} without",
+            "without the devices that the member asks for: {resource}",
+            "free devices, {resource}: {nodes} without",
         ),
         Words(
             NodeReason.DEVICE_RESOURCE,
@@ -115,11 +117,15 @@ class _DevicesPlan(Plan):
         if unready is not None:
             return UsesDevices(ready=False, claim=unready.claim)
         claims = [claim for claim, _ in self._claims(pod)]
-        had = {claim.allocation.node_affinity for claim in claims if claim.allocation is not None} - {None}
-        affinities = tuple(sorted((terms for terms in had if terms is not None), key=repr))
+        had: dict[tuple[NodeTerm, ...], str] = {}
+        for claim in claims:
+            if claim.allocation is not None and claim.allocation.node_affinity is not None:
+                had[claim.allocation.node_affinity] = claim.name
+        affinities = tuple(sorted(had, key=repr))
         wishes = tuple(self._wish(claim) for claim in claims if claim.allocation is None)
+        names = tuple(had[terms] for terms in affinities)
         may = any(each.resource in devices.provided for each in pod.extended)
-        return UsesDevices(affinities, wishes) if affinities or wishes or may else None
+        return UsesDevices(affinities, wishes, claims=names) if affinities or wishes or may else None
 
     def sees_nominated(self, pod: Pod) -> UsesDevices | None:
         """Where the devices are that its claims have. Others that another scheduler has in mind are not known."""
@@ -203,21 +209,37 @@ class _DevicesPlan(Plan):
         elif failure:
             yield NodeReason.DEVICE_SELECTOR, failure, everywhere
         else:
-            mask, room = self.mask(member, rows), self.room(member, rows)
-            if seen.affinities and mask is not None:
-                yield NodeReason.DEVICE_AFFINITY, "", ~mask
+            left = everywhere.copy()
+            for terms, claim in zip(seen.affinities, seen.claims, strict=True):
+                usable = self._affinity.among(terms, rows)
+                yield NodeReason.DEVICE_AFFINITY, f"{claim} (node affinity {node_terms(terms)})", left & ~usable
+                left &= usable
+            room = self.room(member, rows)
             if room is not None:
-                yield NodeReason.DEVICES, _classes(seen.wishes), room == 0
+                yield NodeReason.DEVICES, self._pool.shortage(seen.wishes, rows[room == 0]), room == 0
 
     def look(self, rows: IntArray) -> Hashable:
         """The devices that are taken, wherever."""
         return self._pool.look(), len(rows)
 
+    def beyond(self, member: Member) -> Hashable:
+        """All devices, and those in use: some can be used on several nodes."""
+        seen = member.sight(UsesDevices)
+        if seen is None or not seen.wishes:
+            return None
+        devices = self._world.devices
+        return devices.generation, frozenset(devices.in_use), frozenset(self._world.spoken_for)
+
     def couples(self, member: Member, other: Member) -> bool:
-        """Whether both may take devices that several nodes can use, or use one claim that has no devices yet."""
+        """Whether both may take devices that several nodes can use, or use one claim that has no devices yet.
+
+        Two classes also compete for the devices of one node, which the exhaustive search does not know.
+        """
         seen, others = member.sight(UsesDevices), other.sight(UsesDevices)
         if seen is None or others is None or not seen.wishes or not others.wishes:
             return False
+        if member != other:
+            return True
         claims = {wish.claim for wish in others.wishes} - {OWN}
         self._supply.rows()
         return self._supply.shared or any(wish.claim in claims for wish in seen.wishes)
@@ -263,10 +285,3 @@ class _DevicesPlan(Plan):
         names = {*chosen, *(name.partition("/")[0] for name in chosen)}
         asked = [each for each in claim.wishes.config if not each.requests or names.intersection(each.requests)]
         return (*found, *(ClaimConfigured("FromClaim", each.requests, each.config) for each in asked))
-
-
-def _classes(wishes: Sequence[Wish]) -> str:
-    """The DeviceClasses that are asked for."""
-    requests = (each for wish in wishes for alternatives in wish.wishes.requests for each in alternatives)
-    names = dict.fromkeys(each.device_class for each in requests)
-    return f"DeviceClass {' or '.join(names)}"

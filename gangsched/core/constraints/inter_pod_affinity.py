@@ -11,11 +11,11 @@ from itertools import groupby, starmap
 from operator import attrgetter
 
 import numpy as np
-from msgspec import Struct
 
 from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, Domain, by_key
 from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
-from gangsched.core.constraints.matching import Matchable, term_matches
+from gangsched.core.constraints.matching import Matchable, Noticed, term_matches
+from gangsched.core.constraints.naming import pod_terms
 from gangsched.core.constraints.tally import PlannedTallies, Question, of_all, of_term
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -26,14 +26,8 @@ _MOST = 1 << 31
 _KEY = attrgetter("topology_key")
 
 
-class Seen(Struct, frozen=True, gc=False, cache_hash=True):
+class Seen(Noticed, frozen=True, gc=False, cache_hash=True):
     """What terms look at in the pod."""
-
-    pod: Matchable
-
-    def in_order(self) -> tuple[object, ...]:
-        """Namespace and labels."""
-        return tuple(self.pod.in_order())
 
 
 class InterPodAffinity(Constraint):
@@ -52,8 +46,8 @@ class InterPodAffinity(Constraint):
         ),
         Words(
             NodeReason.ANTI_AFFINITY,
-            "closed by the anti-affinity of a pod there: {resource}",
-            "the end of pods whose anti-affinity closes nodes: {nodes} closed",
+            "closed by the anti-affinity of pods in the same {resource}",
+            "the end of pods whose anti-affinity closes {nodes} in the same {resource}",
         ),
     )
 
@@ -64,12 +58,12 @@ class InterPodAffinity(Constraint):
     def add(self, pod: Pod, row: int) -> None:
         """Its terms apply to the domains of the row."""
         for term in pod.shape.anti_affinity:
-            self._index.add(term, self._world.nodes.labels(row))
+            self._index.add(term, self._world.nodes.labels(row), pod)
 
     def remove(self, pod: Pod, row: int) -> None:
         """Its terms no longer apply there."""
         for term in pod.shape.anti_affinity:
-            self._index.remove(term, self._world.nodes.labels(row))
+            self._index.remove(term, self._world.nodes.labels(row), pod)
 
     def labels_changed(self) -> None:
         """Terms may match other pods now."""
@@ -137,19 +131,15 @@ class AffinityPlan(Plan):
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows that neither the terms of placed pods nor the members' own close."""
-        closed: Mask | None = None
-        for _, _, where in self._refusing(member, rows):
-            closed = where if closed is None else closed | where
-        return None if closed is None else ~closed
+        closed = [where for _, _, where in self._refusing(member, rows)]
+        return ~np.logical_or.reduce(closed) if closed else None
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
         """One where members exclude each other."""
         keys = [term.topology_key for term in member.shape.anti_affinity if of_term(term) in self._matched(member)]
         if not keys:
             return None
-        labelled: Mask = np.zeros(len(rows), dtype=np.bool_)
-        for key in keys:
-            labelled |= self._nodes.by_label(key).any(rows)
+        labelled = np.logical_or.reduce([self._nodes.by_label(key).any(rows) for key in keys])
         return np.where(labelled, 1, _MOST)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
@@ -161,12 +151,16 @@ class AffinityPlan(Plan):
         return self._change(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Which terms close the rows, and the domains that they close."""
-        seen = member.sight(Seen)
+        """Which terms close the rows, the domains that they close, and which pods these ask for or belong to."""
+        seen, shape = member.sight(Seen), member.shape
         forbidden = self._forbidden(seen.pod) if seen is not None else frozenset()
         for reason, keys, where in self._refusing(member, rows):
             found = {key: self._nodes.values(key, rows[where]) for key in keys} or by_key(forbidden)
-            yield reason, ", ".join(starmap(self._nodes.described, sorted(found.items()))), where
+            terms = [each for each in shape.anti_affinity if each.topology_key in keys]
+            who = pod_terms(shape.affinity if reason == NodeReason.POD_AFFINITY else terms)
+            if seen is not None and not keys:
+                who = self._index.owners(seen.pod, self._namespaces) or "members of the gang itself"
+            yield reason, f"{', '.join(starmap(self._nodes.described, sorted(found.items())))}: {who}", where
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """Where pods are that terms match, and where terms apply."""
@@ -186,6 +180,11 @@ class AffinityPlan(Plan):
     def excludes(self, member: Member, other: Member) -> bool:
         """Whether one's anti-affinity matches the other."""
         return any(self._excluding(member, other)) or any(self._excluding(other, member))
+
+    def is_left_alone(self, member: Member) -> bool:
+        """Whether its affinity asks for pods that are nowhere, so that no node takes it before they come."""
+        terms = member.shape.affinity
+        return bool(terms) and not self._joins(member, member) and not self._is_met(member.shape)
 
     def bond(self, member: Member) -> str:
         """The key of most domains in its affinity terms, if they match the members and no other pod."""

@@ -37,6 +37,16 @@ class Matchable(Struct, frozen=True, gc=False, cache_hash=True):
         return (self.namespace, self.labels, self.nominated)
 
 
+class Noticed(Struct, frozen=True, gc=False, cache_hash=True):
+    """What terms look at in a pod, as one constraint sees it."""
+
+    pod: Matchable
+
+    def in_order(self) -> tuple[object, ...]:
+        """Namespace and labels."""
+        return tuple(self.pod.in_order())
+
+
 def term_matches(term: PodTerm, pod: Matchable | Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
     """Whether the term matches the pod; an unknown namespace has no labels."""
     if term.selector is None:

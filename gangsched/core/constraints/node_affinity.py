@@ -10,10 +10,13 @@ hundreds of them costs milliseconds on thousands of nodes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from gangsched.core.constraints.column import FEW
 from gangsched.core.constraints.constraint import Member, NodeConstraint, Words, World
+from gangsched.core.constraints.naming import node_terms
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.selectors import field_holds, holds, well_formed
@@ -32,8 +35,8 @@ class NodeAffinity(NodeConstraint):
     words = (
         Words(
             NodeReason.AFFINITY,
-            "not matched by nodeSelector or node affinity",
-            "a wider nodeSelector or node affinity: {nodes} not matched",
+            "not matched by {resource}",
+            "a wider {resource}: {nodes} not matched",
         ),
     )
 
@@ -46,6 +49,17 @@ class NodeAffinity(NodeConstraint):
         """The nodes that match; nodes that have not changed since the last call are not evaluated again."""
         asked = (member.shape.node_selector, member.shape.node_affinity)
         return None if asked == _ANY else self._matching(asked, rows)
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """Each label of the nodeSelector, and the node affinity, where it is the first that does not match."""
+        left: Mask = np.ones(len(rows), dtype=np.bool_)
+        for key, value in member.shape.node_selector:
+            matched = self._nodes.by_label(key).among((value,), rows)
+            yield NodeReason.AFFINITY, f"nodeSelector {key}={value}", left & ~matched
+            left &= matched
+        terms = member.shape.node_affinity
+        if terms is not None:
+            yield NodeReason.AFFINITY, f"node affinity {node_terms(terms)}", left & ~self.among(terms, rows)
 
     def among(self, terms: tuple[NodeTerm, ...], rows: IntArray) -> Mask:
         """Which of the rows match one of the terms, whichever pod or volume has them."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.constraints.naming import port as named
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
@@ -88,8 +89,8 @@ class NodePorts(Constraint):
     words = (
         Words(
             NodeReason.HOST_PORT,
-            "with the host port taken",
-            "another host port, or the end of its user: taken on {nodes}",
+            "with the host port {resource} taken",
+            "another host port than {resource}, or the end of its user: taken on {nodes}",
         ),
     )
 
@@ -164,9 +165,9 @@ class _Plan(Plan):
             self._own(row).remove(ports * count)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Where a port is taken."""
-        if member.shape.host_ports:
-            yield NodeReason.HOST_PORT, "", self._closed(member.shape.host_ports)[rows]
+        """Each port, and where it is taken."""
+        for port in dict.fromkeys(member.shape.host_ports):
+            yield NodeReason.HOST_PORT, named(port), self._closed((port,))[rows]
 
     def look(self, rows: IntArray) -> Hashable:
         """Which ports are taken."""

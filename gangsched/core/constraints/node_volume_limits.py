@@ -18,6 +18,7 @@ import numpy as np
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.constraints.naming import listed
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
@@ -58,8 +59,8 @@ class NodeVolumeLimits(Constraint):
     words = (
         Words(
             NodeReason.VOLUME_LIMIT,
-            "with as many volumes of {resource} as allowed",
-            "the end of pods where the number of volumes is at its limit: on {nodes}",
+            "where one more member would exceed the volume limit of {resource}",
+            "the end of pods with volumes of that driver: {nodes} at the volume limit of {resource}",
         ),
     )
 
@@ -224,11 +225,13 @@ class _LimitsPlan(Plan):
         self.take(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """For each driver, where the limit is reached."""
+        """For each driver, with its limits, where they are reached."""
         own, shared = self._of(member)
         for driver in sorted({*own, *(attachment[0] for attachment in shared)}):
             wanted = own.get(driver, 0) + self._not_there([one for one in shared if one[0] == driver], rows)
-            yield NodeReason.VOLUME_LIMIT, driver, (wanted > 0) & (wanted > self._left_of(driver)[rows])
+            where = (wanted > 0) & (wanted > self._left_of(driver)[rows])
+            limits = list(map(str, sorted({self._limit(row, driver) for row in rows[where].tolist()})))
+            yield NodeReason.VOLUME_LIMIT, f"{driver} ({listed(limits)})", where
 
     def look(self, rows: IntArray) -> Hashable:
         """What is attached there, and how much more may be."""
@@ -275,13 +278,14 @@ class _LimitsPlan(Plan):
     def _left_of(self, driver: str) -> IntArray:
         left = self._left.get(driver)
         if left is None:
-            limits = self._world.volumes.limits
-            names = self._world.stock.names
-            left = np.array([limits.get(name, {}).get(driver, _NO_LIMIT) for name in names], dtype=np.int64)
+            left = np.array([self._limit(row, driver) for row in range(len(self._world.stock.names))], dtype=np.int64)
             for row, number in self._numbers.get(driver, _NONE).items():
                 left[row] -= number
             self._left[driver] = left
         return left
+
+    def _limit(self, row: int, driver: str) -> int:
+        return self._world.volumes.limits.get(self._world.stock.names[row], {}).get(driver, _NO_LIMIT)
 
     def _uses(self, row: int, attachment: Attachment) -> int:
         return self._by_row.get(row, _NOTHING).get(attachment, 0) + self._changed[row, attachment]

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gangsched.core.constraints.column import Column
+from gangsched.core.constraints.naming import listed
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 
 _MOST_KEYS = 256
 """So many labels have a column; the oldest is dropped first."""
-NAMED = 3
-"""The most topology domains that are named in one sentence."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -95,12 +94,11 @@ class Nodes:
     def described(self, key: str, values: Sequence[str]) -> str:
         """The topology domains of these values as a person is told them: `zone (a, b)`; the key alone for single nodes.
 
-        At most NAMED are named, and the others are counted.
+        A few are named, and the others are counted.
         """
         if not values or self.tells_apart(key):
             return key
-        more = f" and {len(values) - NAMED} more" if len(values) > NAMED else ""
-        return f"{key} ({', '.join(values[:NAMED])}{more})"
+        return f"{key} ({listed(values)})"
 
     def there(self, rows: IntArray) -> Mask:
         """Which of the rows have a node."""

@@ -7,10 +7,15 @@ Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/tainttoleration and k8
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+
+import numpy as np
 
 from gangsched.core.constraints.column import Column
 from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words, World
+from gangsched.core.constraints.naming import listed
+from gangsched.core.constraints.naming import taint as named
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.reasons import NodeReason
@@ -18,6 +23,10 @@ from gangsched.core.objects.shape import Toleration
 
 _KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
 _REPELLING = "PreferNoSchedule"
+_MOST_KEYS = 64
+"""The taints of so many keys are told one by one."""
+_MOST_TOLD = 256
+"""So many different taints are looked at to name some of them."""
 
 
 class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
@@ -27,8 +36,8 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
     words = (
         Words(
             NodeReason.TAINT,
-            "with a taint that is not tolerated",
-            "tolerating or removing taints: {nodes} closed by one",
+            "with a taint that is not tolerated: {resource}",
+            "tolerating or removing {resource}: {nodes} with that taint",
         ),
     )
 
@@ -36,6 +45,7 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         super().__init__(world)
         self._repelling: Column[tuple[Taint, ...]] = Column()
         self._rows: set[int] = set()
+        self._keys: dict[str, int] = {}
 
     def set_node(self, row: int, node: Node) -> None:
         """Set the taints of the row."""
@@ -61,6 +71,24 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         return self.column.where(
             lambda taints: all(tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
         )
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """For each key the taints that are the first not tolerated, and where; many keys are told together."""
+        tolerations = member.shape.tolerations
+
+        def refusing(taints: tuple[Taint, ...]) -> Taint | None:
+            return next((each for each in taints if not tolerated(tolerations, each)), None)
+
+        def number(taints: tuple[Taint, ...]) -> int:
+            taint = refusing(taints)
+            return 0 if taint is None else self._keys.setdefault(taint.key, min(len(self._keys) + 1, _MOST_KEYS))
+
+        numbers = self.column.number(number, rows, question=("refusing", tolerations))
+        for each in np.unique(numbers[numbers > 0]).tolist():
+            where = numbers == each
+            values = np.unique(self.column.numbers(rows[where])).tolist()
+            found = {taint for value in values[:_MOST_TOLD] if (taint := refusing(self.column.value(value)))}
+            yield NodeReason.TAINT, listed(sorted(map(named, found))), where
 
     def prefers(self, member: Member) -> bool:  # noqa: ARG002 - whoever tolerates all such taints is no special case
         """Whether there are such nodes."""

@@ -13,12 +13,11 @@ from collections.abc import Collection, Hashable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
-from gangsched.core.constraints.matching import Matchable
+from gangsched.core.constraints.matching import Matchable, Noticed
+from gangsched.core.constraints.naming import NAMED
 from gangsched.core.constraints.node_affinity import NodeAffinity
-from gangsched.core.constraints.nodes import NAMED
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.constraints.tally import PlannedTallies, of_spread
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -31,14 +30,8 @@ from gangsched.core.objects.soft import Soft
 _HOSTNAME = "kubernetes.io/hostname"
 
 
-class Seen(Struct, frozen=True, gc=False, cache_hash=True):
+class Seen(Noticed, frozen=True, gc=False, cache_hash=True):
     """What constraints count the pod by."""
-
-    pod: Matchable
-
-    def in_order(self) -> tuple[object, ...]:
-        """Namespace and labels."""
-        return tuple(self.pod.in_order())
 
 
 class TopologySpread(Constraint):

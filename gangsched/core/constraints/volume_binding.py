@@ -11,12 +11,13 @@ volumes they may be bound to, is said in `cluster/volumes.py` and `cluster/unbou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from gangsched.core.constraints.constraint import Member, NodeConstraint, Plan, Words, World
+from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.volume_pool import VolumePool, Wants
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -30,13 +31,14 @@ from gangsched.core.objects.shape import NodeTerm
 class BoundTo:
     """The node affinities of a pod's volumes, each once, and what its other claims want; or that one is not `ready`.
 
-    Whose claim that is (`claim`) is told of one pod of the class alone.
+    Whose claim that is (`claim`), and a volume of each affinity (`volumes`), is told of one pod of the class alone.
     """
 
     affinities: tuple[tuple[NodeTerm, ...], ...] = ()
     wants: Wants = ()
     ready: bool = True
     claim: str = field(default="", compare=False)
+    volumes: tuple[str, ...] = field(default=(), compare=False)
 
     def in_order(self) -> Sequence[object]:
         """Whether it is ready, the affinities, and what it wants."""
@@ -54,12 +56,12 @@ class VolumeBinding(NodeConstraint):
         ),
         Words(
             NodeReason.VOLUME_AFFINITY,
-            "not matched by the node affinity of a PersistentVolume",
-            "room where the member's PersistentVolumes are: {nodes} elsewhere",
+            "where the PersistentVolume {resource} cannot be used",
+            "room where the PersistentVolume {resource} can be used: {nodes} elsewhere",
         ),
         Words(
             NodeReason.VOLUME_SHORTAGE,
-            "without a PersistentVolume of StorageClass {resource} that is left for the member",
+            "without a PersistentVolume of StorageClass {resource}",
             "a PersistentVolume for each claim, or a StorageClass that provisions it: {nodes} without",
         ),
     )
@@ -85,10 +87,11 @@ class VolumeBinding(NodeConstraint):
         unready = volumes.unready(pod)
         if unready is not None:
             return BoundTo(ready=False, claim=unready.claim)
-        found = {volume.node_affinity for volume in volumes.volumes(pod)} - {None}
+        found = {each.node_affinity: each.name for each in volumes.volumes(pod) if each.node_affinity is not None}
         wants = tuple(wanted for wanted, _ in volumes.wants(pod))
-        affinities = tuple(sorted((terms for terms in found if terms is not None), key=repr))
-        return BoundTo(affinities, wants) if affinities or wants else None
+        affinities = tuple(sorted(found, key=repr))
+        names = tuple(found[terms] for terms in affinities)
+        return BoundTo(affinities, wants, volumes=names) if affinities or wants else None
 
     def sees_nominated(self, pod: Pod) -> BoundTo | None:
         """Where its bound volumes are. Volumes that another scheduler has in mind for it are not known."""
@@ -109,14 +112,22 @@ class VolumeBinding(NodeConstraint):
         return mask
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """The claim, or where the volumes cannot be used."""
-        seen, mask = member.sight(BoundTo), self.mask(member, rows)
-        if seen is None or mask is None:
+        """The claim, or for each volume where it is the first that cannot be used."""
+        seen = member.sight(BoundTo)
+        left: Mask = np.ones(len(rows), dtype=np.bool_)
+        if seen is None:
             return
-        if seen.ready:
-            yield NodeReason.VOLUME_AFFINITY, "", ~mask
-        else:
-            yield NodeReason.VOLUME_CLAIM, seen.claim, ~mask
+        if not seen.ready:
+            yield NodeReason.VOLUME_CLAIM, seen.claim, left
+            return
+        for terms, volume in zip(seen.affinities, seen.volumes, strict=True):
+            usable = self._affinity.among(terms, rows)
+            yield NodeReason.VOLUME_AFFINITY, f"{volume} (node affinity {node_terms(terms)})", left & ~usable
+            left &= usable
+        for node in dict.fromkeys(wanted.selected for wanted in seen.wants if wanted.selected):
+            there = self._world.nodes.names.among((node,), rows)
+            yield NodeReason.VOLUME_AFFINITY, f"that is being provisioned for node {node}", left & ~there
+            left &= there
 
 
 class VolumePlan(Plan):
@@ -202,10 +213,16 @@ class VolumePlan(Plan):
         """A digest of the volumes that are taken, wherever: they may be shared by rows."""
         return hash((self._pool.look(), len(rows)))
 
+    def beyond(self, member: Member) -> Hashable:
+        """The volumes that its claims may get."""
+        seen = member.sight(BoundTo)
+        return self._pool.choices(seen.wants) if seen is not None and seen.wants else None
+
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim, where the volumes cannot be used, or where none is left."""
         yield from self._constraint.refusals(member, rows)
         seen, room = member.sight(BoundTo), self.room(member, rows)
         if seen is None or room is None:
             return
-        yield NodeReason.VOLUME_SHORTAGE, seen.wants[-1].storage_class, room == 0
+        for shortage, where in self._pool.shortages(seen.wants, rows, room == 0):
+            yield NodeReason.VOLUME_SHORTAGE, shortage, where

@@ -7,11 +7,12 @@ those taken last.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
 from gangsched.core.constraints.constraint import World
+from gangsched.core.constraints.naming import listed, node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.prebindings import ClaimVolume, SelectNode
@@ -61,6 +62,28 @@ class VolumePool:
             room[at] = known[here]
         return room
 
+    def shortages(self, wants: Wants, rows: IntArray, lacking: Mask) -> Iterator[tuple[str, Mask]]:
+        """For which claim one more member finds no volume on the rows that are `lacking` some, and what there is."""
+        for wanted in wants[:-1]:
+            alone = lacking & (self.room((wanted,), rows) == 0)
+            yield self._shortage(wanted, rows[alone]), alone
+            lacking = lacking & ~alone
+        yield self._shortage(wants[-1], rows[lacking]), lacking
+
+    def _shortage(self, wanted: Wanted, rows: IntArray) -> str:
+        """The class, how many volumes that suffice are left for these rows, and where others are provisioned."""
+        if self._settled(wanted) is not None:
+            return f"{wanted.storage_class} for the shared claim {wanted.claim[1]}, which is settled elsewhere"
+        told = []
+        for terms, volumes in self._of_terms(wanted).items():
+            if self._mask(terms)[rows].any():
+                where = "" if terms is None else f" with {node_terms(terms)}"
+                told.append(f"{self._left(wanted, terms)} of {len(volumes)} left{where}")
+        storage = self._world.volumes.storage_class(wanted.storage_class)
+        if storage is not None and storage.provisions and storage.topologies is not None:
+            told.append(f"provisioned only with {node_terms(storage.topologies)}")
+        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none there that suffices'})"
+
     def take(self, wants: Wants, row: int, count: int) -> set[str]:
         """Take the best volumes for so many members. Returns them."""
         chosen: set[str] = set()
@@ -78,6 +101,11 @@ class VolumePool:
     def look(self) -> Hashable:
         """Equal while the same volumes are taken."""
         return frozenset(self._used.items())
+
+    def choices(self, wants: Wants) -> Hashable:
+        """The volumes for these, whoever takes them, and what is under way: equal while they are the same."""
+        volumes = tuple(tuple(each.name for each in self.offered(wanted)) for wanted in wants)
+        return volumes, frozenset(self._world.spoken_for)
 
     def offered(self, wanted: Wanted) -> Sequence[Volume]:
         """The volumes for it, used or not."""

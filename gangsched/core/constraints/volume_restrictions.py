@@ -15,6 +15,7 @@ import numpy as np
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
+from gangsched.core.constraints.naming import disk as named
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
@@ -45,8 +46,8 @@ class VolumeRestrictions(Constraint):
     words = (
         Words(
             NodeReason.VOLUME_IN_USE,
-            "closed while another pod uses the same volume",
-            "the end of the pod that uses the member's volume: {nodes} closed",
+            "closed while another pod uses {resource}",
+            "the end of the pod that uses {resource}: {nodes} closed",
         ),
     )
 
@@ -130,13 +131,15 @@ class _UsesPlan(Plan):
         return self._count(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Where a volume is in use."""
+        """The claim that is in use, or each disk and where it is."""
         seen = member.sight(Contested)
-        if seen is not None or _named(member.shape.disks):
-            closed = self._taken(member.shape.disks, rows)
-            if seen is not None and not self._are_free(seen):
-                closed[:] = True
-            yield NodeReason.VOLUME_IN_USE, "", closed
+        used = [name for key in seen.claims if key in self._users for name in key[1:]] if seen is not None else ()
+        if used:
+            yield NodeReason.VOLUME_IN_USE, f"the PersistentVolumeClaim {used[0]}", np.ones(len(rows), dtype=np.bool_)
+            return
+        for disk in dict.fromkeys(member.shape.disks):
+            if disk.names:
+                yield NodeReason.VOLUME_IN_USE, named(disk), self._taken([disk], rows)
 
     def look(self, rows: IntArray) -> Hashable:
         """The contested claims in use, and the disks there."""

@@ -6,7 +6,7 @@ Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumezone. Volumes of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,9 +25,10 @@ ZONE_LABELS = (*NOW_CALLED, *NOW_CALLED.values())
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """Labels, each with the values of which a node must have one."""
+    """Labels, each with the values of which a node must have one. For each, a volume of one pod of the class."""
 
     labels: tuple[tuple[str, tuple[str, ...]], ...]
+    volumes: tuple[str, ...] = field(default=(), compare=False)
 
     def in_order(self) -> Sequence[object]:
         """The labels, sorted."""
@@ -40,7 +41,7 @@ class VolumeZone(NodeConstraint):
     words = (
         Words(
             NodeReason.VOLUME_ZONE,
-            "outside the domain of a PersistentVolume, which is {resource}",
+            "outside the domain of the PersistentVolume {resource}",
             "room in the zone of the member's PersistentVolumes: {nodes} outside",
         ),
     )
@@ -54,18 +55,21 @@ class VolumeZone(NodeConstraint):
         """The labels of its volumes."""
         if not pod.volume_claims:
             return None
-        found = {label for volume in self._world.volumes.volumes(pod, own=False) for label in volume.zones}
-        return Zones(tuple(sorted(found))) if found else None
+        volumes = self._world.volumes.volumes(pod, own=False)
+        found = {label: volume.name for volume in volumes for label in volume.zones}
+        labels = tuple(sorted(found))
+        return Zones(labels, tuple(found[label] for label in labels)) if found else None
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Where nodes are elsewhere, and the zones and regions of the volumes."""
-        seen, mask = member.sight(Zones), self.mask(member, rows)
-        if seen is not None and mask is not None:
-            yield (
-                NodeReason.VOLUME_ZONE,
-                ", ".join(f"{key}={' or '.join(values)}" for key, values in seen.labels),
-                ~mask,
-            )
+        """For each volume with its zone or region, where it is the first that is elsewhere."""
+        seen = member.sight(Zones)
+        if seen is None:
+            return
+        left = ~self._nowhere(rows)
+        for (key, values), volume in zip(seen.labels, seen.volumes, strict=True):
+            inside = self._inside(key, values, rows)
+            yield NodeReason.VOLUME_ZONE, f"{volume} ({key}={' or '.join(values)})", left & ~inside
+            left &= inside
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows without any zone or region, and those in the zones and regions of all volumes.
@@ -75,15 +79,22 @@ class VolumeZone(NodeConstraint):
         seen = member.sight(Zones)
         if seen is None:
             return None
-        nodes = self._world.nodes
         inside: Mask = np.ones(len(rows), dtype=np.bool_)
         for key, values in seen.labels:
-            column = nodes.by_label(key)
-            of_label = column.among(values, rows)
-            if key in NOW_CALLED:
-                of_label |= ~column.any(rows) & nodes.by_label(NOW_CALLED[key]).among(values, rows)
-            inside &= of_label
+            inside &= self._inside(key, values, rows)
+        return inside | self._nowhere(rows)
+
+    def _inside(self, key: str, values: Sequence[str], rows: IntArray) -> Mask:
+        """The rows with one of these values of the label, or of its present name if they lack the former."""
+        nodes = self._world.nodes
+        inside = nodes.by_label(key).among(values, rows)
+        if key in NOW_CALLED:
+            inside |= ~nodes.by_label(key).any(rows) & nodes.by_label(NOW_CALLED[key]).among(values, rows)
+        return inside
+
+    def _nowhere(self, rows: IntArray) -> Mask:
+        """The rows without any zone or region."""
         nowhere: Mask = np.ones(len(rows), dtype=np.bool_)
         for key in ZONE_LABELS:
-            nowhere &= ~nodes.by_label(key).any(rows)
-        return inside | nowhere
+            nowhere &= ~self._world.nodes.by_label(key).any(rows)
+        return nowhere

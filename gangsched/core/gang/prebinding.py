@@ -2,7 +2,7 @@
 
 No binding of a quorum is sent before every pre-binding of all its members holds, by what the watches show. Members
 above the minimum, and those of a scheduled gang, each wait for their own alone. The stage does not know the kinds of
-pre-bindings (`core.objects.prebindings`): `Cluster.standing` judges them.
+pre-bindings (`core.objects.prebindings`): `Prebindings.standing` judges them.
 
 What gangsched has written carries a mark, and the marks are the stage's whole record. A pre-binding that is shown and
 that no reservation asks for is taken back (`Leftovers`), whatever the reason: a time-out, a deleted member, a node that
@@ -10,6 +10,8 @@ is gone, a lost answer, a former leader. A new leader that plans the same again 
 """
 
 from __future__ import annotations
+
+from collections.abc import Container
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
@@ -39,7 +41,7 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
             continue
         binding.begin(now)
         for errand in binding.errands:
-            standing = cluster.standing(errand.what)
+            standing = cluster.prebindings.standing(errand.what)
             given_up = (standing is Standing.GIVEN_UP and errand.tries) or (standing is Standing.OPEN and errand.made)
             if standing is Standing.LOST or given_up:
                 if given_up:
@@ -128,22 +130,27 @@ def next_due(gang: Gang, policy: Policy) -> float:
 
 
 class Leftovers:
-    """Takes back pre-bindings that nothing asks for.
+    """Takes back pre-bindings, for pods of these schedulers, that nothing asks for.
 
-    `_since` is when each was first found, `_asked` when it was last sent that it be taken back.
+    What was begun is finished, even if something asks for the same again meanwhile: nobody can know whether a write
+    that was not answered takes effect. `_since` is when each was first found, `_asked` when it was last sent that it be
+    taken back.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, schedulers: Container[str]) -> None:
+        self._schedulers = schedulers
         self._since: dict[Prebinding, float] = {}
         self._asked: dict[Prebinding, float] = {}
 
     def take_back(self, cluster: Cluster, now: float) -> list[Effect]:
         """What is to be sent now."""
-        found = cluster.left_over()
+        shown = cluster.prebindings.shown(self._schedulers)
+        found = [each for each in shown if each in self._asked or not cluster.prebindings.is_asked_for(each)]
         self._since = {each: self._since.get(each, now) for each in found}
         self._asked = {each: at for each, at in self._asked.items() if each in self._since}
         due = [each for each in found if self._due(each) <= now]
         self._asked.update(dict.fromkeys(due, now))
+        cluster.prebindings.take_back(self._asked)
         return [UndoPrebinding(each) for each in due]
 
     def next_due(self) -> float:

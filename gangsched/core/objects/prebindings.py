@@ -2,7 +2,7 @@
 
 A plan yields for each member a small tuple of these values, and the stage (`core.gang.prebinding`) has them written and
 waits for them without knowing their kinds. Another kind is another class here, the function that judges it
-(`Cluster.standing`), the one that writes and undoes it (`kube.prebinding`), and the constraint that plans it.
+(`Prebindings.standing`), the one that writes and undoes it (`kube.prebinding`), and the constraint that plans it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ class Prebinding(Struct, frozen=True, gc=False, tag=True, tag_field="prebinding"
     def takes(self) -> tuple[Taken, ...]:
         """What nobody else may take while it is planned, written or awaited."""
         raise NotImplementedError
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Where it is written: what another one would write there replaces it, and undoing either undoes both."""
+        return self.takes[0]
 
     @property
     def awaited(self) -> str:
@@ -86,8 +91,9 @@ class ClaimConfigured(Struct, frozen=True, gc=False):
 class UseDevices(Prebinding, frozen=True):
     """This very claim (by UID) is to have these devices, and to be reserved for the pod.
 
-    `config` does not matter to whether it has them. With `making` the claim is made first if it does not exist; what is
-    taken back is deleted.
+    `config` does not matter to whether it has them. The pod is empty in what the watch shows of a claim that has
+    gangsched's mark and no devices. With `making` the claim is made first if it does not exist; what is taken back is
+    deleted.
     """
 
     namespace: str
@@ -107,6 +113,11 @@ class UseDevices(Prebinding, frozen=True):
             ("ResourceClaim", self.namespace, self.claim),
             *(("Device", f"{driver}/{pool}", name) for driver, pool, name in devices),
         )
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The reservation for the pod."""
+        return (*self.takes[0], self.pod_uid)
 
     @property
     def awaited(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gangsched.core.constraints.constraint import Plan
+from gangsched.core.constraints.inter_pod_affinity import AffinityPlan
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.shape import Shape
 from gangsched.core.planning import budget as units
@@ -60,6 +61,13 @@ def hoped(snapshot: Snapshot, member: MemberClass, others: Collection[MemberClas
     else:
         masking = [plan for plan in snapshot.masking if not any(plan.helps(other, member) for other in some)]
     return snapshot.caps(member) if len(masking) == len(snapshot.masking) else snapshot.caps_by(member, masking)
+
+
+def waits_for_pods(snapshot: Snapshot, missing: Collection[MemberClass]) -> bool:
+    """Whether the affinity of one of these classes asks for pods that are not there and belong to none of them."""
+    plan = next(plan for plan in snapshot.plans if isinstance(plan, AffinityPlan))
+    alone = [member for member in missing if plan.is_left_alone(member)]
+    return any(not any(plan.helps(other, member) for other in missing) for member in alone)
 
 
 def bond(snapshot: Snapshot, member: MemberClass) -> str:

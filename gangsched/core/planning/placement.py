@@ -14,16 +14,18 @@ from typing import overload
 from msgspec.structs import replace as renewed
 
 from gangsched.core.cluster.labels import Domain
+from gangsched.core.constraints.constraint import Plan
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.status import Demand
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import bond
+from gangsched.core.planning.dependence import bond, waits_for_pods
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.quorum import Quorum
-from gangsched.core.planning.refusal import Refusal, fragmented, obstacles, shortage
+from gangsched.core.planning.refusal import Refusal, fragmented, gaps, shortage
 from gangsched.core.planning.search import Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
@@ -138,7 +140,10 @@ def _best_domain(
     began = snapshot.budget.spent
     asked = key, _asked(snapshot, ask)
     failed, unsure = (hunts.of(asked), hunts.of((*asked, "unsure"))) if hunts is not None else ({}, {})
-    for value, look in to_look_at(snapshot, key, values, failed):
+    plans = [plan for plan in snapshot.plans if type(plan).beyond is not Plan.beyond]
+    members = dict.fromkeys(_classes(snapshot, ask))
+    beyond = hash(tuple(plan.beyond(member) for plan in plans for member in members))
+    for value, look in to_look_at(snapshot, key, values, failed, beyond):
         if hunts is not None and snapshot.budget.spent - began > units.HUNT:
             if not scores:
                 return _UNFINISHED
@@ -215,7 +220,10 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
     smallest = quorum.smallest()
     short = shortage(snapshot, smallest)
     fits, failing, missing = quorum.take_most()
-    if domain is None or domain[0] != expansion.HOSTNAME:
+    waits = waits_for_pods(snapshot, missing)
+    if waits:
+        demand: tuple[Demand, ...] = ()
+    elif domain is None or domain[0] != expansion.HOSTNAME:
         demand = expansion.demand(missing, domain)
     else:
         # A new node is a domain of its own: it helps if no member is placed yet, and then it must take all.
@@ -230,10 +238,11 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
         failing=failing,
         classes=tuple(dict.fromkeys(renewed(member, domain=None) for member in quorum.room)),
         missing=missing,
-        obstacles=obstacles(snapshot, failing),
+        gaps=gaps(snapshot, failing, missing, quorum.slots.number - fits),
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
         exhausted=exhausted,
+        waits_for_pods=waits,
         domain=domain,
         demand=demand,
     )

@@ -10,11 +10,15 @@ import numpy as np
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import NodeConstraint
+from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.reasons import NodeReason, Reason
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
+
+TOLD = 3
+"""The most classes for which nodes are asked why they refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +33,27 @@ class Obstacle:
     resource: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """So many `members` of one class have no place: why nodes refuse one more, once those that fit are placed."""
+
+    members: int
+    obstacles: tuple[Obstacle, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """The quorum of `wanted` members does not fit; `fits` of them do at most.
 
-    `obstacles` count why nodes refuse one more member of the class `failing` once those that fit are placed. `short`
-    is, per resource, how much more the quorum requests than is free in total on the nodes that accept it (empty: enough
-    is free in total). `fragmented`: each of those nodes has too little left for one member. `never`: it would not fit
-    even if the nodes were empty. `domain`, where all members must be in one, is the domain that was examined: that of
-    the members already placed, else the one with most room; its value is None where no node has the label. `missing`
-    are the classes of the members that would complete the quorum and fit nowhere; `demand` is what new nodes must offer
-    so that they fit, empty if no new node can help. Quorums that `asked` for the same are refused for the same reason.
-    `exhausted`: the search broke off, so there may be places that were not found.
+    `gaps` say why, the first for the class `failing`, the others for further classes, of which TOLD are looked at in
+    all. `short` is, per resource, how much more the quorum requests than is free in total on the nodes that accept it
+    (empty: enough is free in total). `fragmented`: each of those nodes has too little left for one member. `never`: it
+    would not fit even if the nodes were empty. `domain`, where all members must be in one, is the domain that was
+    examined: that of the members already placed, else the one with most room; its value is None where no node has the
+    label. `missing` are the classes of the members that would complete the quorum and fit nowhere; `demand` is what new
+    nodes must offer so that they fit, empty if no new node can help. Quorums that `asked` for the same are refused for
+    the same reason. `exhausted`: the search broke off, so there may be places that were not found. `waits_for_pods`: no
+    new node helps before the pods that the members' affinity asks for are there.
     """
 
     asked: Hashable
@@ -51,10 +64,11 @@ class Refusal:
     failing: MemberClass
     classes: tuple[MemberClass, ...]
     missing: Mapping[MemberClass, int]
-    obstacles: tuple[Obstacle, ...]
+    gaps: tuple[Gap, ...]
     short: Amounts
     fragmented: bool = False
     exhausted: bool = False
+    waits_for_pods: bool = False
     domain: Domain | None = None
     demand: tuple[Demand, ...] = ()
 
@@ -69,6 +83,11 @@ class Refusal:
     def hopeless(self) -> bool:
         """Whether neither the end of other pods nor a new node can help."""
         return self.never and not self.demand
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """Why nodes refuse one more member of the class `failing`."""
+        return self.gaps[0].obstacles
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -97,12 +116,22 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
     return tuple(short)
 
 
-def obstacles(snapshot: Snapshot, member: MemberClass) -> tuple[Obstacle, ...]:
-    """Why nodes refuse one more member of the class now, the most frequent reason first.
+def gaps(snapshot: Snapshot, failing: MemberClass, missing: Mapping[MemberClass, int], number: int) -> tuple[Gap, ...]:
+    """For the class `failing` and further ones of the `number` of members that are `missing`."""
+    classes = [failing, *(member for member in missing if member != failing)] if failing in missing else [failing]
+    found: Counter[tuple[Obstacle, ...]] = Counter()
+    for member in classes[:TOLD]:
+        found[obstacles(snapshot, member)] += missing.get(member, number)
+    return tuple(Gap(members, told) for told, members in found.items())
+
+
+def obstacles(snapshot: Snapshot, member: MemberClass, rows: IntArray | None = None) -> tuple[Obstacle, ...]:
+    """Why nodes (or those on these rows) refuse one more member of the class now, the most frequent reason first.
 
     Nodes that refuse it regardless of the pods there give no other reason.
     """
-    rows = np.flatnonzero(snapshot.cluster.nodes_by_row.there(np.arange(snapshot.size)))
+    rows = np.arange(snapshot.size) if rows is None else rows
+    rows = rows[snapshot.cluster.nodes_by_row.there(rows)]
     found: Counter[tuple[str, str]] = Counter()
     if member.domain is not None:
         inside = snapshot.inside(member.domain)[rows]

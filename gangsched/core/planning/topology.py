@@ -118,7 +118,7 @@ class Hunts:
         self._failed: dict[Hashable, dict[str, int]] = {}
 
     def of(self, asked: Hashable) -> dict[str, int]:
-        """The domains that did not take this quorum, with their states then (`Snapshot.look`); to be added to."""
+        """The domains that did not take this quorum, with their states then (`to_look_at`); to be added to."""
         failed = self._failed[asked] = self._failed.pop(asked, {})
         if len(self._failed) > _REMEMBERED:
             del self._failed[next(iter(self._failed))]
@@ -126,11 +126,14 @@ class Hunts:
 
 
 def to_look_at(
-    snapshot: Snapshot, key: str, values: Sequence[str], failed: Mapping[str, int]
+    snapshot: Snapshot, key: str, values: Sequence[str], failed: Mapping[str, int], beyond: int
 ) -> Iterator[tuple[str, int]]:
-    """The domains that may take a quorum that `failed` in others, with their states: those never tried first."""
+    """The domains that may take a quorum that `failed` in others, with their states: those never tried first.
+
+    `beyond` is the state of what members may take in any domain.
+    """
     for value in sorted(values, key=failed.__contains__):
         snapshot.budget.charge(_LOOK)
-        look = snapshot.look(key, value)
+        look = hash((snapshot.look(key, value), beyond))
         if failed.get(value) != look:
             yield value, look

@@ -25,7 +25,7 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.expansion import only_by_name
-from gangsched.core.planning.refusal import Obstacle, Refusal
+from gangsched.core.planning.refusal import Gap, Obstacle, Refusal
 from gangsched.core.queueing.queue import Queue
 
 LOOKS = 20_000
@@ -34,6 +34,8 @@ KEPT_S = 0.5
 """For so many seconds holders are cached."""
 NAMED = 3
 """The most groups that are named in one sentence."""
+REASONS = 6
+"""The most reasons that are told of nodes that refuse, the most frequent first."""
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
@@ -85,9 +87,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
         head += f"; enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
-    nodes = ""
-    if refusal.obstacles:
-        nodes = f"Of {number_of(refusal.nodes, 'node')}: {'; '.join(map(_obstacle, refusal.obstacles))}"
+    nodes = ". ".join(_gap(refusal, gap) for gap in refusal.gaps if gap.obstacles)
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
 
@@ -102,6 +102,8 @@ def demanded(demand: Sequence[Demand]) -> str:
 def _why_no_node_helps(refusal: Refusal, them: str) -> str:
     if any(not sight.ready for each in refusal.missing if (sight := each.sight(BoundTo)) is not None):
         return f" before {'its' if refusal.wanted == 1 else 'their'} PersistentVolumeClaims are ready"
+    if refusal.waits_for_pods:
+        return f" before the pods that {'its' if refusal.wanted == 1 else 'their'} affinity asks for are there"
     if not any(map(only_by_name, refusal.missing)):
         return f": {'it' if refusal.wanted == 1 else 'they'} must be on the node of those placed already"
     return f": only nodes named beforehand take {them}"
@@ -211,6 +213,16 @@ def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
     """The rows that accept the members that found no room, within the refusal's domain if it has one."""
     accepting = cluster.accepting(refusal.failing)
     return accepting if refusal.domain is None else accepting & cluster.labels.inside(refusal.domain)
+
+
+def _gap(refusal: Refusal, gap: Gap) -> str:
+    """What nodes say to members of one class; how many these are is said if they are not all that have no place."""
+    told = [_obstacle(obstacle) for obstacle in gap.obstacles[:REASONS]]
+    if len(gap.obstacles) > REASONS:
+        told.append(number_of(len(gap.obstacles) - REASONS, "more reason"))
+    nodes, without = number_of(refusal.nodes, "node"), refusal.wanted - refusal.fits
+    head = f"Of {nodes}" if gap.members == without else f"For {gap.members} of {without} without a place, of {nodes}"
+    return f"{head}: {'; '.join(told)}"
 
 
 def _obstacle(obstacle: Obstacle) -> str:

@@ -1,0 +1,125 @@
+"""Nodes that are alike, how many members of a refused quorum each such group takes, and what refuses the rest.
+
+A group is named by what its nodes share: pool, machine (the instance type, else what they offer) and zone. If these
+tell apart more groups than a person reads at once, fewer of them are looked at, and what is left is summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.labels import names_of
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.quantity import format_amount
+from gangsched.core.objects.wording import number_of
+from gangsched.core.planning.placement import Ask, quorum_in
+from gangsched.core.planning.refusal import Obstacle, Refusal, obstacles
+from gangsched.core.planning.snapshot import Snapshot
+
+MOST = 9
+"""The most groups that are told apart; the others are summed."""
+NAMED = 3
+"""The most nodes of a group that are named."""
+POOLS = (
+    "karpenter.sh/nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+)
+"""Labels that name the pool of a node; the first that it has counts."""
+TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+ZONES = names_of("topology.kubernetes.io/zone")
+
+Shared = tuple[tuple[str, str], ...]
+"""What nodes share: labels and their values, or `OFFERED` and what they offer."""
+OFFERED = "allocatable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """Nodes that share this (nothing: all that are not told apart), the `first` few of them by name.
+
+    `members` of the quorum are placed there when as many as possible are; `obstacles` say why these nodes take no more.
+    """
+
+    shared: Shared
+    nodes: int
+    first: Sequence[str]
+    members: int
+    obstacles: Sequence[Obstacle]
+
+    @property
+    def name(self) -> str:
+        """What a person calls the group: what its nodes share, with their names if these are few."""
+        if not self.shared:
+            return number_of(self.nodes, "other node")
+        names = f" ({', '.join(self.first)})" if self.nodes == len(self.first) else ""
+        return " ".join(value for _, value in self.shared) + names
+
+
+def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> list[NodeGroup]:
+    """The groups, those of most nodes first. `ask` is what was refused, to a gang of this priority."""
+    snapshot = Snapshot(cluster)
+    snapshot.heed_nominated(priority)
+    snapshot.begin(ask.own)
+    before = snapshot.own.copy()
+    _, failing, _ = quorum_in(snapshot, ask, refusal.domain).take_most()
+    placed = snapshot.own - before
+    rows = cluster.capacity.rows
+    found = []
+    for shared, names in _told_apart(cluster.nodes):
+        there = np.array(sorted(rows[name] for name in names), dtype=np.int64)
+        found.append(
+            NodeGroup(
+                shared=shared,
+                nodes=len(names),
+                first=sorted(names)[:NAMED],
+                members=int(placed[there].sum()),
+                obstacles=obstacles(snapshot, failing, there),
+            )
+        )
+    return found
+
+
+def _told_apart(nodes: Mapping[str, Node]) -> Iterator[tuple[Shared, Sequence[str]]]:
+    """Groups of node names by what they share: as many groups as possible, but not more than MOST and the rest."""
+    every = {name: _kinds(node) for name, node in nodes.items()}
+    ways = [chosen for number in (3, 2, 1) for chosen in combinations(range(3), number)]
+    groupings = [_grouped(every, way) for way in ways]
+    readable = [groups for groups in groupings if len(groups) <= MOST]
+    groups = max(readable, key=len) if readable else min(groupings, key=len)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    yield from ordered[:MOST]
+    rest = [name for _, names in ordered[MOST:] for name in names]
+    if rest:
+        yield (), rest
+
+
+def _grouped(every: Mapping[str, tuple[Shared, ...]], way: tuple[int, ...]) -> dict[Shared, list[str]]:
+    groups: dict[Shared, list[str]] = {}
+    for name, kinds in every.items():
+        groups.setdefault(tuple(pair for at in way for pair in kinds[at]), []).append(name)
+    return groups
+
+
+def _kinds(node: Node) -> tuple[Shared, ...]:
+    """Pool, machine and zone of the node, each empty where it says nothing."""
+    labels = dict(node.labels)
+    pool, kind, zone = (
+        tuple((key, labels[key]) for key in keys if key in labels)[:1] for keys in (POOLS, TYPES, ZONES)
+    )
+    return pool, kind or ((OFFERED, _offered(node)),), zone
+
+
+def _offered(node: Node) -> str:
+    """What a node offers that tells machines apart: processors and devices, but not memory, which differs a little."""
+    return ", ".join(
+        f"{resource} {format_amount(resource, amount)}"
+        for resource, amount in node.allocatable
+        if resource == "cpu" or "/" in resource
+    )

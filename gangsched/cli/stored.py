@@ -1,0 +1,85 @@
+"""Volumes, their claims and classes of a simulated cluster, and what the API server and controllers do about claims.
+
+A claim without a class gets the default one, each ephemeral volume of a pod gets its claim, and a claim that names a
+volume is bound to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gangsched.cli.manifests import Manifest, mapping
+from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject, Volume, VolumeClaim
+from gangsched.kube.resources import STORAGE
+
+KINDS = {
+    ("v1", "PersistentVolumeClaim"): StorageKind.CLAIM,
+    ("v1", "PersistentVolume"): StorageKind.VOLUME,
+    ("storage.k8s.io/v1", "StorageClass"): StorageKind.CLASS,
+    ("storage.k8s.io/v1", "CSINode"): StorageKind.NODE,
+    ("storage.k8s.io/v1", "VolumeAttachment"): StorageKind.ATTACHMENT,
+}
+CLUSTER_WIDE = tuple(which for which, kind in KINDS.items() if kind is not StorageKind.CLAIM)
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+class Stored:
+    """The objects by kind and key. The default StorageClass is the last of these manifests that says so."""
+
+    def __init__(self, manifests: Sequence[Manifest]) -> None:
+        self.objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
+        classes = [each for each in manifests if KINDS.get((each.api_version, each.kind)) is StorageKind.CLASS]
+        defaults = [each for each in classes if mapping(each.metadata.get("annotations")).get(_DEFAULT) == "true"]
+        self._default = defaults[-1].name if defaults else ""
+
+    def add(self, manifest: Manifest) -> None:
+        """Add the object, unless it is there.
+
+        Raises:
+            msgspec.MsgspecError: it is unreadable.
+        """
+        kind = KINDS[manifest.api_version, manifest.kind]
+        if kind is StorageKind.CLAIM:
+            self.add_claim(manifest.namespace, manifest.body)
+        else:
+            status = {"status": {"phase": "Available"}} if kind is StorageKind.VOLUME else {}
+            self._put(kind, {**status, **manifest.body})
+
+    def add_claim(self, namespace: str, body: Mapping[str, Any]) -> None:
+        """Add a claim as the API server admits it. Raises what `add` does."""
+        metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+        classless = spec.get("storageClassName") is None and _CLASS not in mapping(metadata.get("annotations"))
+        if classless and self._default:
+            spec = {**spec, "storageClassName": self._default}
+        self._put(StorageKind.CLAIM, {**body, "metadata": {**metadata, "namespace": namespace}, "spec": spec})
+
+    def add_claims_of(self, pod: Mapping[str, Any]) -> None:
+        """Add the claims that kube-controller-manager makes for ephemeral volumes. Raises what `add` does."""
+        metadata = mapping(pod.get("metadata"))
+        owner = {"kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+        for each in map(mapping, mapping(pod.get("spec")).get("volumes") or ()):
+            template = mapping(mapping(each.get("ephemeral")).get("volumeClaimTemplate"))
+            if template:
+                own = {"name": f"{metadata['name']}-{each.get('name')}", "ownerReferences": [owner]}
+                made = {**mapping(template.get("metadata")), **own}
+                self.add_claim(metadata["namespace"], {"metadata": made, "spec": template.get("spec")})
+
+    def bind(self) -> None:
+        """Bind each claim that names a volume to it, if no other claim has it."""
+        claims, volumes = self.objects[StorageKind.CLAIM], self.objects[StorageKind.VOLUME]
+        for key, claim in claims.items():
+            if not isinstance(claim, VolumeClaim) or claim.bound or not claim.volume:
+                continue
+            volume = volumes.get(("", claim.volume))
+            if isinstance(volume, Volume) and volume.available and (volume.claimed_by or key)[:2] == key:
+                claims[key] = replace(claim, bound=True)
+                volumes[volume.key] = replace(volume, available=False)
+
+    def _put(self, kind: StorageKind, body: Mapping[str, Any]) -> None:
+        found = STORAGE[kind].read(msgspec.Raw(msgspec.json.encode(body)))[1]
+        self.objects[kind].setdefault(found.key, found)

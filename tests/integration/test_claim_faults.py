@@ -1,0 +1,66 @@
+"""Writes of ResourceClaims that fail on their way: whole in the end, or nothing is left on the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from tests.faults.plan import OF_WRITES, Fault
+from tests.faults.proxy import ProxyProcess
+from tests.integration.admission import BindingPolicy
+from tests.integration.cluster import Cluster
+from tests.integration.devices import add_claim, add_class, add_gpus, add_users, in_use, left, remove_devices
+
+NUMBER = 3
+
+
+@pytest.fixture(autouse=True)
+def _no_devices_left(cluster: Cluster) -> Iterator[None]:
+    yield
+    remove_devices(cluster)
+
+
+@pytest.fixture(scope="module")
+def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
+    with ProxyProcess(with_crd, seed=6) as running:
+        running.calm()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def behind(with_crd: ControlPlane, proxy: ProxyProcess) -> Iterator[Operator]:
+    with Operator(with_crd, kubeconfig=proxy.kubeconfig_for()) as running:
+        yield running
+
+
+@pytest.mark.usefixtures("behind")
+@pytest.mark.parametrize("at", ["resourceclaims", "/status"], ids=["first write", "status"])
+@pytest.mark.parametrize("fault", sorted(OF_WRITES), ids=str)
+def test_a_claim_whose_writes_fail_is_whole_or_as_it_was(
+    cluster: Cluster, proxy: ProxyProcess, refuse_bindings: BindingPolicy, fault: Fault, at: str
+) -> None:
+    """The pods stay, so that nobody but gangsched takes anything back: kube-controller-manager does it for others."""
+    cluster.add_node("n0", cpu="64")
+    add_class(cluster, "gpu")
+    add_gpus(cluster, "n0", NUMBER)
+    for each in range(NUMBER):
+        add_claim(cluster, f"w-{each}", "gpu")
+    refuse_bindings("w-")
+    before = proxy.injected[fault]
+    written = ("resourceclaims", at)
+    proxy.next(fault=fault, method="PATCH", path_contains=written, times=NUMBER)
+    add_users(cluster, "w", NUMBER)
+    cluster.until(lambda: len(in_use(cluster)) == NUMBER)
+    assert not cluster.bound()
+    assert proxy.injected[fault] > before
+    proxy.next(fault=fault, method="PATCH", path_contains=written, times=NUMBER)
+    cluster.delete_group("w")
+    cluster.until(lambda: not left(cluster), within_s=60, what="nothing is left on the claims")
+    assert len(cluster.pods("w")) == NUMBER
+    refuse_bindings.allow()
+    cluster.add_group("w", min_member=NUMBER)
+    cluster.until_bound("w", NUMBER, within_s=60)
+    assert len(in_use(cluster)) == NUMBER

@@ -1,0 +1,98 @@
+"""The operator is killed while a gang's pre-bindings are written: the gang becomes whole, or nothing is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from testbed.operator import Operator
+from testbed.provisioner import DRIVER, Provisioner
+from tests.integration import devices
+from tests.integration.cluster import Cluster
+from tests.integration.test_prebinding import add_class, add_workers, left, with_zones
+from tests.integration.test_volumes import (
+    _no_volumes_left,  # noqa: F401 - a fixture
+    add_volume,
+    zones,
+    zones_of_volumes,
+)
+
+ROUNDS = 8
+SIZE = 4
+
+
+@pytest.fixture
+def zoned(cluster: Cluster) -> Cluster:
+    return with_zones(cluster)
+
+
+@pytest.fixture
+def with_devices(cluster: Cluster) -> Iterator[Cluster]:
+    cluster.add_node("n0", cpu="64")
+    devices.add_class(cluster, "gpu")
+    devices.add_gpus(cluster, "n0", SIZE)
+    yield cluster
+    devices.remove_devices(cluster)
+
+
+def delete_pods(cluster: Cluster) -> None:
+    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods", grace_s=0)
+
+
+@pytest.mark.timeout(400)
+def test_volumes(zoned: Cluster) -> None:
+    """Every second time its members are deleted while there is no leader."""
+    random = Random(29)
+    add_class(zoned, DRIVER)
+    struck = 0
+    with Operator(zoned.control_plane) as operator, Provisioner(zoned.api) as provisioner:
+        for number in range(ROUNDS):
+            name = f"r{number}"
+            add_volume(zoned, f"{zoned.namespace}-{number}", "ab"[number % 2])
+            provisioner.paused = number % 4 > 1
+            add_workers(zoned, name, SIZE)
+            time.sleep(random.uniform(0.0, 0.4))
+            operator.kill()
+            struck += bool(left(zoned))
+            if number % 2:
+                delete_pods(zoned)
+            operator.start()
+            if number % 2:
+                zoned.until(lambda: not left(zoned), within_s=30, what="nothing is left")
+                continue
+            provisioner.paused = False
+            zoned.until_bound(name, SIZE, within_s=60)
+            assert zones(zoned, name) == zones_of_volumes(zoned, name)
+    assert struck, "no kill has struck while volumes were awaited: the instants are chosen badly"
+
+
+@pytest.mark.timeout(400)
+def test_devices(with_devices: Cluster) -> None:
+    """Every second time its PodGroup is deleted while there is no leader; its pods stay, and nobody else takes back."""
+    cluster, random = with_devices, Random(31)
+    for at in range(SIZE):
+        devices.add_claim(cluster, f"w-{at}", "gpu")
+    struck = 0
+    with Operator(cluster.control_plane) as operator:
+        for number in range(ROUNDS):
+            devices.add_users(cluster, "w", SIZE)
+            time.sleep(random.uniform(0.0, 0.2))
+            operator.kill()
+            struck += bool(devices.left(cluster)) and not cluster.bound()
+            if number % 2 and not cluster.bound():
+                cluster.delete_group("w")
+                operator.start()
+                cluster.until(lambda: not devices.left(cluster), within_s=60, what="nothing is left on the claims")
+                assert not cluster.bound()
+                delete_pods(cluster)
+                continue
+            operator.start()
+            cluster.until_bound("w", SIZE, within_s=60)
+            assert len(devices.in_use(cluster)) == SIZE
+            cluster.delete_group("w")
+            delete_pods(cluster)
+            cluster.until(lambda: not devices.left(cluster), within_s=60, what="the claims are as they were")
+    assert struck, "no kill has struck while claims were written: the instants are chosen badly"

@@ -1,0 +1,214 @@
+"""Pre-bindings against a scripted API server: what each of its answers means."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gangsched.core.objects.devices import AllocatedDevice, Allocation
+from gangsched.core.objects.effects import Prebind, UndoPrebinding
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
+from gangsched.core.objects.results import PrebindRefused
+from gangsched.kube.answers import Answer, Outcome
+from gangsched.kube.claiming import FINALIZER
+from gangsched.kube.prebinding import prebind, undo_prebinding
+from gangsched.kube.storage import MARK, SELECTED_NODE
+from tests.kube.fake_api import Asked, FakeApi, body, serving, status
+
+Json = dict[str, Any]
+
+CLAIM = "/api/v1/namespaces/team/persistentvolumeclaims/data"
+VOLUME = "/api/v1/persistentvolumes/pv"
+DEVICES = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/gpu"
+SELECT = SelectNode("team", "data", "u1", "n1")
+BIND = ClaimVolume("pv", "team", "data", "u1")
+USE = UseDevices("team", "gpu", "u1", "w-0", "p1", Allocation((AllocatedDevice("gpu", ("d", "pool", "x")),)))
+OURS: Json = {"annotations": {MARK: "p1"}, "finalizers": [FINALIZER]}
+HAD: Json = {
+    "allocation": {"devices": {"results": [{"request": "gpu", "driver": "d", "pool": "pool", "device": "x"}]}},
+    "reservedFor": [{"resource": "pods", "name": "w-0", "uid": "p1"}],
+}
+
+
+def shown(*, spec: Json | None = None, state: Json | None = None, version: str = "7", **meta: Any) -> Json:
+    return {
+        "metadata": {"uid": "u1", "resourceVersion": version, **meta},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {}}]}} | (spec or {}),
+        "status": state or {},
+    }
+
+
+def written(api: FakeApi, what: Prebinding) -> Answer:
+    async def run() -> Answer:
+        async with serving(api) as session:
+            return await prebind(session, Prebind("p1", what))
+
+    return asyncio.run(run())
+
+
+def undone(api: FakeApi, what: Prebinding) -> Answer:
+    async def run() -> Answer:
+        async with serving(api) as session:
+            return await undo_prebinding(session, UndoPrebinding(what))
+
+    return asyncio.run(run())
+
+
+def patches(api: FakeApi) -> list[Asked]:
+    return api.of("PATCH")
+
+
+def test_a_node_is_selected_on_condition_that_nothing_has_changed():
+    api = FakeApi()
+    api.answer("GET", CLAIM, body(shown()))
+    api.answer("PATCH", CLAIM, body({}))
+    assert written(api, SELECT) == Answer(Outcome.WRITTEN)
+    [patch] = patches(api)
+    assert patch.body == {
+        "metadata": {"annotations": {SELECTED_NODE: "n1", MARK: "p1"}, "resourceVersion": "7", "uid": "u1"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "result"),
+    [
+        (404, Outcome.GONE),
+        (403, Outcome.REFUSED),
+        (422, Outcome.REFUSED),
+        (429, Outcome.UNAVAILABLE),
+        (500, Outcome.UNAVAILABLE),
+        (503, Outcome.UNAVAILABLE),
+        (504, Outcome.UNAVAILABLE),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+def test_what_a_refusal_means(method, code, result):
+    api = FakeApi()
+    for each in ("GET", "PATCH"):
+        api.answer(each, CLAIM, status(code, "so it is") if each == method else body(shown()))
+    answer = written(api, SELECT)
+    assert answer.result == result
+    assert isinstance(answer.event, PrebindRefused)
+    assert (answer.event.uid, answer.event.what) == ("p1", SELECT)
+    assert "so it is" in answer.event.message or result is Outcome.GONE
+
+
+def test_an_object_that_another_has_changed_is_read_again_at_once():
+    api = FakeApi()
+    api.answer("GET", CLAIM, body(shown()), body(shown(version="8")))
+    api.answer("PATCH", CLAIM, status(409), body({}))
+    assert written(api, SELECT).done
+    assert [each.body["metadata"]["resourceVersion"] for each in patches(api)] == ["7", "8"]
+
+
+def test_an_object_that_others_change_all_the_time_is_left_for_later():
+    api = FakeApi()
+    api.answer("GET", CLAIM, *[body(shown())] * 9)
+    api.answer("PATCH", CLAIM, *[status(409)] * 9)
+    answer = written(api, SELECT)
+    assert answer.passing
+    assert len(patches(api)) == 8
+    assert "PersistentVolumeClaim team/data" in answer.message
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        shown(uid="another"),
+        shown(spec={"volumeName": "pv"}),
+        shown(annotations={SELECTED_NODE: "n2"}),
+    ],
+    ids=["made again", "bound", "selected by another"],
+)
+def test_a_claim_that_is_not_as_expected_is_left_alone(found):
+    api = FakeApi()
+    api.answer("GET", CLAIM, body(found))
+    answer = written(api, SELECT)
+    assert answer.result == Outcome.STALE
+    assert patches(api) == []
+    assert "is not as it was" in answer.message
+
+
+def test_what_cannot_be_read_is_said():
+    api = FakeApi()
+    api.answer("GET", CLAIM, body({"metadata": {}}))
+    answer = written(api, SELECT)
+    assert not answer.done
+    assert "cannot be read" in answer.message
+
+
+def test_a_volume_is_claimed_only_while_it_is_available_and_unclaimed():
+    api = FakeApi()
+    api.answer("GET", VOLUME, body(shown(state={"phase": "Available"})), body(shown(state={"phase": "Bound"})))
+    api.answer("PATCH", VOLUME, body({}))
+    assert written(api, BIND).done
+    [patch] = patches(api)
+    assert patch.body["spec"]["claimRef"]["uid"] == "u1"
+    assert written(api, BIND).result == Outcome.STALE
+
+
+def test_devices_are_written_after_finalizer_and_mark():
+    api = FakeApi()
+    api.answer("GET", DEVICES, body(shown()), body(shown(version="8", **OURS)))
+    api.answer("PATCH", DEVICES, body({}))
+    api.answer("PATCH", f"{DEVICES}/status", body({}))
+    assert written(api, USE).done
+    first, second = patches(api)
+    assert first.body["metadata"] == {**OURS, "resourceVersion": "7", "uid": "u1"}
+    assert second.body["metadata"]["resourceVersion"] == "8"
+    assert second.body["status"]["reservedFor"] == HAD["reservedFor"]
+
+
+def test_devices_that_are_there_already_are_not_written_again():
+    api = FakeApi()
+    api.answer("GET", DEVICES, *[body(shown(state=HAD, **OURS))] * 2)
+    assert written(api, USE).done
+    assert patches(api) == []
+
+
+def test_devices_are_not_written_where_the_first_write_failed():
+    api = FakeApi()
+    api.answer("GET", DEVICES, body(shown()))
+    api.answer("PATCH", DEVICES, status(503))
+    assert written(api, USE).passing
+    assert len(patches(api)) == 1
+
+
+def test_devices_are_taken_back_and_then_the_mark():
+    api = FakeApi()
+    api.answer("GET", DEVICES, body(shown(state=HAD, **OURS)), body(shown(version="8", **OURS)))
+    api.answer("PATCH", f"{DEVICES}/status", body({}))
+    api.answer("PATCH", DEVICES, body({}))
+    assert undone(api, USE).done
+    first, second = patches(api)
+    assert first.body["status"] == {"reservedFor": None, "allocation": None}
+    assert second.body["metadata"]["annotations"] == {MARK: None}
+
+
+def test_a_mark_that_could_not_be_taken_off_is_tried_again():
+    api = FakeApi()
+    api.answer("GET", DEVICES, body(shown(**OURS)), body(shown(**OURS)))
+    api.answer("PATCH", DEVICES, status(503, "too busy"))
+    answer = undone(api, USE)
+    assert answer.passing
+    assert "too busy" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("what", "path", "found"),
+    [
+        (SELECT, CLAIM, shown(annotations={SELECTED_NODE: "n1"})),
+        (SELECT, CLAIM, shown(annotations={SELECTED_NODE: "n1", MARK: "p1"}, uid="another")),
+        (SELECT, CLAIM, shown(annotations={SELECTED_NODE: "n1", MARK: "p1"}, spec={"volumeName": "pv"})),
+        (BIND, VOLUME, shown(spec={"claimRef": {"namespace": "team", "name": "data", "uid": "u1"}})),
+        (USE, DEVICES, shown(state=HAD)),
+        (USE, DEVICES, shown(state=HAD, **{**OURS, "uid": "another"})),
+    ],
+)
+def test_what_is_not_ours_is_not_taken_back(what, path, found):
+    api = FakeApi()
+    api.answer("GET", path, body(found))
+    assert undone(api, what).result == Outcome.STALE
+    assert patches(api) == []
