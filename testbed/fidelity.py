@@ -19,7 +19,10 @@ FILTERS = {
     "TaintToleration": "",
     "NodeAffinity": "",
     "NodePorts": "",
-    "NodeResourcesFit": "an extended resource that only a DeviceClass provides counts as missing, as no node lists it",
+    "NodeResourcesFit": (
+        "where some nodes list an extended resource that a DeviceClass provides, only they take the pod, and the "
+        "refusal of others names the class: devices stand for a resource only if no node lists it"
+    ),
     "VolumeRestrictions": "",
     "NodeVolumeLimits": "",
     "VolumeBinding": (
@@ -36,11 +39,16 @@ FILTERS = {
         "takes every namespace; anti-affinity of a nominated pod closes its whole domain, where kube-scheduler closes "
         "its node at most; a pod with more than 8 terms of affinity and spread is refused by name (`NotSupported`)"
     ),
-    "DynamicResources": "random pairs: random worlds of `tests/integration/test_oracle_devices.py` judge it instead; "
-    "devices that share counters, are allocated in parts or wait for binding conditions are never allocated; requests "
-    "for a part of a capacity are refused by name; expressions with `cel.bind` or optional values refuse the pod; an "
-    "expression that fails for some device refuses the pod on all nodes, where kube-scheduler may find a node before; "
-    "a claim that 256 pods share, or one of whose devices another claim has too, refuses all nodes",
+    "DynamicResources": (
+        "devices that share counters, are allocated in parts, choose nodes one by one or wait for binding conditions "
+        "are never allocated; requests for a part of a capacity and the constraint distinctAttribute are refused by "
+        "name; expressions with transformMapEntry, the functions for URLs and named formats, string() of an address, "
+        "or format of anything but texts, whole numbers, truth values and %f refuse the pod, because the CEL library "
+        "lacks them and they say nothing of devices, and so does a pattern of find that could take long; isInteger "
+        "tells of 1.0 and 1000m that they are whole; an expression that fails for some device refuses the pod on all "
+        "nodes, where kube-scheduler may find a node before; a claim that 256 pods share, or one of whose devices "
+        "another claim has too, refuses all nodes"
+    ),
     "NodeDeclaredFeatures": "",
 }
 """The filters of the default profile in kube-scheduler's order, and what of each is not covered and why."""
@@ -56,8 +64,9 @@ which are leaving, have ended, are being resized or are nominated. Both must acc
   `make nightly`. It shows that a constraint which accepts everything is caught, and has the known differences as cases.
 - `tests/integration/test_judged_gangs.py` places random gangs: what gangsched places is judged pod by pod, with the
   members before as they were placed; of what it refuses every way to place it is judged, until none is left.
-- `tests/integration/test_oracle.py` and `tests/integration/test_oracle_volumes.py` have a named case for each rule and
-  edge, judged in the same way.
+- `tests/integration/test_oracle.py`, `tests/integration/test_oracle_volumes.py` and
+  `tests/integration/test_oracle_devices.py` have a named case for each rule and edge, and for each function of the
+  expressions that select devices, judged in the same way.
 - `tests/integration/test_judge.py` shows that the program says what the running kube-scheduler says.
 """
 _DECIDED = """

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gangsched.core.objects.declaration import Declaration, GroupKey
+from gangsched.core.objects.devices import ExtendedUse
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import DeviceUse, Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
@@ -28,6 +29,9 @@ from gangsched.core.objects.volumes import Volume, VolumeClaim
 
 GPU = "nvidia.com/gpu"
 Requests = Mapping[str, Quantity]
+
+
+_REQUEST = "container-0-request-0"
 
 
 def amounts(requests: Requests) -> Amounts:
@@ -145,26 +149,28 @@ def pod(
     namespace, bare = _names(name)
     if declaration is None and group:
         declaration = Declaration(group=group, role=role)
+    says = shape(
+        cpu,
+        memory=memory,
+        gpu=gpu,
+        requests=requests,
+        node_selector=node_selector,
+        node_affinity=node_affinity,
+        tolerations=tolerations,
+        host_ports=host_ports,
+        disks=disks,
+        affinity=affinity,
+        anti_affinity=anti_affinity,
+        spread=spread,
+        unsupported=unsupported,
+        features=features,
+    )
+    asked = [(resource, count) for resource, count in says.requests if "/" in resource]
     return Pod(
         uid=uid or f"uid-{namespace}/{bare}",
         namespace=namespace,
         name=bare,
-        shape=shape(
-            cpu,
-            memory=memory,
-            gpu=gpu,
-            requests=requests,
-            node_selector=node_selector,
-            node_affinity=node_affinity,
-            tolerations=tolerations,
-            host_ports=host_ports,
-            disks=disks,
-            affinity=affinity,
-            anti_affinity=anti_affinity,
-            spread=spread,
-            unsupported=unsupported,
-            features=features,
-        ),
+        shape=says,
         created=created,
         scheduler=scheduler,
         phase=PodPhase(phase),
@@ -178,6 +184,7 @@ def pod(
         volume_claims=tuple(volume_claims),
         own_volume_claims=tuple(own_volume_claims),
         device_claims=tuple(DeviceUse(each, each) if isinstance(each, str) else each for each in device_claims),
+        extended=tuple(ExtendedUse(each, ((_REQUEST, count),), (("main", _REQUEST),)) for each, count in asked),
         owner=owner,
         told_reason=told_reason,
         told_message=told_message,

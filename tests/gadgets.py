@@ -84,8 +84,12 @@ class Gadgets:
     def write(self, what: UseDevices) -> bool:
         """Allocate and reserve the claim unless somebody else has. Returns whether it is so."""
         claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
-        if not isinstance(claim, ResourceClaim) or claim.uid != what.uid:
+        if what.making is not None and claim is None:
+            asked = [asks(count, name=name, device_class=of) for name, of, count in what.making.requests]
+            claim = device_claim(what.claim, wishes(*asked), owner=what.pod_uid, extended=True)
+        elif not isinstance(claim, ResourceClaim) or what.uid not in ("", claim.uid):
             return False
+        assert isinstance(claim, ResourceClaim)
         if claim.allocation is not None and claim.allocation.devices != what.allocation.devices:
             return False
         reserved = tuple(dict.fromkeys((*claim.reserved, what.pod_uid)))
@@ -97,7 +101,9 @@ class Gadgets:
     def undo(self, what: UseDevices) -> None:
         """Take the reservation back, with the last one the devices, and from a claim without devices the mark."""
         claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
-        if isinstance(claim, ResourceClaim) and claim.uid == what.uid and claim.ours:
+        if what.making is not None and isinstance(claim, ResourceClaim) and claim.uid == what.uid:
+            self._harness.retract(claim)
+        elif isinstance(claim, ResourceClaim) and claim.uid == what.uid and claim.ours:
             left = tuple(uid for uid in claim.reserved if uid != what.pod_uid)
             allocation = claim.allocation if left else None
             self._harness.offer(replace(claim, reserved=left, allocation=allocation, ours=bool(left)))

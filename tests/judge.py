@@ -19,10 +19,14 @@ Json = dict[str, Any]
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """The plugin that refuses a node, the first in the profile's order, and its reasons."""
+    """The plugin that refuses a node, the first in the profile's order, and its reasons.
+
+    `failed`: DynamicResources fails there, for an expression or a pool; kube-scheduler tries the pod again later.
+    """
 
     plugin: str
     reasons: list[str] = []
+    failed: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -78,7 +82,7 @@ class Judge:
         All have apiVersion and kind.
 
         Raises:
-            RefusedError: the API server would not take an object, or a filter failed.
+            RefusedError: the API server would not take an object, or a filter other than DynamicResources failed.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

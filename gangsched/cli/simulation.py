@@ -160,7 +160,8 @@ class _Simulation:
 
     def _allocate(self, what: UseDevices) -> None:
         claims = self._devices[DeviceKind.CLAIM]
-        claim = claims[what.namespace, what.claim]
+        made = ResourceClaim(what.namespace, what.claim, what.claim, owner=what.pod_uid, ours=True, extended=True)
+        claim = claims.get((what.namespace, what.claim), made)
         if isinstance(claim, ResourceClaim):
             reserved = tuple(dict.fromkeys((*claim.reserved, what.pod_uid)))
             claims[claim.key] = replace(claim, allocation=what.allocation, reserved=reserved)

@@ -27,7 +27,7 @@ from gangsched.core.objects.shape import (
     Labels,
     Shape,
 )
-from gangsched.kube import preferences, wire
+from gangsched.kube import extended_uses, preferences, wire
 from gangsched.kube.device_uses import uses
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.errors import printable
@@ -76,11 +76,12 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
     owner = _kept_owner(_owner(meta.owner_references)) if meta.owner_references else None
     why = found.why if isinstance(found, wire.UnreadablePod) else ""
     volumes = pod_volumes(meta.name or "", spec.volumes) if spec.volumes else NO_VOLUMES
+    shape = _interned(_shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=said.resize_infeasible))
     return Pod(
         uid=meta.uid or "",
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
-        shape=_interned(_shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=said.resize_infeasible)),
+        shape=shape,
         created=_created(meta),
         scheduler=intern(spec.scheduler_name or "default-scheduler"),
         phase=_PHASES.get(status.phase, PodPhase.UNKNOWN) if status.phase else PodPhase.PENDING,
@@ -94,6 +95,9 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         volume_claims=volumes.claims,
         own_volume_claims=volumes.own_claims,
         device_claims=uses(spec, status) if spec.resource_claims else (),
+        extended=()
+        if spec.node_name or not any("/" in name for name, _ in shape.requests)
+        else extended_uses.uses(spec),
         owner=owner,
         told_reason=said.reason,
         told_message=said.message,

@@ -9,6 +9,8 @@ from msgspec import Struct, field
 from gangsched.kube import wire
 
 GROUP, VERSION = "resource.k8s.io", "v1"
+EXTENDED = "resource.kubernetes.io/extended-resource-claim"
+"""The annotation of claims that a scheduler has made for extended resources."""
 
 
 class AttributeValue(Struct, gc=False):
@@ -69,9 +71,10 @@ class Selector(Struct, gc=False):
     cel: CelExpression | None = None
 
 
-class ClassSpec(Struct, gc=False):
+class ClassSpec(Struct, gc=False, rename="camel"):
     selectors: list[Selector] | None = None
     config: list[dict[str, Any]] | None = None
+    extended_resource_name: str | None = None
 
 
 class DeviceClass(Struct, gc=False):

@@ -32,7 +32,7 @@ from gangsched.core.objects.devices import (
 from gangsched.core.objects.events import DeviceObjectGone, DeviceObjectSeen, DeviceObjectsReplaced
 from gangsched.kube import device_wire
 from gangsched.kube.cel import CelSelector
-from gangsched.kube.device_wire import GROUP, VERSION
+from gangsched.kube.device_wire import EXTENDED, GROUP, VERSION
 from gangsched.kube.foreign import Subject
 from gangsched.kube.node_terms import node_term, toleration
 from gangsched.kube.resources import Resource
@@ -97,10 +97,13 @@ def _full(name: str, driver: str) -> str:
 
 def device_class(found: device_wire.DeviceClass) -> DeviceClass:
     """The core's value for a DeviceClass."""
+    made = found.metadata.creation_timestamp
     return DeviceClass(
         name=found.metadata.name or "",
         selectors=_selectors(found.spec.selectors),
         config=tuple(map(_json, found.spec.config or ())),
+        resource=found.spec.extended_resource_name or "",
+        made_at=made.timestamp() if made is not None else 0.0,
     )
 
 
@@ -118,6 +121,7 @@ def claim(found: device_wire.ResourceClaim) -> ResourceClaim:
         owner=owner,
         terminating=meta.deletion_timestamp is not None,
         ours=MARK in (meta.annotations or {}),
+        extended=(meta.annotations or {}).get(EXTENDED) == "true",
     )
 
 

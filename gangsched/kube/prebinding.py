@@ -13,14 +13,15 @@ from typing import Any
 
 import msgspec
 
+from gangsched.core.objects.devices import Making
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.results import PrebindRefused
-from gangsched.kube import claiming
+from gangsched.kube import claiming, extended_claims
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.errors import UNREADABLE, ApiError, Garbled, KubeError
 from gangsched.kube.objects import TIMEOUT_S, quoted, write
-from gangsched.kube.session import MERGE_PATCH, ApiSession
+from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession
 from gangsched.kube.storage import MARK, SELECTED_NODE
 
 _MOST_READS = 8
@@ -39,9 +40,7 @@ async def prebind(session: ApiSession, effect: Prebind) -> Answer:
     elif isinstance(what, ClaimVolume):
         done = await _change(session, what, partial(_claiming, what=what))
     elif isinstance(what, UseDevices):
-        done = await _change(session, what, partial(claiming.marking, what=what))
-        if done.done:
-            done = await _change(session, what, partial(claiming.using, what=what), "/status")
+        done = await _using(session, what)
     else:
         raise TypeError(f"{type(what).__name__} cannot be written")
     if done.done:
@@ -58,6 +57,8 @@ async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer
     if isinstance(what, ClaimVolume):
         return await _change(session, what, partial(_unclaiming, what=what))
     if isinstance(what, UseDevices):
+        if what.making is not None:
+            return await _unmaking(session, what)
         done = await _change(session, what, partial(claiming.leaving, what=what), "/status")
         if done.done:
             done = await _change(session, what, partial(claiming.unmarking, what=what))
@@ -69,6 +70,61 @@ def about(what: Prebinding) -> str:
     """The object, for the log."""
     kind, namespace, name = what.takes[0]
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
+async def _using(session: ApiSession, what: UseDevices) -> Answer:
+    """The claim is made if it is to be, then marked; its pod is told of it, and its status is written last."""
+    if what.making is not None:
+        uid, done = await _making(session, what, what.making)
+        if not done.done:
+            return done
+        what = msgspec.structs.replace(what, uid=uid)
+    done = await _change(session, what, partial(claiming.marking, what=what))
+    if done.done and what.making is not None:
+        body = extended_claims.told(what, what.making)
+        done = await _send(session, "PATCH", extended_claims.pod_status_path(what), body)
+    if done.done:
+        done = await _change(session, what, partial(claiming.using, what=what), "/status")
+    return done
+
+
+async def _making(session: ApiSession, what: UseDevices, making: Making) -> tuple[str, Answer]:
+    """The UID of the claim that exists for the pod, or was made now."""
+    uid = ""
+
+    def look(found: Json) -> Json | None:
+        nonlocal uid
+        uid = extended_claims.made(found, what)
+        return {} if uid else None
+
+    done = await _change(session, what, look)
+    if done.result is Outcome.GONE:
+        path, body = extended_claims.claims_path(what), extended_claims.claim(what, making)
+        done = await _send(session, "POST", path, body)
+        if done.done:
+            done = await _change(session, what, look)
+    return uid, done
+
+
+async def _unmaking(session: ApiSession, what: UseDevices) -> Answer:
+    """The pod is told that there is no claim; the claim is deleted, and gives up its devices and its finalizer."""
+    told = await _send(session, "PATCH", extended_claims.pod_status_path(what), extended_claims.untold(what))
+    if not told.done and told.result is not Outcome.GONE:
+        return told
+    gone = await _send(session, "DELETE", _path(what), extended_claims.deletion(what))
+    if gone.done:
+        await _change(session, what, partial(claiming.leaving, what=what), "/status")
+        await _change(session, what, partial(claiming.unmarking, what=what))
+    return gone
+
+
+async def _send(session: ApiSession, method: str, path: str, body: Json) -> Answer:
+    kind = MERGE_PATCH if method == "PATCH" else JSON
+    try:
+        (await write(session, method, path, body, content_type=kind)).checked()
+    except KubeError as error:
+        return _failed(error)
+    return Answer(Outcome.WRITTEN)
 
 
 async def _change(session: ApiSession, what: Prebinding, change: Change, subresource: str = "") -> Answer:
@@ -100,16 +156,20 @@ async def _change_once(session: ApiSession, what: Prebinding, change: Change, su
         patch["metadata"] = {**patch.get("metadata", {}), **meta}
         answer = await write(session, "PATCH", path + subresource, patch, content_type=MERGE_PATCH)
         answer.checked()
-    except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return Answer(Outcome.GONE)
-        if error.status == HTTPStatus.CONFLICT:
-            return None
-        result = Outcome.UNAVAILABLE if error.passing else Outcome.REFUSED
-        return Answer(result, None, error.retry_after_s, str(error))
     except KubeError as error:
-        return Answer(Outcome.UNAVAILABLE, message=str(error))
+        if isinstance(error, ApiError) and error.status == HTTPStatus.CONFLICT:
+            return None
+        return _failed(error)
     return Answer(Outcome.WRITTEN)
+
+
+def _failed(error: KubeError) -> Answer:
+    if not isinstance(error, ApiError):
+        return Answer(Outcome.UNAVAILABLE, message=str(error))
+    if error.status == HTTPStatus.NOT_FOUND:
+        return Answer(Outcome.GONE)
+    passing = error.passing or error.status == HTTPStatus.CONFLICT
+    return Answer(Outcome.UNAVAILABLE if passing else Outcome.REFUSED, None, error.retry_after_s, str(error))
 
 
 def _path(what: Prebinding) -> str:

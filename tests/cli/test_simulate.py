@@ -571,6 +571,16 @@ class TestDevices:
         got = run(*nodes, group(min_member=2), made, *self.there("n1", "n2")).group()["placements"]
         assert len(set(got.values())) == 1
 
+    def test_devices_stand_for_the_resource_of_their_class(self, run):
+        asked = {"deviceclass.resource.kubernetes.io/c": "1"}
+        container = {"name": "main", "resources": {"requests": asked, "limits": asked}}
+        made = workload("Job", parallelism=2, pod_spec={"containers": [container]})
+        nodes = [node(name) for name in ("n1", "n2")]
+        got = run(*nodes, group(min_member=2), made, *self.there("n1", "n2")).group()["placements"]
+        assert sorted(got.values()) == ["n1", "n2"]
+        lacking = run(*nodes, group(min_member=2), made, *self.there("n1")).group()
+        assert "DeviceClass c" in lacking["message"]
+
 
 class TestAdmission:
     """The defaults of the API server, seen by what finds room."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.device_names import made_key
 from gangsched.core.constraints.allocation import MOST_STEPS, Offer, Offers, allocate
 from gangsched.core.constraints.constraint import Member, Plan
 from gangsched.core.objects.devices import (
@@ -19,10 +20,12 @@ from gangsched.core.objects.devices import (
     Attribute,
     AttributeType,
     Device,
+    DeviceClass,
     DeviceKind,
     DeviceRequest,
     DeviceTaint,
     DeviceWishes,
+    Making,
     Match,
     ResourceSlice,
 )
@@ -88,6 +91,8 @@ THREE = on_node(A, B, C)
         ([wishes(asks(all=True))], {"none": "a b c"}, None),
         ([wishes(asks(all=True))], {"used": "c"}, None),
         ([wishes(asks(all=True), same="numa")], {}, None),
+        ([wishes((asks(all=True, name="g/all"), asks(name="g/one")), same="numa")], {}, None),
+        ([wishes((asks(name="g/one"), asks(all=True, name="g/all")), same="numa")], {}, ["a"]),
         ([wishes(ADMIN)], {"used": "a b c"}, ["a"]),
         ([wishes(ADMIN, asks(3))], {}, None),
         ([wishes(asks(3), ADMIN)], {}, None),
@@ -101,6 +106,7 @@ def test_what_claims_get(what, fields, got):
 
 def test_all_devices_are_not_known_while_a_pool_is_incomplete():
     assert found(wishes(asks(all=True)), offers=on_node(A, whole=False)) is None
+    assert found(wishes((asks(name="g/a"), asks(all=True, name="g/b"))), offers=on_node(A, whole=False)) is None
     assert found(wishes(asks()), offers=on_node(A, whole=False)) == ["a"]
 
 
@@ -223,7 +229,12 @@ def _allowed(picks, what: list[DeviceWishes], used: set[str]) -> bool:
 )
 def test_devices_are_found_exactly_if_there_is_any_choice(numas, what, used):
     offers = on_node(*(gpu(f"{at}", numa=numa) for at, numa in enumerate(numas)))
-    assert (found(*what, offers=offers, used=" ".join(used)) is not None) == solvable(what, offers, used)
+    got = found(*what, offers=offers, used=" ".join(used)) is not None
+    some_way = solvable(what, offers, used)
+    if any(each.matches and any(request.all for request in chain(*each.requests)) for each in what):
+        assert some_way or not got, "where all devices are asked for, those that break a match end the search"
+    else:
+        assert got == some_way
 
 
 # On a snapshot
@@ -345,3 +356,56 @@ def test_how_far_an_allocation_has_come(claims, standing):
     asked = UseDevices("default", "c", "uid-c", "pod", "p", HAD)
     assert world(*claims).prebindings.standing(asked) is standing
     assert world(*claims).prebindings.standing(replace(asked, uid="another")) is Standing.LOST
+
+
+def test_the_newest_class_provides_an_extended_resource_and_of_two_the_first_by_name():
+    old, new = DeviceClass("a", resource="example.com/gpu", made_at=1.0), DeviceClass("c", resource="example.com/gpu")
+    cluster = world(old, replace(new, made_at=2.0), replace(new, name="b", made_at=2.0))
+    provided = {name: of for name, of in cluster.devices.provided.items() if of != "gpu"}
+    prefix = "deviceclass.resource.kubernetes.io/"
+    assert provided == {"example.com/gpu": "b", f"{prefix}a": "a", f"{prefix}b": "b", f"{prefix}c": "c"}
+    cluster.set_devices(DeviceKind.CLASS, ("", "b"), None)
+    assert cluster.devices.provided["example.com/gpu"] == "c"
+
+
+def of_pod(**fields):
+    return device_claim("c", owner="p", extended=True, ours=True, **fields)
+
+
+@pytest.mark.parametrize(
+    ("claims", "standing"),
+    [
+        ([], Standing.OPEN),
+        ([of_pod()], Standing.OPEN),
+        ([replace(of_pod(), uid="another")], Standing.OPEN),
+        ([of_pod(allocation=HAD, reserved=("p",))], Standing.DONE),
+        ([of_pod(allocation=OTHER)], Standing.LOST),
+        ([of_pod(terminating=True)], Standing.LOST),
+        ([replace(of_pod(), owner="q")], Standing.LOST),
+        ([device_claim("d", allocation=HAD)], Standing.LOST),
+    ],
+)
+def test_how_far_a_claim_has_come_that_is_made_for_its_pod(claims, standing):
+    asked = UseDevices("default", "c", "", "pod", "p", HAD, making=Making())
+    assert world(*claims).prebindings.standing(asked) is standing
+
+
+@pytest.mark.parametrize(
+    ("of_its_pod", "left"),
+    [({}, True), ({"node": "n0"}, False), ({"phase": "Failed"}, False), (None, False)],
+)
+def test_a_claim_that_was_made_is_left_over_while_its_pod_has_no_node(of_its_pod, left):
+    """For a pod that is gone the garbage collector deletes it."""
+    cluster = world()
+    if of_its_pod is not None:
+        cluster.set_pod(pod("default/pod", uid="p", requests={"example.com/gpu": 1}, **of_its_pod))
+    claim = of_pod(allocation=HAD, reserved=("p",))
+    cluster.set_devices(DeviceKind.CLAIM, claim.key, claim)
+    expected = [UseDevices("default", "c", "uid-c", "pod", "p", HAD, making=Making())]
+    assert cluster.prebindings.shown({"gangsched"}) == (expected if left else [])
+
+
+def test_a_made_claim_is_named_after_its_pod_and_no_longer_than_the_api_server_allows():
+    assert made_key(pod("default/a", uid="12345678-9")) == ("default", "a-extended-resources-12345678")
+    _, name = made_key(pod("default/" + "a" * 199 + ".b" * 20, uid="12345678-9"))
+    assert name == "a" * 199 + "-extended-resources-12345678"

@@ -12,11 +12,11 @@ DRIVER = "gpu.example.com"
 API = "/apis/resource.k8s.io/v1"
 
 
-def add_class(cluster: Cluster, name: str) -> None:
+def add_class(cluster: Cluster, name: str, **spec: str) -> None:
     expression = f"device.driver == '{DRIVER}' && device.capacity['{DRIVER}'].memory.compareTo(quantity('40Gi')) >= 0"
     cluster.api.post(
         f"{API}/deviceclasses",
-        {"metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": expression}}]}},
+        {"metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": expression}}], **spec}},
     )
 
 
@@ -60,6 +60,15 @@ def add_workers(cluster: Cluster, name: str, number: int) -> None:
     cluster.add_group(name, min_member=number)
     for at in range(number):
         cluster.add_pod(f"{name}-{at}", name, resourceClaims=[{"name": "gpus", "resourceClaimTemplateName": "gpus"}])
+
+
+def add_askers(cluster: Cluster, name: str, number: int, resource: str) -> None:
+    """A group whose members request one of an extended resource each."""
+    cluster.add_group(name, min_member=number)
+    asked = {resource: "1"}
+    container = {"name": "main", "image": "none", "resources": {"requests": asked, "limits": asked}}
+    for at in range(number):
+        cluster.add_pod(f"{name}-{at}", name, containers=[container])
 
 
 def add_claim(cluster: Cluster, name: str, device_class: str) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from testbed.fidelity import FIGURES, Figures
 from tests.integration.aims import AIMS, Aims
+from tests.integration.device_aims import DEVICE_AIMS, DeviceAims
 from tests.integration.judged import Bench, Json, Surroundings, Verdicts, World
 from tests.integration.oracle_worlds import NAMESPACES, PRIORITIES, RUNTIME_CLASSES
 from tests.integration.volume_aims import VOLUME_AIMS, VolumeAims
@@ -23,7 +24,7 @@ from tests.judge import Judge
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORLDS = 50
 """So many are judged in `make test`."""
-FILTER_OF = {aim: plugin for aim, (plugin, _) in (AIMS | VOLUME_AIMS).items()}
+FILTER_OF = {aim: plugin for aim, (plugin, _) in (AIMS | VOLUME_AIMS | DEVICE_AIMS).items()}
 """The filter that is to decide by aim; empty for any."""
 _OF_EACH_AIM = 5
 _NODES = 9
@@ -45,13 +46,15 @@ def bench(judge: Judge) -> Bench:
 
 
 def drawn(seed: int) -> list[tuple[World, list[tuple[str, Json]]]]:
-    """Two worlds, one of them of volumes, each with pods and their aims: a few of each aim."""
-    aims, of_volumes = Aims(seed), VolumeAims(seed)
+    """Three worlds, one of them of volumes and one of devices, each with pods and their aims: a few of each aim."""
+    aims, of_volumes, of_devices = Aims(seed), VolumeAims(seed), DeviceAims(seed)
     world = aims.world(nodes=_NODES, pods=_PODS)
     volumes = of_volumes.world(nodes=_NODES, pods=_PODS)
+    devices = of_devices.world(nodes=_NODES, pods=_PODS)
     return [
         (world, [(name, draw(aims)) for name, (_, draw) in AIMS.items() for _ in range(_OF_EACH_AIM)]),
         (volumes, [(name, draw(of_volumes)) for name, (_, draw) in VOLUME_AIMS.items() for _ in range(_OF_EACH_AIM)]),
+        (devices, [(name, draw(of_devices)) for name, (_, draw) in DEVICE_AIMS.items() for _ in range(_OF_EACH_AIM)]),
     ]
 
 

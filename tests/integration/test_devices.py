@@ -14,6 +14,7 @@ from tests.integration.cluster import Cluster
 from tests.integration.devices import (
     API,
     DRIVER,
+    add_askers,
     add_claim,
     add_class,
     add_gpus,
@@ -172,3 +173,54 @@ def allocate(cluster: Cluster, claim: str, device: tuple[str, str], pod: Json) -
 
 def marked(claim: Json) -> bool:
     return MARK in claim["metadata"].get("annotations", {})
+
+
+RESOURCE = "example.com/gpu"
+
+
+def test_devices_stand_for_an_extended_resource_and_the_pod_is_told_of_its_claim(cluster: Cluster) -> None:
+    cluster.add_node("n0", cpu="16")
+    cluster.add_node("n1", cpu="16")
+    add_class(cluster, "gpu", extendedResourceName=RESOURCE)
+    add_gpus(cluster, "n0", 1)
+    add_gpus(cluster, "n1", 2)
+    add_askers(cluster, "w", 4, RESOURCE)
+    message = cluster.until_reason("w", "NeverFits")
+    assert "DeviceClass gpu" in message
+    assert not claims(cluster)
+    cluster.delete_pod("w-3")
+    cluster.delete_group("w")
+    add_askers(cluster, "v", 3, "deviceclass.resource.kubernetes.io/gpu")
+    cluster.until_bound("v", 3, within_s=60)
+    found = in_use(cluster)
+    assert {pod: pool for pod, [(pool, _)] in found.items()} == cluster.bound("v")
+    for each in claims(cluster):
+        [user] = each["status"]["reservedFor"]
+        told = cluster.pod(user["name"])["status"]["extendedResourceClaimStatus"]
+        assert told["resourceClaimName"] == each["metadata"]["name"]
+        assert told["requestMappings"] == [
+            {
+                "containerName": "main",
+                "resourceName": "deviceclass.resource.kubernetes.io/gpu",
+                "requestName": "container-0-request-0",
+            }
+        ]
+    for at in range(3):
+        cluster.delete_pod(f"v-{at}")
+    cluster.until(lambda: not claims(cluster), within_s=60)
+
+
+def test_a_claim_for_an_extended_resource_is_deleted_with_the_hope_for_its_group(
+    cluster: Cluster, refuse_bindings: Callable[[str], None]
+) -> None:
+    cluster.add_node("n0", cpu="64")
+    add_class(cluster, "gpu", extendedResourceName=RESOURCE)
+    add_gpus(cluster, "n0", 2)
+    refuse_bindings("w-")
+    add_askers(cluster, "w", 2, RESOURCE)
+    cluster.until(lambda: len(in_use(cluster)) == 2)
+    assert all("extendedResourceClaimStatus" in cluster.pod(f"w-{at}")["status"] for at in range(2))
+    cluster.delete_group("w")
+    cluster.until(lambda: not claims(cluster), within_s=60)
+    assert not any("extendedResourceClaimStatus" in cluster.pod(f"w-{at}")["status"] for at in range(2))
+    assert not cluster.bound()

@@ -12,7 +12,7 @@ from gangsched.config.dialects import NAMES
 from testbed.operator import Operator
 from testbed.rights import chart_account
 from tests.integration.cluster import Cluster
-from tests.integration.devices import add_class, add_gpus, add_template, add_workers, remove_devices
+from tests.integration.devices import API, add_askers, add_class, add_gpus, add_template, add_workers, remove_devices
 from tests.integration.foreign import DEMANDS, DIALECTS, served
 
 NAMESPACE = "gangsched-rights"
@@ -121,12 +121,18 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
 
 
 def allocated(cluster: Cluster) -> None:
-    """A member gets a device."""
+    """A member gets a device, and another one a claim for a resource, which is deleted with its group."""
     add_class(cluster, "gpu")
     add_template(cluster, "gpu", 1)
     add_gpus(cluster, "n1", 1)
     add_workers(cluster, "gpus", 1)
     cluster.until_bound("gpus", 1)
+    cluster.delete_pod("gpus-0")
+    claims = f"{API}/namespaces/{cluster.namespace}/resourceclaims"
+    add_askers(cluster, "stuck-gpus", 1, "deviceclass.resource.kubernetes.io/gpu")
+    cluster.until(lambda: any("-extended-" in each["metadata"]["name"] for each in cluster.api.get(claims)["items"]))
+    cluster.delete_group("stuck-gpus")
+    cluster.until(lambda: not cluster.api.get(claims)["items"])
     remove_devices(cluster)
 
 

@@ -14,19 +14,19 @@ from gangsched.core.objects.devices import (
     AttributeType,
     ClaimConfig,
     Device,
+    DeviceClass,
     DeviceRequest,
     DeviceTaint,
     DeviceWishes,
     Match,
     ResourceClaim,
     ResourceSlice,
-    Verdict,
 )
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import ClaimConfigured, UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.kube import claiming, convert, device_wire, devices, wire
-from gangsched.kube.cel import MOST_LOOPS, CelSelector
+from gangsched.kube.cel import CelSelector
 from gangsched.kube.storage import MARK
 
 D = "d.example.com"
@@ -175,66 +175,6 @@ def test_the_claims_of_a_pod():
     assert not found.shape.unsupported
 
 
-GPU = Device(
-    "d",
-    (
-        Attribute(f"{D}/index", AttributeType.INT, "3"),
-        Attribute(f"{D}/list", AttributeType.STRING, "l"),
-        Attribute(f"{D}/model", AttributeType.STRING, "A100"),
-        Attribute(f"{D}/new", AttributeType.BOOL, "true"),
-        Attribute(f"{D}/v", AttributeType.VERSION, "1.10.0-rc.1"),
-        Attribute("o/x", AttributeType.STRING, "y"),
-    ),
-    ((f"{D}/memory", "40Gi"),),
-)
-A, C = f"device.attributes['{D}']", f'device.capacity["{D}"]'
-
-
-@pytest.mark.parametrize(
-    ("expression", "verdict"),
-    [
-        (f"device.driver == '{D}'", "true"),
-        (f"{A}.model == 'A100' && {A}.index < 4 && {A}.new", "true"),
-        (f"{A}.model == 'H100'", "false"),
-        (f"{A}.none == 'a'", "error"),
-        (f"has({A}.none)", "false"),
-        (f"has({A}.model) && 'model' in {A}", "true"),
-        ("has(device.attributes['no.example.com'].none)", "false"),
-        ("device.attributes['no.example.com'].none == 1", "error"),
-        ("'no.example.com' in device.attributes", "false"),
-        ("'no.example.com' in device.attributes && device.attributes['no.example.com'].none == 1", "false"),
-        ("device.attributes.o.x == 'y'", "true"),
-        (f"{A}.model < 3", "error"),
-        (f"{A}.model", "error"),
-        (f"{A}.model.lowerAscii() == 'a100' && 'x'.upperAscii() == 'X'", "true"),
-        (f"{A}.model.matches('^A1') && {A}.model.find('[0-9]+') == '100'", "true"),
-        (f"[1, 3].exists(x, x == {A}.index)", "true"),
-        ("[1]" + ".map(x, x)" * (MOST_LOOPS + 1) + " == [1]", "error"),
-        ("1 +", "error"),
-        ("", "error"),
-        ("none(1)", "error"),
-        (f"{C}.memory.compareTo(quantity('40960Mi')) == 0 && {C}.memory == quantity('40960Mi')", "true"),
-        (f"{C}.memory.isGreaterThan(quantity('39Gi')) && {C}.memory.isLessThan(quantity('41Gi'))", "true"),
-        (f"{C}.memory.add(quantity('1Gi')).sub(1).sign() == 1", "true"),
-        ("quantity('1.5').isInteger() || quantity('2k').asInteger() != 2000", "false"),
-        ("quantity('1.5').asApproximateFloat() == 1.5 && isQuantity('1Ki') && !isQuantity('x')", "true"),
-        ("quantity('x') == quantity('1')", "error"),
-        (f"{A}.v.isLessThan(semver('1.10.0')) && {A}.v.isGreaterThan(semver('1.9.9'))", "true"),
-        (f"{A}.v.major() == 1 && {A}.v.minor() == 10 && {A}.v.patch() == 0", "true"),
-        (f"{A}.v.compareTo(semver('1.10.0-rc.1')) == 0 && {A}.v == semver('1.10.0-rc.1')", "true"),
-        ("semver('1.0.0-a.2').isLessThan(semver('1.0.0-a.10')) && !isSemver('1.0') && isSemver('1.0.0')", "true"),
-        ("semver('1.0.0').isLessThan(quantity('1'))", "error"),
-    ],
-)
-def test_an_expression(expression, verdict):
-    assert CelSelector(expression).verdict(D, GPU) is Verdict(verdict)
-
-
-def test_an_attribute_that_no_expression_may_read_is_an_error():
-    odd = Device("d", (Attribute(f"{D}/x", AttributeType.OTHER, ""),))
-    assert CelSelector("true").verdict(D, odd) is Verdict.ERROR
-
-
 WHERE = (NodeTerm(fields=(Requirement("metadata.name", "In", ("n",)),)),)
 USE = UseDevices(
     "default",
@@ -325,3 +265,10 @@ def test_finalizer_and_mark_are_taken_off_a_claim_of_ours_without_devices():
     assert claiming.unmarking(shown(status={"allocation": written()}, **MARKED), USE) == {}
     assert claiming.unmarking(shown(), USE) is None
     assert claiming.unmarking(shown(uid="another", **MARKED), USE) is None
+
+
+def test_a_class_that_provides_an_extended_resource():
+    meta = {"name": "gpu", "creationTimestamp": "2026-01-01T00:00:10Z"}
+    spec = {"extendedResourceName": "example.com/gpu"}
+    found = devices.device_class(decoded(device_wire.DeviceClass, {"metadata": meta, "spec": spec}))
+    assert found == DeviceClass("gpu", resource="example.com/gpu", made_at=1767225610.0)

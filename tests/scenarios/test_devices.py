@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.cluster.device_names import made_key
 from gangsched.core.objects.declaration import Topology
-from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceTaint, ResourceSlice
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind, DeviceTaint, ResourceSlice
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import UseDevices
@@ -194,6 +195,107 @@ def test_a_tainted_device_is_for_those_who_tolerate_it(harness: Harness) -> None
     harness.add(*members(1), *members(1, "b"))
     harness.settle()
     assert harness.bound() == ["default/b-0"]
+
+
+RESOURCE = "example.com/gpu"
+PROVIDING = replace(GPUS, resource=RESOURCE)
+
+
+@pytest.mark.parametrize("resource", [RESOURCE, "deviceclass.resource.kubernetes.io/gpu"])
+def test_devices_stand_for_a_resource_of_their_class_that_no_node_lists(harness: Harness, resource: str) -> None:
+    harness.add(*(node(f"n{at}", cpu="8", extra={resource: 0} if at else None) for at in range(2)))
+    harness.add(group(min_member=3))
+    harness.offer(PROVIDING, gpus("n0", 3), gpus("n1", 3))
+    harness.add(*(pod(f"default/a-{at}", requests={resource: 2}) for at in range(3)))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert "with too little" not in harness.condition("default/a").message
+    assert "DeviceClass gpu" in harness.condition("default/a").message
+    harness.offer(gpus("n1", 4))
+    harness.wait(31)
+    assert len(harness.bound()) == 3
+    found = harness.gadgets.allocated()
+    assert len({device for devices in found.values() for device in devices}) == 6
+    assert all(harness.gadgets.claim(name).extended for name in found)
+    assert {harness.gadgets.claim(name).owner for name in found} == {f"uid-default/a-{at}" for at in range(3)}
+
+
+def test_where_some_nodes_list_the_resource_only_they_take_the_members(harness: Harness) -> None:
+    harness.add(node("n0", cpu="8"), node("n1", cpu="8", extra={RESOURCE: 1}), group(min_member=2))
+    harness.offer(PROVIDING, gpus("n0", 4))
+    harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(2)))
+    harness.wait(3)
+    assert harness.bound() == []
+    told = f"1 where {RESOURCE}, which the DeviceClass gpu provides, is to be asked for by a ResourceClaim"
+    assert told in harness.condition("default/a").message
+    harness.add(node("n1", cpu="8", extra={RESOURCE: 2}))
+    harness.wait(31)
+    assert {harness.pod(name).node for name in harness.bound()} == {"n1"}
+    assert harness.gadgets.allocated() == {}
+
+
+def test_a_claim_that_was_made_for_a_member_is_deleted_if_the_group_is_not_bound(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group(min_member=2))
+    harness.offer(PROVIDING, gpus("n", 2))
+    lost = [pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(2)]
+    harness.lose_prebinding = lambda effect: effect.uid == "uid-default/a-1"
+    harness.add(*lost)
+    harness.wait(3)
+    assert len(harness.gadgets.allocated()) == 1
+    assert harness.bound() == []
+    harness.delete("default/a-1")
+    harness.wait(10)
+    assert not harness.devices[DeviceKind.CLAIM]
+    harness.lose_prebinding = lambda _: False
+    harness.add(lost[1])
+    harness.wait(31)
+    assert len(harness.bound()) == 2
+
+
+def test_two_gangs_never_take_one_device_for_a_resource_and_for_a_claim(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group("default/a", min_member=2), group("default/b", min_member=2))
+    harness.offer(PROVIDING, gpus("n", 3), *claims(2, name="b"))
+    harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(2)), *members(2, "b"))
+    harness.settle()
+    assert len(harness.bound()) == 2
+    assert len(harness.gadgets.allocated()) == 2
+
+
+def test_a_class_that_is_made_later_lets_devices_stand_for_the_resource(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group(min_member=2))
+    harness.offer(gpus("n", 2))
+    harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(2)))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert f"with too little {RESOURCE}" in harness.condition("default/a").message
+    harness.offer(PROVIDING)
+    harness.wait(31)
+    assert len(harness.bound()) == 2
+
+
+def test_a_node_that_lists_the_resource_no_more_leaves_it_to_devices(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}", cpu="8", extra={RESOURCE: 1}) for at in range(2)), group(min_member=3))
+    harness.offer(PROVIDING, gpus("n0", 2), gpus("n1", 2))
+    harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(3)))
+    harness.wait(3)
+    assert harness.bound() == []
+    harness.add(*(node(f"n{at}", cpu="8") for at in range(2)))
+    harness.wait(31)
+    assert len(harness.bound()) == 3
+
+
+def test_a_claim_of_another_pod_in_its_place_is_named(harness: Harness) -> None:
+    harness.add(node("n", cpu="8"), group(min_member=1))
+    member = pod("default/a-0", requests={RESOURCE: 1})
+    _, name = made_key(member)
+    harness.offer(PROVIDING, gpus("n", 1), device_claim(name, owner="somebody"))
+    harness.add(member)
+    harness.wait(3)
+    assert harness.bound() == []
+    assert f"{name}, which was not made for the pod" in harness.condition("default/a").message
+    harness.retract(harness.gadgets.claim(name))
+    harness.wait(31)
+    assert len(harness.bound()) == 1
 
 
 def of_zone(zone: str, number: int) -> ResourceSlice:

@@ -49,11 +49,11 @@ class Cluster:
         self.relief = Relief()
         self._node_changes = 0
         self.worsened: set[str] = set()
-        self.capacity = Capacity()
+        self.devices = Devices()
+        self.capacity = Capacity(self.devices.provided)
         self.nodes_by_row = Nodes()
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
-        self.devices = Devices()
         self.attachments = Attachments({kind: self.volumes.known(kind) for kind in StorageKind})
         self.tallies = Tallies(self.namespaces, self._placed)
         self.preferred = Tallies(self.namespaces, self._placed)
@@ -104,7 +104,7 @@ class Cluster:
             self.ledger.node_comes(node.name)
         # Which nodes topology spread counts decides about others too; one more, and empty, opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
-        self.relief.note(row=row, all_asked=bool(self.tallies) and not alike)
+        self.relief.note(row=row, all_asked=bool(self.tallies) and not alike, everywhere=self.capacity.redelegated())
         self.worsened.add(node.name)
         self._node_changes += 1
         self.holdings.note_nodes_changed()
@@ -120,7 +120,8 @@ class Cluster:
         for constraint in self.constraints:
             constraint.remove_node(row)
         del self.nodes[name]
-        self.relief.note(domains=self.labels.forget(), all_asked=bool(self.tallies))
+        moved, asked = self.labels.forget(), bool(self.tallies)
+        self.relief.note(domains=moved, all_asked=asked, everywhere=self.capacity.redelegated())
         self.relief.no_node(row)
         self._node_changes += 1
         self.worsened.add(name)
@@ -143,7 +144,7 @@ class Cluster:
         # Written out, because most pods that come by here use none.
         if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)
-        if pod.device_claims or (old and old.device_claims):
+        if pod.device_claims or pod.extended or (old and old.uses_devices):
             self.devices.pod_changes(old, pod)
         claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):
@@ -223,12 +224,11 @@ class Cluster:
     def set_devices(self, kind: DeviceKind, key: ObjectKey, found: DeviceObject | None) -> list[str]:
         """Set a ResourceSlice, a DeviceClass or a ResourceClaim; None removes it.
 
-        Returns the known pods, by UID, whose claims it concerns.
+        Returns the known pods, by UID, whose claims it concerns. A device may be used on several nodes.
         """
         generation, in_use = self.devices.generation, len(self.devices.in_use)
         claims = self.devices.set(kind, key, found)
-        if self.devices.generation != generation or len(self.devices.in_use) < in_use:
-            self.relief.note(everywhere=True)  # a device may be used on several nodes
+        self.relief.note(everywhere=self.devices.generation != generation or len(self.devices.in_use) < in_use)
         return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users(claim)))
 
     # Questions

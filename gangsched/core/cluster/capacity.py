@@ -8,7 +8,7 @@ can neither overflow it nor stop the scheduler. No node can give more, so only e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,9 +29,12 @@ def clip(amount: int) -> int:
 
 
 class Capacity:
-    """Rows of nodes with exact accounting; the row of a removed node is reused."""
+    """Rows of nodes with exact accounting; the row of a removed node is reused.
 
-    def __init__(self) -> None:
+    Devices can stand for the resources `provided`, which may change.
+    """
+
+    def __init__(self, provided: Collection[str] = ()) -> None:
         self.columns: dict[str, int] = {PODS: 0}
         self.rows: dict[str, int] = {}
         self.names: list[str] = []
@@ -41,6 +44,26 @@ class Capacity:
         self._taken: list[dict[str, int]] = []
         self._vacant: list[int] = []
         self._givers: Counter[str] = Counter()
+        self._provided = provided
+        self._delegated: frozenset[str] = frozenset()
+
+    def delegated(self) -> frozenset[str]:
+        """The resources that no node lists, and for which pods are given devices."""
+        return frozenset(resource for resource in self._provided if not self._listed(resource))
+
+    def redelegated(self) -> bool:
+        """Whether they are others than when this was last asked."""
+        before, self._delegated = self._delegated, self.delegated()
+        return before != self._delegated
+
+    def counted(self, amounts: Amounts) -> Amounts:
+        """The amounts of resources that are taken from nodes."""
+        delegated = self.delegated()
+        return tuple(each for each in amounts if each[0] not in delegated) if delegated else amounts
+
+    def _listed(self, resource: str) -> bool:
+        column = self.column(resource)
+        return column is not None and bool((self.allocatable[:, column] > 0).any())
 
     def column(self, resource: str) -> int | None:
         """The resource's column, or None where no node has any of it.

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 
+from gangsched.core.cluster.device_names import claims_of, made_key, named
 from gangsched.core.objects.devices import (
+    CLASS_PREFIX,
     MOST_RESERVED,
     Allocation,
     ClaimTrouble,
@@ -19,6 +21,7 @@ from gangsched.core.objects.devices import (
     DeviceObject,
     DeviceRequest,
     DeviceWishes,
+    Making,
     ObjectKey,
     ResourceClaim,
     ResourceSlice,
@@ -36,13 +39,15 @@ Pool = tuple[str, str]
 class Devices:
     """The objects by kind and key. `in_use` counts the claims that have a device, but for admin access.
 
-    `generation` grows with each change of slices and classes. `_waiting` are the known pods with claims and without a
-    node; `_early` are the claims of ours that are reserved for such pods, by UID, or that have no devices.
+    `provided` is the DeviceClass of each extended resource for which devices can stand; of several the newest.
+    `generation` grows with each change of slices and classes. `_waiting` are the known pods that may have claims and
+    have no node; `_early` are the claims of ours that are reserved or made for such pods, by UID, or have no devices.
     """
 
     def __init__(self) -> None:
         self.generation = 0
         self.in_use: Counter[DeviceKey] = Counter()
+        self.provided: dict[str, str] = {}
         self._objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
         self._users: dict[ObjectKey, dict[str, None]] = {}
         self._ours: dict[ObjectKey, ResourceClaim] = {}
@@ -70,7 +75,17 @@ class Devices:
         if kind is DeviceKind.CLAIM:
             return [key]
         self.generation += 1
+        if kind is DeviceKind.CLASS:
+            self._provide()
         return list(self._users) if kind is DeviceKind.CLASS else []
+
+    def _provide(self) -> None:
+        classes = [each for each in self._objects[DeviceKind.CLASS].values() if isinstance(each, DeviceClass)]
+        classes.sort(key=lambda each: each.name, reverse=True)
+        classes.sort(key=lambda each: each.made_at)
+        self.provided.clear()
+        self.provided |= {each.resource: each.name for each in classes if each.resource}
+        self.provided |= {f"{CLASS_PREFIX}{each.name}": each.name for each in classes}
 
     def known(self, kind: DeviceKind) -> Mapping[ObjectKey, DeviceObject]:
         """The objects of this kind."""
@@ -114,7 +129,7 @@ class Devices:
         if new is not None and not new.terminal:
             for key in claims_of(new):
                 self._users.setdefault(key, {})[new.uid] = None
-            if new.device_claims and not new.node:
+            if new.uses_devices and not new.node:
                 self._waiting[new.uid] = new
         for pod in (old, new):
             for key in claims_of(pod) if pod is not None else ():
@@ -124,7 +139,8 @@ class Devices:
         """Note the reservations that come before their pods' bindings."""
         self._early.pop(key, None)
         claim = self._ours.get(key)
-        early = [uid for uid in claim.reserved if uid in self._waiting] if claim is not None else []
+        users = () if claim is None else (claim.owner,) if claim.extended else claim.reserved
+        early = [uid for uid in users if uid in self._waiting]
         if early or (claim is not None and claim.allocation is None):
             self._early[key] = early
 
@@ -140,8 +156,8 @@ class Devices:
 
     @property
     def matter(self) -> bool:
-        """Whether there are any claims."""
-        return bool(self._objects[DeviceKind.CLAIM])
+        """Whether there are any claims, or classes for which some may be made."""
+        return bool(self._objects[DeviceKind.CLAIM] or self.provided)
 
     def claim(self, key: ObjectKey) -> ResourceClaim | None:
         """The claim of this namespace and name."""
@@ -149,8 +165,23 @@ class Devices:
         return found if isinstance(found, ResourceClaim) else None
 
     def claims(self, pod: Pod) -> list[ResourceClaim]:
-        """The pod's claims, each once, as far as they exist."""
-        return [claim for key in claims_of(pod) if (claim := self.claim(key)) is not None]
+        """The pod's claims, each once, as far as they exist; without one that is made for its extended resources."""
+        return [claim for key in named(pod) if (claim := self.claim(key)) is not None]
+
+    def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
+        """The claim for those of its extended resources that are `delegated`, as it exists or would be made."""
+        uses = [each for each in pod.extended if each.resource in delegated]
+        if not uses:
+            return None
+        making = Making(
+            tuple(sorted((name, self.provided[use.resource], count) for use in uses for name, count in use.requests)),
+            tuple((container, use.resource, name) for use in uses for container, name in use.mappings),
+        )
+        found = self.claim(made_key(pod))
+        if found is None:
+            asked = tuple((DeviceRequest(name, of, count=count),) for name, of, count in making.requests)
+            found = ResourceClaim(*made_key(pod), wishes=DeviceWishes(asked), owner=pod.uid, extended=True)
+        return found, making
 
     def device_class(self, name: str) -> DeviceClass | None:
         """The class of this name."""
@@ -176,6 +207,9 @@ class Devices:
                 return UnreadyClaim(each.claim, ClaimTrouble.TWICE, "/".join(twice))
             if claim.allocation is None and (unready := self._unallocatable(claim)) is not None:
                 return unready
+        made = self.claim(made_key(pod)) if pod.extended else None
+        if made is not None and (made.terminating or made.owner != pod.uid):
+            return UnreadyClaim(made.name, ClaimTrouble.TERMINATING if made.terminating else ClaimTrouble.NOT_OWNED)
         return None
 
     def _allocated_twice(self, claim: ResourceClaim) -> DeviceKey | None:
@@ -197,10 +231,12 @@ class Devices:
         A device that another claim has too was allocated by somebody else at the same time: one of them must yield.
         """
         claim = self.claim((asked.namespace, asked.claim))
-        if claim is None or claim.uid != asked.uid or claim.terminating:
+        if asked.making is not None and (claim is None or claim.owner == asked.pod_uid):
+            claim = claim or ResourceClaim(asked.namespace, asked.claim)
+        elif claim is None or claim.uid != asked.uid:
             return Standing.LOST
         allocated = claim.allocation is not None
-        if claim.allocation is not None and claim.allocation.devices != asked.allocation.devices:
+        if claim.terminating or (claim.allocation is not None and claim.allocation.devices != asked.allocation.devices):
             return Standing.LOST
         if any(self.in_use[each.device] > allocated for each in asked.allocation.devices if not each.admin):
             return Standing.LOST
@@ -211,16 +247,18 @@ class Devices:
     def shown(self, schedulers: Container[str]) -> list[UseDevices]:
         """Our marks on claims without devices, and reservations in claims of ours for pods that are not bound yet.
 
-        Only for known pods of these schedulers: for one that is gone kube-controller-manager takes them back.
+        Only for known pods of these schedulers: for one that is gone kube-controller-manager takes them back. A claim
+        that was made for a pod is shown with or without a reservation.
         """
         found = []
         for key, early in self._early.items():
             claim = self._ours[key]
-            if claim.allocation is None:
+            if claim.allocation is None and not (claim.extended and early):
                 found.append(UseDevices(*key, claim.uid, "", "", _NO_DEVICES))
-            else:
-                pods = [self._waiting[uid] for uid in early if self._waiting[uid].scheduler in schedulers]
-                found += [UseDevices(*key, claim.uid, pod.name, pod.uid, claim.allocation) for pod in pods]
+                continue
+            had, making = claim.allocation or _NO_DEVICES, Making() if claim.extended else None
+            pods = [self._waiting[uid] for uid in early if self._waiting[uid].scheduler in schedulers]
+            found += [UseDevices(*key, claim.uid, pod.name, pod.uid, had, making=making) for pod in pods]
         return found
 
     def shows(self, prebinding: UseDevices) -> bool:
@@ -248,11 +286,6 @@ class Devices:
         kept, found_again = vars(self), vars(fresh)
         names = [name for name in kept if name != "generation" and kept[name] != found_again[name]]
         return [f"devices: {name.lstrip('_')} is not what the objects say" for name in names]
-
-
-def claims_of(pod: Pod) -> list[ObjectKey]:
-    """The pod's claims that have a name already, each once."""
-    return [(pod.namespace, name) for name in dict.fromkeys(each.claim for each in pod.device_claims) if name]
 
 
 def requests_of(wishes: DeviceWishes) -> list[DeviceRequest]:

@@ -50,11 +50,24 @@ class Offers:
 def allocate(
     wishes: Sequence[DeviceWishes], offers: Offers, *, selected: Selected, in_use: Callable[[DeviceKey], bool]
 ) -> tuple[Allocation, ...] | None:
-    """An allocation for each of the claims of one member; None if the devices do not suffice."""
+    """An allocation for each of the claims of one member; None if the devices do not suffice.
+
+    All devices can be asked for only where every pool is whole, and only if together they keep to the claim's matches.
+    """
+    requests = [each for wish in wishes for alternatives in wish.requests for each in alternatives]
+    if not offers.whole and any(request.all for request in requests):
+        return None
     search = _Search(wishes, offers, selected, in_use)
-    for _ in search.claims(0):
-        return tuple(map(search.allocation, range(len(wishes))))
+    try:
+        for _ in search.claims(0):
+            return tuple(map(search.allocation, range(len(wishes))))
+    except _Contradiction:
+        pass
     return None
+
+
+class _Contradiction(Exception):  # noqa: N818 - the end of a search, as in kube-scheduler, and no error
+    """All devices are asked for, and one of them breaks a match."""
 
 
 class _Search:
@@ -98,7 +111,7 @@ class _Search:
             numbers = self._selected(request)
             if not request.all:
                 yield from self._pick(claim, at, request, numbers, request.count)
-            elif numbers and self._offers.whole:
+            elif numbers:
                 yield from self._pick(claim, at, request, numbers, len(numbers))
 
     def _pick(self, claim: int, at: int, request: DeviceRequest, numbers: Sequence[int], count: int) -> Iterator[None]:
@@ -128,6 +141,8 @@ class _Search:
             value = values.get(match.attribute)
             before = self._values.get((claim, match))
             if value is None or (before and before[0] != value):
+                if request.all:
+                    raise _Contradiction
                 return False
             found.append((match, value))
         for match, known in found:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Protocol
 
 from gangsched.core.objects.devices import (
     DeviceClass,
     DeviceKey,
+    Making,
     ObjectKey,
     ResourceClaim,
     ResourceSlice,
@@ -42,6 +43,13 @@ class DeviceStore(Protocol):
 
     def device_class(self, name: str) -> DeviceClass | None:
         """The class of this name."""
+
+    @property
+    def provided(self) -> Mapping[str, str]:
+        """The DeviceClass of each extended resource for which devices can stand."""
+
+    def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
+        """The claim for those of its extended resources that are `delegated`, as it exists or would be made."""
 
     def pools(self) -> list[tuple[tuple[ResourceSlice, ...], bool]]:
         """The slices of the newest generation of each pool, and whether they are all there."""

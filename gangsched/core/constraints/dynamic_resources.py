@@ -23,6 +23,7 @@ from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.devices import (
     Allocation,
+    Making,
     ResourceClaim,
 )
 from gangsched.core.objects.pod import Pod
@@ -73,6 +74,11 @@ class DynamicResources(Constraint):
             "without the devices that the member asks for: {resource}",
             "free devices, {resource}: {nodes} without",
         ),
+        Words(
+            NodeReason.DEVICE_RESOURCE,
+            "where {resource}, is to be asked for by a ResourceClaim",
+            "a ResourceClaim in place of {resource}: {nodes} closed without",
+        ),
     )
 
     def __init__(self, world: World) -> None:
@@ -95,21 +101,22 @@ class _DevicesPlan(Plan):
         self._pool = DevicePool(world, affinity, supply, emptied=emptied)
         self._handed: Counter[tuple[Wishes, int]] = Counter()
         self._failures: dict[Wishes, str] = {}
+        self._delegated = world.stock.delegated()
 
     @property
     def selective(self) -> bool:
-        """Whether there are any claims."""
+        """Whether there are any claims, or classes for which some may be made."""
         return self._world.devices.matter
 
     def sees(self, pod: Pod) -> UsesDevices | None:
-        """What its claims demand of nodes; nothing if all nodes do."""
-        if not pod.device_claims:
+        """What its claims demand of nodes; nothing if all nodes do, and no devices may stand for what it requests."""
+        if not pod.uses_devices:
             return None
         devices = self._world.devices
         unready = devices.unready(pod)
         if unready is not None:
             return UsesDevices(ready=False, claim=unready.claim)
-        claims = devices.claims(pod)
+        claims = [claim for claim, _ in self._claims(pod)]
         had: dict[tuple[NodeTerm, ...], str] = {}
         for claim in claims:
             if claim.allocation is not None and claim.allocation.node_affinity is not None:
@@ -117,7 +124,8 @@ class _DevicesPlan(Plan):
         affinities = tuple(sorted(had, key=repr))
         wishes = tuple(self._wish(claim) for claim in claims if claim.allocation is None)
         names = tuple(had[terms] for terms in affinities)
-        return UsesDevices(affinities, wishes, claims=names) if affinities or wishes else None
+        may = any(each.resource in devices.provided for each in pod.extended)
+        return UsesDevices(affinities, wishes, claims=names) if affinities or wishes or may else None
 
     def sees_nominated(self, pod: Pod) -> UsesDevices | None:
         """Where the devices are that its claims have. Others that another scheduler has in mind are not known."""
@@ -164,7 +172,7 @@ class _DevicesPlan(Plan):
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
         """What reserves the pod's claims for it, with the devices that it takes there."""
-        if not pod.device_claims:
+        if not pod.uses_devices:
             return ()
         seen = self.sees(pod)
         planned: Sequence[Allocation] = ()
@@ -173,14 +181,24 @@ class _DevicesPlan(Plan):
             self._handed[seen.wishes, row] += 1
         left = iter(planned)
         asked = []
-        for claim in self._world.devices.claims(pod):
+        for claim, making in self._claims(pod):
             allocation = claim.allocation or next(left)
             configured = () if claim.allocation is not None else self._config(claim, allocation)
-            asked.append(UseDevices(claim.namespace, claim.name, claim.uid, pod.name, pod.uid, allocation, configured))
+            use = UseDevices(*claim.key, claim.uid, pod.name, pod.uid, allocation, configured, making)
+            asked.append(use)
         return asked
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """The claim, an expression, where its devices cannot be used, or where there are not enough."""
+        """The claim, an expression, where its devices cannot be used, or where there are not enough.
+
+        Where a node lists nothing of a resource that others list and a DeviceClass provides, NodeResources refuses it;
+        the reason is said here.
+        """
+        for resource, _ in member.shape.requests:
+            provider = self._world.devices.provided.get(resource)
+            if provider and resource not in self._delegated:
+                told = f"{resource}, which the DeviceClass {provider} provides"
+                yield NodeReason.DEVICE_RESOURCE, told, self._unlisted(resource, rows)
         seen = member.sight(UsesDevices)
         if seen is None:
             return
@@ -227,6 +245,20 @@ class _DevicesPlan(Plan):
         return self._supply.shared or any(wish.claim in claims for wish in seen.wishes)
 
     # Inside
+
+    def _unlisted(self, resource: str, rows: IntArray) -> Mask:
+        """The rows whose nodes list nothing of the resource."""
+        column = self._world.stock.column(resource)
+        if column is None:
+            return np.ones(len(rows), dtype=np.bool_)
+        unlisted: Mask = self._world.stock.allocatable[rows, column] <= 0
+        return unlisted
+
+    def _claims(self, pod: Pod) -> list[tuple[ResourceClaim, Making | None]]:
+        """Its claims, and the one that is made for its extended resources."""
+        made = self._world.devices.making(pod, self._delegated)
+        found: list[tuple[ResourceClaim, Making | None]] = [(each, None) for each in self._world.devices.claims(pod)]
+        return [*found, made] if made is not None else found
 
     def _wish(self, claim: ResourceClaim) -> Wish:
         return Wish(claim.wishes, claim.key if self._world.devices.is_shared(claim.key) else OWN)

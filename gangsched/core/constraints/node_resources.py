@@ -46,12 +46,13 @@ class Vector:
 
 
 class ResourcesPlan(Plan):
-    """What is `free` by row and column; read-only."""
+    """What is `free` by row and column; read-only. Resources that are `delegated` to devices are not asked for."""
 
     def __init__(self, stock: Stock, *, emptied: bool) -> None:
         self._stock = stock
         self._emptied = emptied
         self.size = len(stock.names)
+        self.delegated = stock.delegated()
         self.free: IntArray = self._source()[: self.size, : len(stock.columns)].copy()
         self._vectors: dict[Shape, Vector | None] = {}
 
@@ -84,6 +85,8 @@ class ResourcesPlan(Plan):
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each resource, where too little is left."""
         for resource, amount in (*member.shape.requests, (PODS, 1)):
+            if resource in self.delegated:
+                continue
             column = self.column(resource)
             lacking: Mask = np.ones(len(rows), dtype=np.bool_)
             if column is not None:
@@ -122,7 +125,8 @@ class ResourcesPlan(Plan):
         """The shape's requests; None where no node has ever had one of the resources."""
         if shape in self._vectors:
             return self._vectors[shape]
-        wanted = [(self.column(resource), min(amount, MAX_AMOUNT)) for resource, amount in (*shape.requests, (PODS, 1))]
+        asked = [each for each in (*shape.requests, (PODS, 1)) if each[0] not in self.delegated]
+        wanted = [(self.column(resource), min(amount, MAX_AMOUNT)) for resource, amount in asked]
         columns = [column for column, _ in wanted if column is not None]
         vector = None
         if len(columns) == len(wanted):

@@ -31,6 +31,9 @@ class Stock(Protocol):
     def column(self, resource: str) -> int | None:
         """The resource's column; None where no node has any of it."""
 
+    def delegated(self) -> frozenset[str]:
+        """The resources that no node lists, and for which pods are given devices."""
+
 
 class Storage(Protocol):
     """What is known of volume claims and volumes; see `cluster/volumes.py`."""

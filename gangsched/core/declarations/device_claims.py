@@ -31,7 +31,7 @@ def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterat
 
     Otherwise nodes refuse only these members (`DynamicResources`), and all others are placed.
     """
-    waiting = [pod for pod in members if not pod.node and pod.device_claims]
+    waiting = [pod for pod in members if not pod.node and pod.uses_devices]
     kept_back = [(pod, found) for pod in waiting if (found := devices.unready(pod)) is not None]
     if not kept_back:
         return

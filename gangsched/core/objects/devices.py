@@ -20,6 +20,8 @@ DeviceKey = tuple[str, str, str]
 
 MOST_RESERVED = 256
 """So many pods can share a claim."""
+CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+"""The devices of each class are an extended resource of this prefix and the class's name too."""
 MOST_DEVICES = 32
 """So many devices can be allocated for a claim."""
 
@@ -113,11 +115,17 @@ class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
 
 
 class DeviceClass(Struct, frozen=True, gc=False, tag=True):
-    """A DeviceClass: all `selectors` must select a device. `config` is what drivers are told, each as JSON."""
+    """A DeviceClass: all `selectors` must select a device. `config` is what drivers are told, each as JSON.
+
+    `resource`: the extended resource that its devices are too (`spec.extendedResourceName`), empty for none. It was
+    made at `made_at` seconds of Unix time.
+    """
 
     name: str
     selectors: tuple[Selector, ...] = ()
     config: tuple[str, ...] = ()
+    resource: str = ""
+    made_at: float = 0.0
 
     @property
     def key(self) -> ObjectKey:
@@ -138,6 +146,28 @@ class DeviceRequest(Struct, frozen=True, gc=False, cache_hash=True):
     all: bool = False
     admin: bool = False
     tolerations: tuple[Toleration, ...] = ()
+
+
+class ExtendedUse(Struct, frozen=True, gc=False, cache_hash=True):
+    """An extended resource that a pod's containers request.
+
+    If devices of a DeviceClass are to be given for it, these are the `requests` of the ResourceClaim, each with how
+    many, and the `mappings` of containers to them.
+    """
+
+    resource: str
+    requests: tuple[tuple[str, int], ...] = ()
+    mappings: tuple[tuple[str, str], ...] = ()
+
+
+class Making(Struct, frozen=True, gc=False):
+    """A ResourceClaim that gangsched makes for a pod's extended resources.
+
+    `requests` are name, class and count, `mappings` container, resource and request.
+    """
+
+    requests: tuple[tuple[str, str, int], ...] = ()
+    mappings: tuple[tuple[str, str, str], ...] = ()
 
 
 class Match(Struct, frozen=True, gc=False, cache_hash=True):
@@ -184,7 +214,8 @@ class Allocation(Struct, frozen=True, gc=False, cache_hash=True):
 class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     """A ResourceClaim. `reserved` are the UIDs of its consumers, `owner` that of the pod it was made for, if any.
 
-    `ours`: gangsched has written its allocation or a reservation.
+    `ours`: gangsched has written its allocation or a reservation. `extended`: a scheduler has made it for the extended
+    resources of its owner.
     """
 
     namespace: str
@@ -196,6 +227,7 @@ class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     owner: str = ""
     terminating: bool = False
     ours: bool = False
+    extended: bool = False
 
     @property
     def key(self) -> ObjectKey:

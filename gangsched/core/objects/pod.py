@@ -7,6 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.devices import ExtendedUse
 from gangsched.core.objects.shape import Labels, Shape
 from gangsched.core.objects.soft import Soft
 
@@ -57,7 +58,8 @@ class Pod(Struct, frozen=True, gc=False):
     A pod without a name is a placeholder for a member that does not exist yet.
 
     `volume_claims` names the PersistentVolumeClaims that it uses, `own_volume_claims` those that are made for its
-    ephemeral volumes, which must be its own. `device_claims` are its ResourceClaims.
+    ephemeral volumes, which must be its own. `device_claims` are its ResourceClaims, `extended`
+    the extended resources that it requests.
 
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
     written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
@@ -81,6 +83,7 @@ class Pod(Struct, frozen=True, gc=False):
     volume_claims: tuple[str, ...] = ()
     own_volume_claims: tuple[str, ...] = ()
     device_claims: tuple[DeviceUse, ...] = ()
+    extended: tuple[ExtendedUse, ...] = ()
     owner: Owner | None = None
     told_reason: str = ""
     told_message: str = ""
@@ -92,6 +95,11 @@ class Pod(Struct, frozen=True, gc=False):
     def uses_claims(self) -> bool:
         """Whether it uses any PersistentVolumeClaim."""
         return bool(self.volume_claims or self.own_volume_claims)
+
+    @property
+    def uses_devices(self) -> bool:
+        """Whether it uses a ResourceClaim, or a resource for which one may be made."""
+        return bool(self.device_claims or self.extended)
 
     @property
     def terminal(self) -> bool:

@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
-from gangsched.core.objects.devices import Allocation
+from gangsched.core.objects.devices import Allocation, Making
 
 Taken = tuple[str, str, str]
 """Something that one pre-binding at a time may speak for: a kind of objects, a namespace and a name."""
@@ -110,7 +110,8 @@ class UseDevices(Prebinding, frozen=True):
     """This very claim (by UID) is to have these devices, and to be reserved for the pod.
 
     `config` does not matter to whether it has them. The pod is empty in what the watch shows of a claim that has
-    gangsched's mark and no devices.
+    gangsched's mark and no devices. With `making` the claim is made first if it does not exist; what is taken back is
+    deleted.
     """
 
     namespace: str
@@ -120,6 +121,7 @@ class UseDevices(Prebinding, frozen=True):
     pod_uid: str
     allocation: Allocation
     config: tuple[ClaimConfigured, ...] = ()
+    making: Making | None = None
 
     @property
     def takes(self) -> tuple[Taken, ...]:

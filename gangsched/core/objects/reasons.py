@@ -131,6 +131,9 @@ class NodeReason(StrEnum):
     """The devices that a ResourceClaim of the member has cannot be used on the node."""
     DEVICES = "InsufficientDevices"
     """The node has too few free devices of those that the member's ResourceClaims ask for."""
+    DEVICE_RESOURCE = "ResourceOfDeviceClass"
+    """The node lists nothing of an extended resource that other nodes list and that a DeviceClass provides: devices
+    stand for it only if no node lists it."""
     VOLUME_ZONE = "VolumeZoneMismatch"
     """The node is not in the zone or region that the labels of a PersistentVolume of the member name."""
     INSUFFICIENT = "Insufficient"

@@ -104,7 +104,8 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
         by_nodes = snapshot.cluster.accepting(member) if member.shape.heeds_pods else snapshot.accepts(member)
         accepting |= by_nodes[: snapshot.size]
         for resource, amount in member.shape.requests:
-            asked[resource] += count * amount
+            if resource not in snapshot.resources.delegated:
+                asked[resource] += count * amount
     short = []
     for resource, amount in sorted(asked.items()):
         column = snapshot.resources.column(resource)

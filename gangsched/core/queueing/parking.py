@@ -253,7 +253,7 @@ class Parked:
             return
         shape = bucket.members[bucket.lacks.index(at)].shape
         self._amounts[at] = 0
-        for resource, amount in (*shape.requests, (PODS, 1)):
+        for resource, amount in (*capacity.counted(shape.requests), (PODS, 1)):
             column = capacity.column(resource)
             if column is None:
                 self._unknown.setdefault(resource, set()).add(at)

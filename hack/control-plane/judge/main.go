@@ -37,6 +37,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
 
@@ -72,10 +73,12 @@ type Verdict struct {
 // Scores are by plugin the weighed scores of one feasible node.
 type Scores map[string]int64
 
-// Refusal says which plugin refuses the node and why.
+// Refusal says which plugin refuses the node and why. Failed: the plugin fails there, and kube-scheduler tries the pod
+// again later.
 type Refusal struct {
 	Plugin  string   `json:"plugin"`
 	Reasons []string `json:"reasons"`
+	Failed  bool     `json:"failed,omitempty"`
 }
 
 func main() {
@@ -262,6 +265,8 @@ func verdict(ctx context.Context, fit framework.Framework, snapshot *internalcac
 			feasible = append(feasible, node)
 		case said.IsRejected():
 			found.Refused[name] = Refusal{Plugin: said.Plugin(), Reasons: said.Reasons()}
+		case said.Plugin() == dynamicresources.Name:
+			found.Refused[name] = Refusal{Plugin: said.Plugin(), Reasons: said.Reasons(), Failed: true}
 		default:
 			return found, said.AsError()
 		}

@@ -1,0 +1,93 @@
+"""Kubernetes' functions for IP addresses and networks in the Common Expression Language.
+
+Source: k8s.io/apiserver/pkg/cel/library (ip.go, cidr.go) at v1.36.3. Values are maps of one key, as those of quantities
+and versions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
+from typing import Any
+
+Value = dict[str, Any]
+Address = IPv4Address | IPv6Address
+Interface = IPv4Interface | IPv6Interface
+
+
+def _address(found: str | Value) -> Address:
+    address = ip_address(found if isinstance(found, str) else found["ip"])
+    if isinstance(address, IPv6Address) and (address.scope_id is not None or address.ipv4_mapped is not None):
+        raise ValueError(f"{found!r} has a zone, or stands for an IPv4 address")
+    return address
+
+
+def _network(found: str | Value) -> Interface:
+    text: str = found if isinstance(found, str) else found["cidr"]
+    address, _, length = text.partition("/")
+    if not (length.isdecimal() and length.isascii()) or (length[0] == "0" and length != "0"):
+        raise ValueError(f"{text!r} has no length of a prefix")
+    _address(address)
+    return ip_interface(text)
+
+
+def _ip(found: str | Value) -> Value:
+    """The address that the text is, or that is before the length of a network."""
+    if isinstance(found, dict) and "cidr" in found:
+        return {"ip": str(_network(found).ip)}
+    return {"ip": str(_address(found))}
+
+
+def _contains(network: Value, found: str | Value) -> bool:
+    address, within = _address(found), _network(network).network
+    return address.version == within.version and address in within
+
+
+def _contains_network(network: Value, found: str | Value) -> bool:
+    inner, outer = _network(found), _network(network).network
+    return inner.version == outer.version and inner.network.prefixlen >= outer.prefixlen and inner.ip in outer
+
+
+def _is(read: Callable[[str], object]) -> Callable[[str], bool]:
+    def can_be_read(text: str) -> bool:
+        try:
+            read(text)
+        except ValueError:
+            return False
+        return True
+
+    return can_be_read
+
+
+def _global(found: Value) -> bool:
+    address = _address(found)
+    broadcast = str(address) == "255.255.255.255"
+    special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+    return not (special or broadcast)
+
+
+def _link_local_multicast(found: Value) -> bool:
+    address = _address(found)
+    if isinstance(address, IPv4Address):
+        return address.packed[:3] == b"\xe0\x00\x00"
+    return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02  # noqa: PLR2004 - ff02::/16, any flags
+
+
+NETWORK_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ip": _ip,
+    "isIP": _is(_address),
+    "ip_isCanonical": lambda text: str(_address(text)) == text,
+    "family": lambda found: _address(found).version,
+    "isUnspecified": lambda found: _address(found).is_unspecified,
+    "isLoopback": lambda found: _address(found).is_loopback,
+    "isLinkLocalMulticast": _link_local_multicast,
+    "isLinkLocalUnicast": lambda found: _address(found).is_link_local,
+    "isGlobalUnicast": _global,
+    "cidr": lambda text: {"cidr": str(_network(text))},
+    "isCIDR": _is(_network),
+    "containsIP": _contains,
+    "containsCIDR": _contains_network,
+    "masked": lambda found: {"cidr": str(_network(found).network)},
+    "prefixLength": lambda found: _network(found).network.prefixlen,
+}
+"""By the names that `cel_syntax.py` leaves or gives them."""

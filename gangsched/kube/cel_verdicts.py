@@ -1,0 +1,81 @@
+"""What expressions in the Common Expression Language say of devices.
+
+Source: k8s.io/dynamic-resource-allocation/cel at v1.36.3. What `cel_syntax.py`, `cel_functions.py` and the library do
+not know is an error, by which the pod is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import cel
+
+from gangsched.core.objects.devices import Attribute, AttributeType, Verdict
+from gangsched.core.objects.quantity import InvalidQuantity
+from gangsched.kube.cel_functions import FUNCTIONS, quantity, semver
+from gangsched.kube.cel_syntax import readable
+
+MOST_LOOPS = 3
+"""An expression may go through so many lists: each multiplies the work. The API server limits the cost of each."""
+_LONGEST = 10 * 1024
+_LOOPS = re.compile(r"\.\s*(?:all|exists|exists_?[oO]ne|map|filter|sortBy|transform\w+)\s*\(")
+_DOMAINS = re.compile(r"device\s*\.\s*(attributes|capacity)\s*\[\s*(?:\"([^\"]*)\"|'([^']*)')\s*\]")
+_ASKS_FOR_DOMAINS = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\s*(?![\s\[.])")
+
+
+@lru_cache(maxsize=10_000)
+def verdict(
+    expression: str, driver: str, attributes: tuple[Attribute, ...], capacity: tuple[tuple[str, str], ...]
+) -> Verdict:
+    """Whether it selects the device: what does not compile, fails, or is no truth value is an error."""
+    program, domains = _compiled(expression)
+    if program is None:
+        return Verdict.ERROR
+    found: dict[str, dict[str, dict[str, Any]]] = {"attributes": {}, "capacity": {}}
+    for field, domain in domains:
+        found[field][domain] = {}
+    try:
+        for each in attributes:
+            domain, _, name = each.name.partition("/")
+            found["attributes"].setdefault(domain, {})[name] = _value(each)
+        for full_name, amount in capacity:
+            domain, _, name = full_name.partition("/")
+            found["capacity"].setdefault(domain, {})[name] = quantity(amount)
+        context = cel.Context(
+            variables={"device": {"driver": driver, "allowMultipleAllocations": False, **found}}, functions=FUNCTIONS
+        )
+        result = program.execute(context)
+    except (ArithmeticError, InvalidQuantity, LookupError, RuntimeError, TypeError, ValueError):
+        return Verdict.ERROR
+    if not isinstance(result, bool):
+        return Verdict.ERROR
+    return Verdict.TRUE if result else Verdict.FALSE
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> tuple[cel.Program | None, tuple[tuple[str, str], ...]]:
+    """The program, None if there is none; and the domains that it looks into, which need not exist."""
+    if len(expression) > _LONGEST or len(_LOOPS.findall(expression)) > MOST_LOOPS:
+        return None, ()
+    try:
+        program = cel.compile(readable(expression))
+    except (RuntimeError, TypeError, ValueError):
+        return None, ()
+    if _ASKS_FOR_DOMAINS.search(expression):
+        return program, ()
+    return program, tuple((field, double or single) for field, double, single in _DOMAINS.findall(expression))
+
+
+def _value(attribute: Attribute) -> object:
+    match attribute.type:
+        case AttributeType.INT:
+            return int(attribute.value)
+        case AttributeType.BOOL:
+            return attribute.value == "true"
+        case AttributeType.STRING:
+            return attribute.value
+        case AttributeType.VERSION:
+            return semver(attribute.value)
+    raise ValueError(f"{attribute.name} has a type that expressions cannot read")

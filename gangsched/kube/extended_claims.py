@@ -1,0 +1,80 @@
+"""The ResourceClaim that is made for a pod's extended resources, and the pod's status, by which its kubelet finds it.
+
+kube-scheduler makes such a claim when it binds the pod; here it has a name that follows from the pod, so that a lost
+answer makes no second one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gangsched.core.objects.devices import Making
+from gangsched.core.objects.prebindings import UseDevices
+from gangsched.kube.claiming import FINALIZER
+from gangsched.kube.device_wire import EXTENDED, GROUP, VERSION
+from gangsched.kube.objects import quoted
+from gangsched.kube.storage import MARK
+
+Json = dict[str, Any]
+
+
+def claims_path(what: UseDevices) -> str:
+    """Where claims of its namespace are made."""
+    return f"/apis/{GROUP}/{VERSION}/namespaces/{quoted(what.namespace)}/resourceclaims"
+
+
+def pod_status_path(what: UseDevices) -> str:
+    """The status of its pod."""
+    return f"/api/v1/namespaces/{quoted(what.namespace)}/pods/{quoted(what.pod)}/status"
+
+
+def claim(what: UseDevices, making: Making) -> Json:
+    """The claim, owned by its pod, with gangsched's mark."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": what.pod, "uid": what.pod_uid, "controller": True}
+    requests = [
+        {
+            "name": name,
+            "exactly": {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count},
+        }
+        for name, device_class, count in making.requests
+    ]
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": what.claim,
+            "namespace": what.namespace,
+            "annotations": {EXTENDED: "true", MARK: what.pod_uid},
+            "finalizers": [FINALIZER],
+            "ownerReferences": [owner],
+        },
+        "spec": {"devices": {"requests": requests}},
+    }
+
+
+def made(found: Json, what: UseDevices) -> str:
+    """The claim's UID if it was made for the pod, and is not being deleted; else empty."""
+    meta = found["metadata"]
+    owners = [each["uid"] for each in meta.get("ownerReferences") or () if each.get("controller")]
+    ours = owners == [what.pod_uid] and (meta.get("annotations") or {}).get(EXTENDED) == "true"
+    return str(meta["uid"]) if ours and not meta.get("deletionTimestamp") else ""
+
+
+def deletion(what: UseDevices) -> Json:
+    """The options with which this very claim is deleted."""
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": what.uid}}
+
+
+def told(what: UseDevices, making: Making) -> Json:
+    """The patch of the pod's status that names the claim."""
+    mappings = [
+        {"containerName": container, "resourceName": resource, "requestName": request}
+        for container, resource, request in making.mappings
+    ]
+    status = {"resourceClaimName": what.claim, "requestMappings": mappings}
+    return {"metadata": {"uid": what.pod_uid}, "status": {"extendedResourceClaimStatus": status}}
+
+
+def untold(what: UseDevices) -> Json:
+    """The patch of the pod's status that names no claim."""
+    return {"metadata": {"uid": what.pod_uid}, "status": {"extendedResourceClaimStatus": None}}

@@ -1,0 +1,82 @@
+"""Which extended resources a pod's containers request, and the requests of a ResourceClaim that stand for them.
+
+Init containers that end hand their devices on, as those that run beside each other do not. Source:
+k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go at v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from gangsched.core.objects.devices import CLASS_PREFIX, ExtendedUse
+from gangsched.core.objects.quantity import InvalidQuantity, Quantity, exact
+from gangsched.kube import wire
+
+_KEPT = 1024
+_Requests = tuple[tuple[str, Quantity], ...]
+_Asked = tuple[str, bool, tuple[tuple[str, int], ...]]
+"""A container: its name, whether it ends before others begin, and its requests by name, 0 if not extended ones."""
+
+
+def uses(spec: wire.PodSpec) -> tuple[ExtendedUse, ...]:
+    """The extended resources, in the order of their names."""
+    containers = [(*_said(each), each.restart_policy != "Always") for each in spec.init_containers or ()]
+    containers += [(*_said(each), False) for each in spec.containers or ()]
+    return _uses(tuple(containers))
+
+
+def _said(container: wire.Container) -> tuple[str, _Requests]:
+    wanted = container.resources.requests if container.resources is not None else None
+    return container.name, tuple(wanted.items()) if wanted else ()
+
+
+@lru_cache(maxsize=_KEPT)
+def _uses(said: Sequence[tuple[str, _Requests, bool]]) -> tuple[ExtendedUse, ...]:
+    containers = [
+        (name, ends, tuple((resource, _count(resource, text)) for resource, text in sorted(requests)))
+        for name, requests, ends in said
+    ]
+    names = {name for _, _, asked in containers for name, count in asked if count}
+    return tuple(_use(name, containers) for name in sorted(names))
+
+
+def _count(name: str, text: Quantity) -> int:
+    if not name.startswith(CLASS_PREFIX) and ("/" not in name or "kubernetes.io/" in name):
+        return 0
+    try:
+        amount = exact(text)
+    except InvalidQuantity:
+        return 0
+    return int(amount) if amount == int(amount) else 0
+
+
+def _use(resource: str, containers: Sequence[_Asked]) -> ExtendedUse:
+    """Containers that run on have devices of their own; one that ends uses those of later ones, and shares the rest."""
+    own: dict[int, tuple[str, int]] = {}
+    mappings: list[tuple[str, str]] = []
+    for at, (container, ends, asked) in enumerate(containers):
+        count = dict(asked).get(resource, 0)
+        if count and not ends:
+            own[at] = _named(at, resource, asked), count
+            mappings.append((container, own[at][0]))
+    shared: list[tuple[str, int]] = []
+    passing: list[tuple[str, str]] = []
+    for at, (container, ends, asked) in enumerate(containers):
+        lacking = dict(asked).get(resource, 0) if ends else 0
+        for name, count in [each for later, each in own.items() if later > at]:
+            if lacking > 0:
+                passing.append((container, name))
+                lacking -= count
+        if lacking > 0:
+            shared.append((_named(at, resource, asked), lacking))
+            passing.append((container, shared[-1][0]))
+    largest = max(shared, key=lambda each: each[1], default=None)
+    names = {name for name, _ in shared}
+    for container, name in passing:
+        mappings.append((container, largest[0] if largest is not None and name in names else name))
+    return ExtendedUse(resource, (*([largest] if largest is not None else ()), *own.values()), tuple(mappings))
+
+
+def _named(at: int, resource: str, asked: Sequence[tuple[str, int]]) -> str:
+    return f"container-{at}-request-{[name for name, _ in asked].index(resource)}"

@@ -1,0 +1,91 @@
+"""Claims for extended resources that fail on their way, or whose writer is killed: whole in the end, or none left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from random import Random
+
+import pytest
+
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from tests.faults.plan import OF_WRITES, Fault
+from tests.faults.proxy import ProxyProcess
+from tests.integration.cluster import Cluster
+from tests.integration.devices import add_askers, add_class, add_gpus, claims, in_use, remove_devices
+
+RESOURCE = "example.com/gpu"
+
+
+@pytest.fixture
+def equipped(cluster: Cluster) -> Iterator[Cluster]:
+    """With a node of three devices."""
+    cluster.add_node("n0", cpu="64")
+    add_class(cluster, "gpu", extendedResourceName=RESOURCE)
+    add_gpus(cluster, "n0", 3)
+    yield cluster
+    remove_devices(cluster)
+
+
+@pytest.fixture(scope="module")
+def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
+    with ProxyProcess(with_crd, seed=7) as running:
+        running.calm()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def behind(with_crd: ControlPlane, proxy: ProxyProcess) -> Iterator[Operator]:
+    with Operator(with_crd, kubeconfig=proxy.kubeconfig_for()) as running:
+        yield running
+
+
+@pytest.mark.usefixtures("behind")
+@pytest.mark.parametrize("fault", sorted(OF_WRITES), ids=str)
+def test_writes_that_fail_on_their_way_make_each_claim_once_and_leave_none(
+    equipped: Cluster, proxy: ProxyProcess, fault: Fault, refuse_bindings: Callable[[str], None]
+) -> None:
+    refuse_bindings("w-")
+    before = proxy.injected[fault]
+    proxy.next(fault=fault, method="POST", path_contains="resourceclaims", times=2)
+    proxy.next(fault=fault, method="PATCH", path_contains="/pods/w-0/status", times=1)
+    add_askers(equipped, "w", 2, RESOURCE)
+    equipped.until(lambda: len(in_use(equipped)) == 2, within_s=60)
+    assert proxy.injected[fault] > before
+    assert len(claims(equipped)) == 2
+    assert all("extendedResourceClaimStatus" in equipped.pod(f"w-{at}")["status"] for at in range(2))
+    before = proxy.injected[fault]
+    proxy.next(fault=fault, method="DELETE", path_contains="resourceclaims", times=2)
+    proxy.next(fault=fault, method="PATCH", path_contains="/pods/w-0/status", times=1)
+    equipped.delete_group("w")
+    equipped.until(lambda: not claims(equipped), within_s=90)
+    assert proxy.injected[fault] > before
+    assert not any("extendedResourceClaimStatus" in equipped.pod(f"w-{at}")["status"] for at in range(2))
+    assert not equipped.bound()
+
+
+@pytest.mark.timeout(300)
+def test_after_a_kill_at_any_instant_the_group_becomes_whole_or_no_claim_is_left(equipped: Cluster) -> None:
+    """Every second time its group is deleted while there is no leader."""
+    random = Random(31)
+    struck = 0
+    with Operator(equipped.control_plane) as operator:
+        for number in range(6):
+            name = f"r{number}"
+            add_askers(equipped, name, 3, RESOURCE)
+            time.sleep(random.uniform(0.0, 0.3))
+            operator.kill()
+            struck += bool(claims(equipped)) and not equipped.bound(name)
+            if number % 2:
+                equipped.delete_group(name)
+                for at in range(3):
+                    equipped.delete_pod(f"{name}-{at}")
+            operator.start()
+            if not number % 2:
+                equipped.until_bound(name, 3, within_s=60)
+                assert len(in_use(equipped)) == 3
+                for at in range(3):
+                    equipped.delete_pod(f"{name}-{at}")
+            equipped.until(lambda: not claims(equipped), within_s=60, what="nothing is left")
+    assert struck, "no kill has struck while claims were made: the instants are chosen badly"
