@@ -6,6 +6,7 @@ not know is an error, by which the pod is refused.
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,7 @@ from gangsched.kube.cel_syntax import readable
 
 MOST_LOOPS = 3
 """An expression may go through so many lists: each multiplies the work. The API server limits the cost of each."""
+logging.getLogger(cel.__name__).setLevel(logging.ERROR)  # a warning with users' text for each call that fails
 _LONGEST = 10 * 1024
 _LOOPS = re.compile(r"\.\s*(?:all|exists|exists_?[oO]ne|map|filter|sortBy|transform\w+)\s*\(")
 _DOMAINS = re.compile(r"device\s*\.\s*(attributes|capacity)\s*\[\s*(?:\"([^\"]*)\"|'([^']*)')\s*\]")
