@@ -137,6 +137,7 @@ class Engine:
         self._submit = None
         self._synced = False
         self._metrics.deciding(False)
+        self._rivals.forget()
         self._machine = self._make_machine()
         self._inbox.post((*facts, *meanwhile))
         # `_begin` has frozen the old machine, so the collector does not see it.

@@ -39,6 +39,10 @@ class Rivals:
             extra={"count": len(rivals), "pods": named, "why": _ADVICE},
         )
 
+    def forget(self) -> None:
+        """This replica leads no longer: what it saw others bind lately were its successor's bindings."""
+        self._last = float("-inf")
+
     def problem(self) -> str:
         """The problem, for a minute after the last such binding; empty otherwise."""
         ago_s = self._monotonic() - self._last

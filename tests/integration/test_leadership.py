@@ -24,7 +24,7 @@ from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
 from tests.integration.waiting import until
 
-SHORT = {"leaseDuration": "13s", "renewDeadline": "8s", "retryPeriod": "1s"}
+SHORT = {"leaseDuration": "9s", "renewDeadline": "4s", "retryPeriod": "1s"}
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 Start = Callable[..., Operator]
@@ -98,7 +98,7 @@ def test_only_the_leader_binds_and_the_standby_is_ready_and_says_who_leads(
     cluster.until(lambda: sizes(cluster, 4) == [4] * 4)
 
     spec = cluster.api.get(f"{LEASES}/{lease}")["spec"]
-    assert spec["leaseDurationSeconds"] == 13
+    assert spec["leaseDurationSeconds"] == 9
     assert spec["leaseTransitions"] == 0
     assert leader.get("/readyz") == (200, "ok: leading\n")
     assert standby.get("/readyz") == (200, f"ok: standby; the leader is {spec['holderIdentity']}\n")

@@ -283,6 +283,16 @@ async def test_pods_that_somebody_else_binds_are_told_once_a_batch_and_are_a_pro
     assert rig.engine.rivals_problem() == ""
 
 
+async def test_a_replica_that_leads_no_longer_takes_its_successors_bindings_for_no_rivals():
+    """A process that was stopped for a while sees them before it learns that its Lease has gone to another."""
+    rig = Rig(FakeMachine(rivals=[("ns/p", "n")]), heirs=[FakeMachine()])
+    rig.inbox.post([GONE])
+    await rig.engine.step()
+    assert rig.engine.rivals_problem() != ""
+    rig.engine.stand_down()
+    assert rig.engine.rivals_problem() == ""
+
+
 async def test_muted_whoever_binds_our_pods_is_no_rival(caplog):
     rig = Rig(FakeMachine(rivals=[("ns/p", "n")]), muted=True)
     rig.inbox.post([GONE])

@@ -45,7 +45,6 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         super().__init__(world)
         self._repelling: Column[tuple[Taint, ...]] = Column()
         self._rows: set[int] = set()
-        self._keys: dict[str, int] = {}
 
     def set_node(self, row: int, node: Node) -> None:
         """Set the taints of the row."""
@@ -79,16 +78,18 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         def refusing(taints: tuple[Taint, ...]) -> Taint | None:
             return next((each for each in taints if not tolerated(tolerations, each)), None)
 
-        def number(taints: tuple[Taint, ...]) -> int:
-            taint = refusing(taints)
-            return 0 if taint is None else self._keys.setdefault(taint.key, min(len(self._keys) + 1, _MOST_KEYS))
-
-        numbers = self.column.number(number, rows, question=("refusing", tolerations))
-        for each in np.unique(numbers[numbers > 0]).tolist():
-            where = numbers == each
-            values = np.unique(self.column.numbers(rows[where])).tolist()
+        mask = self.mask(member, rows)
+        closed = np.zeros(len(rows), dtype=np.bool_) if mask is None else ~mask
+        numbers = self.column.numbers(rows)
+        by_key: dict[str, list[int]] = {}
+        for value in np.unique(numbers[closed & (numbers >= 0)]).tolist():
+            taint = refusing(self.column.value(value))
+            if taint is not None:
+                key = taint.key if taint.key in by_key or len(by_key) < _MOST_KEYS else next(reversed(by_key))
+                by_key.setdefault(key, []).append(value)
+        for values in by_key.values():
             found = {taint for value in values[:_MOST_TOLD] if (taint := refusing(self.column.value(value)))}
-            yield NodeReason.TAINT, listed(sorted(map(named, found))), where
+            yield NodeReason.TAINT, listed(sorted(map(named, found))), np.isin(numbers, values)
 
     def prefers(self, member: Member) -> bool:  # noqa: ARG002 - whoever tolerates all such taints is no special case
         """Whether there are such nodes."""
