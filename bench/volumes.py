@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from bench.lab import Figures, rss_mb
 from gangsched.core.machine import Machine
-from gangsched.core.objects.events import Event, StorageReplaced, Synced
+from gangsched.core.objects.events import StorageReplaced, Synced
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.volumes import StorageKind
 from gangsched.kube.resources import NODES, PODS, STORAGE
@@ -40,13 +40,11 @@ def measure() -> Figures:
 
     machine = Machine(Policy())
     before = rss_mb(os.getpid())
-    events: Iterator[Event] = iter(
-        (
-            NODES.replaced(tuple(NODES.read(line)[1] for line in _lines(_node(at) for at in range(NODES_COUNT)))),
-            *(StorageReplaced(kind, _read(kind)) for kind in _MADE),
-            PODS.replaced(tuple(PODS.read(line)[1] for line in _lines(_pod(at) for at in _volumes()))),
-            Synced(),
-        )
+    events = (
+        NODES.replaced(tuple(NODES.read(line)[1] for line in _lines(_node(at) for at in range(NODES_COUNT)))),
+        *(StorageReplaced(kind, _read(kind)) for kind in _MADE),
+        PODS.replaced(tuple(PODS.read(line)[1] for line in _lines(_pod(at) for at in _volumes()))),
+        Synced(),
     )
     for event in events:
         machine.handle([event], 1.0)

@@ -21,9 +21,14 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 Json = dict[str, Any]
 
 
+def claims_path(what: UseDevices) -> str:
+    """The path of the claims of its namespace."""
+    return f"/apis/{GROUP}/{VERSION}/namespaces/{quoted(what.namespace)}/resourceclaims"
+
+
 def path(what: UseDevices) -> str:
     """The claim's path."""
-    return f"/apis/{GROUP}/{VERSION}/namespaces/{quoted(what.namespace)}/resourceclaims/{quoted(what.claim)}"
+    return f"{claims_path(what)}/{quoted(what.claim)}"
 
 
 def marking(found: Json, what: UseDevices) -> Json | None:

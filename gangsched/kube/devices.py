@@ -8,7 +8,6 @@ from sys import intern
 from typing import Any
 
 import msgspec
-from msgspec import Raw
 
 from gangsched.config.dialects import CustomResource
 from gangsched.core.objects.devices import (
@@ -35,7 +34,7 @@ from gangsched.kube.cel import CelSelector
 from gangsched.kube.device_wire import EXTENDED, GROUP, VERSION
 from gangsched.kube.foreign import Subject
 from gangsched.kube.node_terms import node_term, toleration
-from gangsched.kube.resources import Resource
+from gangsched.kube.resources import Resource, Sent, reading
 from gangsched.kube.storage import MARK
 
 _KEPT = 1024
@@ -206,33 +205,13 @@ def _kept_wishes(found: DeviceWishes) -> DeviceWishes:
     return found
 
 
-_SLICE = msgspec.json.Decoder(device_wire.ResourceSlice)
-_CLASS = msgspec.json.Decoder(device_wire.DeviceClass)
-_CLAIM = msgspec.json.Decoder(device_wire.ResourceClaim)
-
-
-def _read_slice(raw: Raw) -> tuple[str | None, ResourceSlice]:
-    found = _SLICE.decode(raw)
-    return found.metadata.resource_version, slice_(found)
-
-
-def _read_class(raw: Raw) -> tuple[str | None, DeviceClass]:
-    found = _CLASS.decode(raw)
-    return found.metadata.resource_version, device_class(found)
-
-
-def _read_claim(raw: Raw) -> tuple[str | None, ResourceClaim]:
-    found = _CLAIM.decode(raw)
-    return found.metadata.resource_version, claim(found)
-
-
 def _listed(
-    kind: DeviceKind, plural: str, read: Callable[[Raw], tuple[str | None, DeviceObject]]
+    kind: DeviceKind, plural: str, form: type[Sent], value: Callable[[Sent], DeviceObject]
 ) -> Resource[DeviceObject]:
     return Resource[DeviceObject](
         name=plural,
         path=f"/apis/{GROUP}/{VERSION}/{plural}",
-        read=read,
+        read=reading(form, value),
         seen=lambda found: DeviceObjectSeen(kind, found),
         gone=lambda meta: DeviceObjectGone(kind, (meta.namespace or "", meta.name or "")),
         replaced=lambda found: DeviceObjectsReplaced(kind, found),
@@ -241,9 +220,9 @@ def _listed(
 
 
 DEVICES = {
-    DeviceKind.CLASS: _listed(DeviceKind.CLASS, "deviceclasses", _read_class),
-    DeviceKind.SLICE: _listed(DeviceKind.SLICE, "resourceslices", _read_slice),
-    DeviceKind.CLAIM: _listed(DeviceKind.CLAIM, "resourceclaims", _read_claim),
+    DeviceKind.CLASS: _listed(DeviceKind.CLASS, "deviceclasses", device_wire.DeviceClass, device_class),
+    DeviceKind.SLICE: _listed(DeviceKind.SLICE, "resourceslices", device_wire.ResourceSlice, slice_),
+    DeviceKind.CLAIM: _listed(DeviceKind.CLAIM, "resourceclaims", device_wire.ResourceClaim, claim),
 }
 """What decides where pods with devices run, by kind."""
 

@@ -12,20 +12,9 @@ from gangsched.core.objects.devices import Making
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.kube.claiming import FINALIZER
 from gangsched.kube.device_wire import EXTENDED, GROUP, VERSION
-from gangsched.kube.objects import quoted
 from gangsched.kube.storage import MARK
 
 Json = dict[str, Any]
-
-
-def claims_path(what: UseDevices) -> str:
-    """Where claims of its namespace are made."""
-    return f"/apis/{GROUP}/{VERSION}/namespaces/{quoted(what.namespace)}/resourceclaims"
-
-
-def pod_status_path(what: UseDevices) -> str:
-    """The status of its pod."""
-    return f"/api/v1/namespaces/{quoted(what.namespace)}/pods/{quoted(what.pod)}/status"
 
 
 def claim(what: UseDevices, making: Making) -> Json:

@@ -20,7 +20,7 @@ from gangsched.core.objects.results import PrebindRefused
 from gangsched.kube import claiming, extended_claims
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.errors import UNREADABLE, ApiError, Garbled, KubeError
-from gangsched.kube.objects import TIMEOUT_S, quoted, write
+from gangsched.kube.objects import TIMEOUT_S, pod_path, quoted, write
 from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession
 from gangsched.kube.storage import MARK, SELECTED_NODE
 
@@ -82,7 +82,7 @@ async def _using(session: ApiSession, what: UseDevices) -> Answer:
     done = await _change(session, what, partial(claiming.marking, what=what))
     if done.done and what.making is not None:
         body = extended_claims.told(what, what.making)
-        done = await _send(session, "PATCH", extended_claims.pod_status_path(what), body)
+        done = await _send(session, "PATCH", _pod_status_path(what), body)
     if done.done:
         done = await _change(session, what, partial(claiming.using, what=what), "/status")
     return done
@@ -99,7 +99,7 @@ async def _making(session: ApiSession, what: UseDevices, making: Making) -> tupl
 
     done = await _change(session, what, look)
     if done.result is Outcome.GONE:
-        path, body = extended_claims.claims_path(what), extended_claims.claim(what, making)
+        path, body = claiming.claims_path(what), extended_claims.claim(what, making)
         done = await _send(session, "POST", path, body)
         if done.done:
             done = await _change(session, what, look)
@@ -108,7 +108,7 @@ async def _making(session: ApiSession, what: UseDevices, making: Making) -> tupl
 
 async def _unmaking(session: ApiSession, what: UseDevices) -> Answer:
     """The pod is told that there is no claim; the claim is deleted, and gives up its devices and its finalizer."""
-    told = await _send(session, "PATCH", extended_claims.pod_status_path(what), extended_claims.untold(what))
+    told = await _send(session, "PATCH", _pod_status_path(what), extended_claims.untold(what))
     if not told.done and told.result is not Outcome.GONE:
         return told
     gone = await _send(session, "DELETE", _path(what), extended_claims.deletion(what))
@@ -180,6 +180,10 @@ def _path(what: Prebinding) -> str:
     if isinstance(what, UseDevices):
         return claiming.path(what)
     raise TypeError(f"{type(what).__name__} has no object")
+
+
+def _pod_status_path(what: UseDevices) -> str:
+    return f"{pod_path(what.namespace, what.pod)}/status"
 
 
 def _annotations(found: Json) -> Json:

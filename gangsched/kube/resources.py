@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -37,17 +37,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.shape import Labels
-from gangsched.core.objects.volumes import (
-    CsiDriver,
-    CsiNode,
-    StorageCapacity,
-    StorageClass,
-    StorageKind,
-    StorageObject,
-    Volume,
-    VolumeAttachment,
-    VolumeClaim,
-)
+from gangsched.core.objects.volumes import StorageKind, StorageObject
 from gangsched.kube import convert, storage, storage_wire, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.pod_terms import labels
@@ -58,6 +48,15 @@ API_VERSION = f"{GROUP}/{VERSION}"
 GROUPS_PATH = f"/apis/{API_VERSION}/{PLURAL}"
 
 Value = TypeVar("Value")
+
+
+class _Object(Protocol):
+    """What every kind of object has."""
+
+    metadata: wire.Meta
+
+
+Sent = TypeVar("Sent", bound=_Object)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,16 +81,6 @@ class Resource(Generic[Value]):
 
 _POD = msgspec.json.Decoder(wire.Pod)
 _POD_CORE = msgspec.json.Decoder(wire.PodCore)
-_NODE = msgspec.json.Decoder(wire.Node)
-_NAMESPACE = msgspec.json.Decoder(wire.Namespace)
-_PRIORITY_CLASS = msgspec.json.Decoder(wire.PriorityClass)
-_CLAIM = msgspec.json.Decoder(storage_wire.VolumeClaim)
-_VOLUME = msgspec.json.Decoder(storage_wire.PersistentVolume)
-_STORAGE_CLASS = msgspec.json.Decoder(storage_wire.StorageClass)
-_CSI_NODE = msgspec.json.Decoder(storage_wire.CsiNode)
-_ATTACHMENT = msgspec.json.Decoder(storage_wire.VolumeAttachment)
-_CSI_DRIVER = msgspec.json.Decoder(storage_wire.CsiDriver)
-_CAPACITY = msgspec.json.Decoder(storage_wire.StorageCapacity)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
@@ -131,63 +120,24 @@ def pods(dialects: Dialects) -> Resource[Pod]:
     )
 
 
-def _read_node(raw: Raw) -> tuple[str | None, Node]:
-    found = _NODE.decode(raw)
-    return found.metadata.resource_version, convert.node(found)
+def reading(form: type[Sent], value: Callable[[Sent], Value]) -> Callable[[Raw], tuple[str | None, Value]]:
+    """A `Resource.read` of objects that have this form, with the value that the core has for one."""
+    decoder = msgspec.json.Decoder(form)
 
+    def read(raw: Raw) -> tuple[str | None, Value]:
+        found = decoder.decode(raw)
+        return found.metadata.resource_version, value(found)
 
-def _read_namespace(raw: Raw) -> tuple[str | None, tuple[str, Labels]]:
-    meta = _NAMESPACE.decode(raw).metadata
-    return meta.resource_version, (meta.name or "", labels(meta.labels))
-
-
-def _read_priority_class(raw: Raw) -> tuple[str | None, tuple[str, int]]:
-    found = _PRIORITY_CLASS.decode(raw)
-    return found.metadata.resource_version, (found.metadata.name or "", found.value)
-
-
-def _read_claim(raw: Raw) -> tuple[str | None, VolumeClaim]:
-    found = _CLAIM.decode(raw)
-    return found.metadata.resource_version, storage.volume_claim(found)
-
-
-def _read_volume(raw: Raw) -> tuple[str | None, Volume]:
-    found = _VOLUME.decode(raw)
-    return found.metadata.resource_version, storage.volume(found)
-
-
-def _read_storage_class(raw: Raw) -> tuple[str | None, StorageClass]:
-    found = _STORAGE_CLASS.decode(raw)
-    return found.metadata.resource_version, storage.storage_class(found)
-
-
-def _read_csi_node(raw: Raw) -> tuple[str | None, CsiNode]:
-    found = _CSI_NODE.decode(raw)
-    return found.metadata.resource_version, storage.csi_node(found)
-
-
-def _read_attachment(raw: Raw) -> tuple[str | None, VolumeAttachment]:
-    found = _ATTACHMENT.decode(raw)
-    return found.metadata.resource_version, storage.attachment(found)
-
-
-def _read_csi_driver(raw: Raw) -> tuple[str | None, CsiDriver]:
-    found = _CSI_DRIVER.decode(raw)
-    return found.metadata.resource_version, storage.csi_driver(found)
-
-
-def _read_capacity(raw: Raw) -> tuple[str | None, StorageCapacity]:
-    found = _CAPACITY.decode(raw)
-    return found.metadata.resource_version, storage.storage_capacity(found)
+    return read
 
 
 def _stored(
-    kind: StorageKind, name: str, path: str, read: Callable[[Raw], tuple[str | None, StorageObject]]
+    kind: StorageKind, path: str, form: type[Sent], value: Callable[[Sent], StorageObject]
 ) -> Resource[StorageObject]:
     return Resource[StorageObject](
-        name=name,
+        name=path.rpartition("/")[2],
         path=path,
-        read=read,
+        read=reading(form, value),
         seen=lambda found: StorageSeen(kind, found),
         gone=lambda meta: StorageGone(kind, (meta.namespace or "", meta.name or "")),
         replaced=lambda found: StorageReplaced(kind, found),
@@ -204,7 +154,7 @@ PODS = pods(DEFAULT)
 NODES = Resource[Node](
     name="nodes",
     path="/api/v1/nodes",
-    read=_read_node,
+    read=reading(wire.Node, convert.node),
     seen=lambda node: NodeSeen(node=node),
     gone=lambda meta: NodeGone(name=meta.name or ""),
     replaced=lambda nodes: NodesReplaced(nodes=nodes),
@@ -212,7 +162,7 @@ NODES = Resource[Node](
 NAMESPACES = Resource[tuple[str, Labels]](
     name="namespaces",
     path="/api/v1/namespaces",
-    read=_read_namespace,
+    read=reading(wire.Namespace, lambda found: (found.metadata.name or "", labels(found.metadata.labels))),
     seen=lambda namespace: NamespaceSeen(name=namespace[0], labels=namespace[1]),
     gone=lambda meta: NamespaceGone(name=meta.name or ""),
     replaced=lambda namespaces: NamespacesReplaced(namespaces=namespaces),
@@ -220,28 +170,34 @@ NAMESPACES = Resource[tuple[str, Labels]](
 PRIORITY_CLASSES = Resource[tuple[str, int]](
     name="priorityclasses",
     path="/apis/scheduling.k8s.io/v1/priorityclasses",
-    read=_read_priority_class,
+    read=reading(wire.PriorityClass, lambda found: (found.metadata.name or "", found.value)),
     seen=lambda found: PriorityClassSeen(name=found[0], value=found[1]),
     gone=lambda meta: PriorityClassGone(name=meta.name or ""),
     replaced=lambda classes: PriorityClassesReplaced(classes=classes),
 )
+_STORAGE_API = "/apis/storage.k8s.io/v1"
 STORAGE = {
     StorageKind.CLAIM: _stored(
-        StorageKind.CLAIM, "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", _read_claim
+        StorageKind.CLAIM, "/api/v1/persistentvolumeclaims", storage_wire.VolumeClaim, storage.volume_claim
     ),
-    StorageKind.VOLUME: _stored(StorageKind.VOLUME, "persistentvolumes", "/api/v1/persistentvolumes", _read_volume),
+    StorageKind.VOLUME: _stored(
+        StorageKind.VOLUME, "/api/v1/persistentvolumes", storage_wire.PersistentVolume, storage.volume
+    ),
     StorageKind.CLASS: _stored(
-        StorageKind.CLASS, "storageclasses", "/apis/storage.k8s.io/v1/storageclasses", _read_storage_class
+        StorageKind.CLASS, f"{_STORAGE_API}/storageclasses", storage_wire.StorageClass, storage.storage_class
     ),
-    StorageKind.NODE: _stored(StorageKind.NODE, "csinodes", "/apis/storage.k8s.io/v1/csinodes", _read_csi_node),
+    StorageKind.NODE: _stored(StorageKind.NODE, f"{_STORAGE_API}/csinodes", storage_wire.CsiNode, storage.csi_node),
     StorageKind.ATTACHMENT: _stored(
-        StorageKind.ATTACHMENT, "volumeattachments", "/apis/storage.k8s.io/v1/volumeattachments", _read_attachment
+        StorageKind.ATTACHMENT, f"{_STORAGE_API}/volumeattachments", storage_wire.VolumeAttachment, storage.attachment
     ),
     StorageKind.DRIVER: _stored(
-        StorageKind.DRIVER, "csidrivers", "/apis/storage.k8s.io/v1/csidrivers", _read_csi_driver
+        StorageKind.DRIVER, f"{_STORAGE_API}/csidrivers", storage_wire.CsiDriver, storage.csi_driver
     ),
     StorageKind.CAPACITY: _stored(
-        StorageKind.CAPACITY, "csistoragecapacities", "/apis/storage.k8s.io/v1/csistoragecapacities", _read_capacity
+        StorageKind.CAPACITY,
+        f"{_STORAGE_API}/csistoragecapacities",
+        storage_wire.StorageCapacity,
+        storage.storage_capacity,
     ),
 }
 """What decides where pods with volumes run, by kind."""

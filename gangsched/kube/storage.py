@@ -158,6 +158,7 @@ def volume_claim(found: storage_wire.VolumeClaim) -> VolumeClaim:
         size=_size(spec.resources.requests if spec.resources is not None else None) if open_ else 0,
         modes=_modes(spec.access_modes) if open_ else (),
         block=open_ and spec.volume_mode == "Block",
+        attributes=intern(spec.volume_attributes_class_name or "") if open_ else "",
         selector=_selector(spec.selector) if open_ else (),
         selected=intern(annotations.get(SELECTED_NODE, "")),
         ours=MARK in annotations,
@@ -182,9 +183,11 @@ def volume(found: storage_wire.PersistentVolume) -> Volume:
         in_tree=in_tree[0] if in_tree is not None else "",
     )
     phase = found.status.phase if found.status is not None else None
-    if phase != "Available" or meta.deletion_timestamp is not None:
-        return known
     ref, annotations = spec.claim_ref, meta.annotations or {}
+    # The claim that a volume is meant for may have it in any phase, as one that was released for it.
+    meant = ref is not None and not (phase == "Bound" and ref.uid)
+    if not (phase == "Available" or meant) or meta.deletion_timestamp is not None:
+        return known
     return replace(
         known,
         available=True,
@@ -192,6 +195,7 @@ def volume(found: storage_wire.PersistentVolume) -> Volume:
         size=_size(spec.capacity),
         modes=_modes(spec.access_modes),
         block=spec.volume_mode == "Block",
+        attributes=intern(spec.volume_attributes_class_name or ""),
         labels=tuple(sorted((meta.labels or {}).items())),
         claimed_by=None if ref is None else (ref.namespace, ref.name, ref.uid),
         ours=MARK in annotations,

@@ -16,6 +16,7 @@ class ClaimSpec(Struct, gc=False, rename="camel"):
     storage_class_name: str | None = None
     access_modes: list[str] | None = None
     volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
     selector: wire.LabelSelector | None = None
     resources: ClaimResources | None = None
 
@@ -53,6 +54,7 @@ class PersistentVolumeSpec(wire.InTreeSources, gc=False, rename="camel"):
     access_modes: list[str] | None = None
     volume_mode: str | None = None
     storage_class_name: str | None = None
+    volume_attributes_class_name: str | None = None
     claim_ref: ClaimRef | None = None
 
 

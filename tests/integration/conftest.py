@@ -14,6 +14,7 @@ from testbed import binaries, crds
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
+from tests.faults.proxy import ProxyProcess
 from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster
 from tests.integration.waiting import until
@@ -103,6 +104,21 @@ def operator(with_crd: ControlPlane) -> Iterator[Operator]:
     with Operator(with_crd) as running:
         yield running
         assert "Traceback" not in running.log, running.log[running.log.index("Traceback") - 500 :]
+
+
+@pytest.fixture(scope="module")
+def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
+    """A proxy in front of the API server, which does no harm until it is told."""
+    with ProxyProcess(with_crd, seed=4) as running:
+        running.calm()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def behind(with_crd: ControlPlane, proxy: ProxyProcess) -> Iterator[Operator]:
+    """gangsched behind that proxy."""
+    with Operator(with_crd, kubeconfig=proxy.kubeconfig_for()) as running:
+        yield running
 
 
 @pytest.fixture

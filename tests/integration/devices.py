@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from gangsched.kube.storage import MARK
 from tests.integration.cluster import Cluster
@@ -121,3 +124,9 @@ def remove_devices(cluster: Cluster) -> None:
     for plural in ("deviceclasses", "resourceslices"):
         for found in cluster.api.get(f"{API}/{plural}")["items"]:
             cluster.api.delete(f"{API}/{plural}/{found['metadata']['name']}")
+
+
+@pytest.fixture(autouse=True)
+def _no_devices_left(cluster: Cluster) -> Iterator[None]:
+    yield
+    remove_devices(cluster)

@@ -245,6 +245,8 @@ class VolumeDice(Dice):
         # Of several that name one claim kube-scheduler takes any: test_oracle_volumes.py.
         if self._chance(0.3):
             spec["claimRef"] = {"namespace": self._one([*NAMESPACES]), "name": f"c{number}"}
+        if self._chance(0.1):
+            spec["volumeAttributesClassName"] = "gold"
         terms = self._some(_TERMS, most=2, none=0.4)
         size, phase = self._one(["1Gi", "2Gi", "512Mi"]), self._one(["Available", "Available", "Available", "Released"])
         return unclaimed(f"free{number}", *terms, size=size, phase=phase, **spec)
@@ -253,6 +255,8 @@ class VolumeDice(Dice):
         spec: Json = {"volumeMode": "Block"} if self._chance(0.2) else {}
         if self._chance(0.3):
             spec["selector"] = {"matchLabels": {"tier": self._one(["x", "y"])}}
+        if self._chance(0.1):
+            spec["volumeAttributesClassName"] = "gold"
         return waiting(
             name,
             namespace=namespace,

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from testbed.control_plane import ControlPlane
-from testbed.operator import Operator
 from tests.faults.plan import OF_WRITES, Fault
 from tests.faults.proxy import ProxyProcess
 from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster
-from tests.integration.devices import add_claim, add_class, add_gpus, add_users, in_use, left, remove_devices
+from tests.integration.devices import (
+    _no_devices_left,  # noqa: F401 - a fixture
+    add_claim,
+    add_class,
+    add_gpus,
+    add_users,
+    in_use,
+    left,
+)
 
 NUMBER = 3
-
-
-@pytest.fixture(autouse=True)
-def _no_devices_left(cluster: Cluster) -> Iterator[None]:
-    yield
-    remove_devices(cluster)
-
-
-@pytest.fixture(scope="module")
-def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
-    with ProxyProcess(with_crd, seed=6) as running:
-        running.calm()
-        yield running
-
-
-@pytest.fixture(scope="module")
-def behind(with_crd: ControlPlane, proxy: ProxyProcess) -> Iterator[Operator]:
-    with Operator(with_crd, kubeconfig=proxy.kubeconfig_for()) as running:
-        yield running
 
 
 @pytest.mark.usefixtures("behind")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from tests.integration.cluster import Cluster
 from tests.integration.devices import (
     API,
     DRIVER,
+    _no_devices_left,  # noqa: F401 - a fixture
     add_askers,
     add_claim,
     add_class,
@@ -23,18 +24,11 @@ from tests.integration.devices import (
     add_workers,
     claims,
     in_use,
-    remove_devices,
 )
 
 pytestmark = pytest.mark.usefixtures("operator")
 
 Json = dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def _no_devices_left(cluster: Cluster) -> Iterator[None]:
-    yield
-    remove_devices(cluster)
 
 
 def test_workers_get_two_devices_each_of_one_numa_node_or_wait_whole(cluster: Cluster) -> None:

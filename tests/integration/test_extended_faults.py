@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.faults.plan import OF_WRITES, Fault
 from tests.faults.proxy import ProxyProcess
@@ -26,19 +25,6 @@ def equipped(cluster: Cluster) -> Iterator[Cluster]:
     add_gpus(cluster, "n0", 3)
     yield cluster
     remove_devices(cluster)
-
-
-@pytest.fixture(scope="module")
-def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
-    with ProxyProcess(with_crd, seed=7) as running:
-        running.calm()
-        yield running
-
-
-@pytest.fixture(scope="module")
-def behind(with_crd: ControlPlane, proxy: ProxyProcess) -> Iterator[Operator]:
-    with Operator(with_crd, kubeconfig=proxy.kubeconfig_for()) as running:
-        yield running
 
 
 @pytest.mark.usefixtures("behind")

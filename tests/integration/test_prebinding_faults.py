@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from testbed.control_plane import ControlPlane
-from testbed.operator import Operator
 from testbed.provisioner import DRIVER, Provisioner
 from tests.faults.plan import OF_WRITES, Fault
 from tests.faults.proxy import ProxyProcess
@@ -26,19 +22,6 @@ from tests.integration.test_volumes import (
 @pytest.fixture
 def zoned(cluster: Cluster) -> Cluster:
     return with_zones(cluster)
-
-
-@pytest.fixture(scope="module")
-def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
-    with ProxyProcess(with_crd, seed=5) as running:
-        running.calm()
-        yield running
-
-
-@pytest.fixture(scope="module")
-def behind(with_crd: ControlPlane, proxy: ProxyProcess) -> Iterator[Operator]:
-    with Operator(with_crd, kubeconfig=proxy.kubeconfig_for()) as running:
-        yield running
 
 
 @pytest.mark.usefixtures("behind")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.faults.plan import OF_LISTS, OF_WRITES, Fault, Rates, only
 from tests.faults.proxy import ProxyProcess
@@ -25,19 +24,6 @@ OF_EVENTS = {Fault.WATCH_DUPLICATES, Fault.WATCH_REORDERS, Fault.WATCH_LAGS}
 PROVOKED_BY = {Fault.STALE_LIST: Fault.EXPIRED_LATER}
 """Lists are rare: something else has to ask for them."""
 OUTAGES_S = (0.5, 1, 2, 5, 30)
-
-
-@pytest.fixture(scope="module")
-def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
-    with ProxyProcess(with_crd, seed=4) as running:
-        running.calm()
-        yield running
-
-
-@pytest.fixture(scope="module")
-def behind(with_crd: ControlPlane, proxy: ProxyProcess) -> Iterator[Operator]:
-    with Operator(with_crd, kubeconfig=proxy.kubeconfig_for()) as running:
-        yield running
 
 
 class Storm:

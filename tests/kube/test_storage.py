@@ -141,6 +141,17 @@ ANYWHERE = Requirement("", "DoesNotExist")
             },
         ),
         ({"spec": {"capacity": {"storage": "1Ki"}}, "status": {"phase": "Bound"}}, {}),
+        (
+            {
+                "spec": {"volumeAttributesClassName": "gold", "claimRef": {"namespace": "team", "name": "c"}},
+                "status": {"phase": "Released"},
+            },
+            {"available": True, "attributes": "gold", "claimed_by": ("team", "c", "")},
+        ),
+        (
+            {"spec": {"claimRef": {"namespace": "team", "name": "c", "uid": "u"}}, "status": {"phase": "Bound"}},
+            {},
+        ),
     ],
 )
 def test_a_volume(found, fields):

@@ -39,7 +39,14 @@ def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
             continue
         shared = key if volumes.has_several_users(key) else ("", "")
         wanted = Wanted(
-            claim.size, claim.storage_class, claim.modes, claim.block, claim.selector, claim.selected, claim=shared
+            size=claim.size,
+            storage_class=claim.storage_class,
+            modes=claim.modes,
+            block=claim.block,
+            attributes=claim.attributes,
+            selector=claim.selector,
+            selected=claim.selected,
+            claim=shared,
         )
         if claim.selected:
             wanted = replace(wanted, ours=claim.ours)
@@ -69,7 +76,7 @@ def choices(volumes: Volumes, wanted: Wanted) -> list[Volume]:
 
 
 def _suffices(volume: Volume, wanted: Wanted) -> bool:
-    of_class = volume.storage_class == wanted.storage_class
+    of_class = volume.storage_class == wanted.storage_class and volume.attributes == wanted.attributes
     return of_class and volume.size >= wanted.size and volume.block is wanted.block
 
 

@@ -36,7 +36,8 @@ class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
     `volume` is the PersistentVolume that it names, `bound` that both know of each other. `single_pod`: its access mode
     is ReadWriteOncePod. `owner` is the UID of its controller: of a pod, if it was made for an ephemeral volume.
     What it asks of a volume is known while it is not bound: `size` in bytes, access `modes`, `block` for a volume
-    without a file system, and `selector`. A volume is provisioned for the node `selected`; `ours`: gangsched said so.
+    without a file system, its VolumeAttributesClass (`attributes`), and `selector`. A volume is provisioned for the
+    node `selected`; `ours`: gangsched said so.
     """
 
     namespace: str
@@ -52,6 +53,7 @@ class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
     size: int = 0
     modes: tuple[str, ...] = ()
     block: bool = False
+    attributes: str = ""
     selector: tuple[Requirement, ...] = ()
     selected: str = ""
     ours: bool = False
@@ -68,8 +70,9 @@ class Volume(Struct, frozen=True, gc=False, tag=True):
     `node_affinity` None lets every node use it. `zones` are its zone and region labels, each with the values that a
     node's label may have. `attachment` is what it counts as against the limits of nodes, None where no CSI driver
     attaches it. `in_tree` is the kind of a source whose node affinity CSI migration translates, empty for all others.
-    What claims ask of it is known while it is `available`: no claim is bound to it. `claimed_by` is then the claim
-    (namespace, name, UID or an empty text) that alone may be bound to it; `ours`: gangsched said so.
+    What claims ask of it is known while it is `available`: no claim is bound to it, and it may be bound to one.
+    `attributes` is its VolumeAttributesClass. `claimed_by` is the claim (namespace, name, UID or an empty text) that
+    alone may be bound to it; `ours`: gangsched said so.
     """
 
     name: str
@@ -82,6 +85,7 @@ class Volume(Struct, frozen=True, gc=False, tag=True):
     size: int = 0
     modes: tuple[str, ...] = ()
     block: bool = False
+    attributes: str = ""
     labels: Labels = ()
     claimed_by: tuple[str, str, str] | None = None
     ours: bool = False
@@ -196,6 +200,7 @@ class Wanted(Struct, frozen=True, gc=False, cache_hash=True):
     storage_class: str
     modes: tuple[str, ...] = ()
     block: bool = False
+    attributes: str = ""
     selector: tuple[Requirement, ...] = ()
     selected: str = ""
     volume: str = ""
