@@ -9,13 +9,14 @@ DURATION ?= 600
 SEED ?=
 # Of make mutations: how many.
 NUMBER ?= 100
-# Of make bench-compare: the commit, how many pairs, and parts of the titles of the scenarios.
+# Of make bench-compare: the commit, how many pairs, and parts of the titles of the scenarios. Of make workloads: what
+# pytest takes to choose tests.
 BASE ?=
 PAIRS ?= 9
 PARTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test nightly soak outages mutations lint fmt bench bench-quick bench-compare docs control-plane clean python
+.PHONY: help setup demo check test workloads nightly soak outages mutations lint fmt bench bench-quick bench-compare docs control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -38,11 +39,16 @@ demo: setup ## the race of two groups on a real API server
 # Without bytecode each worker would compile and rewrite two hundred modules for ten seconds.
 check: setup ## a quick look in less than a minute: no control plane, fewer random examples, in parallel
 	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n auto --dist worksteal \
-		--hypothesis-profile=check -m "not slow and not integration" --ignore=tests/integration
+		--hypothesis-profile=check -m "not slow and not integration" --ignore=tests/integration --ignore=tests/workloads
 
 # Three workers keep two cores busy, because integration tests wait more than they compute. Each has a control plane.
 test: setup control-plane ## all tests, the real control plane's included
-	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report= \
+		-m "not workloads"
+
+workloads: setup control-plane ## real controllers beside gangsched, as docs/workloads tells after it; PARTS="-k jobset" plays some
+	@"$(PYTHON)" -m testbed.controllers.build
+	@exec .venv/bin/python -m tests.workloads.written $(PARTS)
 
 nightly: DURATION = 3600
 nightly: SEED := $(or $(SEED),$(shell date +%s))
@@ -53,6 +59,7 @@ nightly: setup control-plane ## explore for hours: random examples, worlds and f
 		--hypothesis-profile=nightly --hypothesis-seed=$(SEED) || failed="$$failed pytest"; \
 	.venv/bin/python -m tests.faults.soak --duration $(DURATION) --seed $(SEED) || failed="$$failed soak"; \
 	.venv/bin/python -m tests.faults.outages --seed $(SEED) || failed="$$failed outages"; \
+	"$(PYTHON)" -m testbed.controllers.build && .venv/bin/python -m pytest -m workloads tests/workloads || failed="$$failed workloads"; \
 	test -z "$$failed" || { echo "FAILED with SEED=$(SEED):$$failed"; exit 1; }
 
 soak: setup control-plane ## random groups, nodes and all faults for DURATION=600 seconds; SEED=n repeats a run

@@ -9,7 +9,6 @@ Runs on a bare Python 3.11, before any virtual environment exists.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import os
 import platform
@@ -18,13 +17,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.cache import Report, SetupError, cache_root, locked, write_atomically
+from testbed.go_build import build_failure, build_program, remove_remains
 from testbed.go_toolchain import GoToolchain, find_go, required_go
 
 HACK = Path(__file__).resolve().parent.parent / "hack"
@@ -39,9 +37,6 @@ _STAGE_SOURCES = (
 _LINK_FLAGS = "-s -w -X k8s.io/component-base/version.gitVersion={kubernetes}"
 _OLDEST_ASSETS = (1, 30)
 _OLDEST_ETCD = (3, 5)
-_SCRATCH = ".build-"
-_STILL_BUILDING_EVERY_S = 30
-_BUILD_ENDS_WITHIN_S = 10
 
 Version = tuple[int, int]
 
@@ -239,57 +234,20 @@ def _build(missing: list[str], pins: Pins, *, report: Report) -> None:
         f"building {', '.join(names) or STAGES} from Go modules into {folder}; "
         f"the first build of all takes about 9 minutes on 2 cores"
     )
-    for stale in folder.glob(f"{_SCRATCH}*"):
-        shutil.rmtree(stale)
+    remove_remains(folder)
     if STAGES in missing:
         write_atomically(folder / STAGES, _collect_stages(go))
     for position, name in enumerate(names, 1):
-        _build_one(PROGRAMS[name], folder, pins, go=go, step=f"[{position}/{len(names)}]", report=report)
-
-
-def _build_one(program: Program, folder: Path, pins: Pins, *, go: GoToolchain, step: str, report: Report) -> None:
-    report(f"{step} building {program.name} …")
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
-        built = Path(scratch) / program.name
-        arguments = [
-            *("build", "-ldflags", _LINK_FLAGS.format(kubernetes=pins.kubernetes)),
-            *("-o", str(built), program.package),
-        ]
-        with _interrupted_at_exit(go.start(arguments, directory=HACK / program.module, scratch=Path(scratch))) as build:
-            while True:
-                try:
-                    output, _ = build.communicate(timeout=_STILL_BUILDING_EVERY_S)
-                    break
-                except subprocess.TimeoutExpired:
-                    report(f"{step} … still building {program.name} ({time.monotonic() - started:.0f} s)")
-        if build.returncode != 0:
-            raise SetupError(_build_failure(program.name, output))
-        built.replace(folder / program.name)
-    report(f"{step} built {program.name} in {time.monotonic() - started:.0f} s")
-
-
-@contextlib.contextmanager
-def _interrupted_at_exit(build: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Ends a running build with SIGINT, so that Go ends the compilers that it has started."""
-    try:
-        yield build
-    finally:
-        if build.poll() is None:
-            build.send_signal(signal.SIGINT)
-            try:
-                build.communicate(timeout=_BUILD_ENDS_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                build.kill()
-                build.communicate()
-
-
-def _build_failure(what: str, output: str) -> str:
-    tail = "\n".join(f"    {line}" for line in output.strip().splitlines()[-15:])
-    return (
-        f"Building {what} failed: where the module proxy is out of reach set GOPROXY or HTTPS_PROXY, where memory or "
-        f"disk ran out free some, or point KUBEBUILDER_ASSETS to a folder with the programs. Go said:\n{tail}"
-    )
+        program = PROGRAMS[name]
+        build_program(
+            folder / name,
+            program.package,
+            go=go,
+            directory=HACK / program.module,
+            options=("-ldflags", _LINK_FLAGS.format(kubernetes=pins.kubernetes)),
+            step=f"[{position}/{len(names)}] ",
+            report=report,
+        )
 
 
 def _collect_stages(go: GoToolchain) -> str:
@@ -298,7 +256,7 @@ def _collect_stages(go: GoToolchain) -> str:
     where = go.run(["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], directory=HACK / "control-plane")
     source = Path(where.stdout.strip() or "missing") / "kustomize" / "stage"
     if not source.is_dir():
-        raise SetupError(_build_failure("the stages of KWOK", download.stderr + where.stderr))
+        raise SetupError(build_failure("the stages of KWOK", download.stderr + where.stderr))
     return "---\n".join((source / f"{stage}.yaml").read_text() for stage in _STAGE_SOURCES)
 
 

@@ -25,6 +25,7 @@ from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
 from testbed import chart, dialects, fidelity, manifests, rooms, walk
+from testbed.controllers import matrix
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
@@ -33,6 +34,7 @@ _FILLED: dict[Path, Callable[[str], str]] = {
     Path("docs/architecture.md"): walk.with_drawings,
     Path("docs/dialects.md"): dialects.with_tables,
     Path("docs/migrate/palantir.md"): dialects.with_all_named,
+    matrix.PAGE: lambda text: matrix.page(ROOT, text),
 }
 """Files of which only a part is generated: people write the rest."""
 _NOTE = "<!-- Generated from the code by make docs: change the code, not this page. -->\n\n"

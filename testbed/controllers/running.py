@@ -1,0 +1,202 @@
+"""Runs workload controllers beside a control plane: their CRDs, their processes, and their webhooks called by URL.
+
+All of it belongs to one control plane and ends with it. The certificate is the one that kube-apiserver has made for
+itself on 127.0.0.1; ports are on 127.0.0.1 wherever the controller lets that be chosen.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import socket
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed.api import ApiError, Json
+from testbed.control_plane import ControlPlane, ControlPlaneError, free_ports
+from testbed.controllers.build import CRDS, WEBHOOKS, folder_of, is_built
+from testbed.controllers.table import CONTROLLERS, Controller
+from testbed.tether import Child
+
+_READY_WITHIN_S = 60
+_SERVED_WITHIN_S = 30
+_STARTS = 3
+_REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
+# Where rotators of certificates look for what a kubelet would have put there, whatever TMPDIR says.
+_MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108
+
+
+def run(control_plane: ControlPlane, name: str, *arguments: str, config: Mapping[str, Any] | None = None) -> None:
+    """Starts the controller, and those that it needs, and waits until it is ready; it ends with the control plane.
+
+    ``arguments`` are added to its command line, ``config`` to its configuration file.
+
+    Raises:
+        ControlPlaneError: it is not built, or it was not ready in time.
+    """
+    controller = CONTROLLERS[name]
+    for other in controller.beside:
+        run(control_plane, other)
+    if not is_built(controller):
+        raise ControlPlaneError(f"{name} is not built yet: run python3 -m testbed.controllers.build {name}")
+    _install(control_plane, controller)
+    _Run(control_plane, controller, arguments, config or {}).start()
+
+
+def _install(control_plane: ControlPlane, controller: Controller) -> None:
+    crds = folder_of(controller) / CRDS
+    control_plane.kubectl("apply", "--server-side", "--filename", crds)
+    for crd in yaml.safe_load_all(crds.read_text()):
+        spec = crd["spec"]
+        version = next(each["name"] for each in spec["versions"] if each["served"])
+        path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
+        _await(lambda path=path: _answers(control_plane, path), _SERVED_WITHIN_S, what=f"{path} is not served")
+
+
+class _Run:
+    """One controller's start on one control plane."""
+
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        controller: Controller,
+        arguments: Sequence[str],
+        config: Mapping[str, Any],
+    ) -> None:
+        self._control_plane = control_plane
+        self._controller = controller
+        self._folder = control_plane.folder / controller.name
+        self._probe, self._webhook = free_ports(2)
+        self._certificates = self._folder / "k8s-webhook-server" / "serving-certs"
+        self._arguments = arguments
+        self._config = config
+
+    def start(self) -> None:
+        self._write_certificates()
+        self._write_config()
+        if self._controller.secret:
+            self._add_secret()
+        for _ in range(_STARTS):
+            child = self._spawn()
+            if self._became_ready(child):
+                break
+        else:
+            raise ControlPlaneError(
+                f"{self._controller.name} did not become ready; its log ends with:\n{child.log_tail(30)}"
+            )
+        if self._controller.webhooks:
+            self._register()
+
+    def _write_certificates(self) -> None:
+        """kube-apiserver's own pair, under the names by which a webhook's server looks for it."""
+        self._certificates.mkdir(parents=True)
+        for suffix in ("crt", "key"):
+            own = self._control_plane.folder / "certificates" / f"apiserver.{suffix}"
+            shutil.copyfile(own, self._certificates / f"tls.{suffix}")
+
+    def _write_config(self) -> None:
+        addresses = {
+            "health": {"healthProbeBindAddress": f"127.0.0.1:{self._probe}"},
+            "metrics": {"bindAddress": "0"},
+            "webhook": {"host": "127.0.0.1", "port": self._webhook, "certDir": str(self._certificates)},
+            "leaderElection": {"leaderElect": False},
+            "internalCertManagement": {"enable": bool(self._controller.secret)},
+        }
+        kind = {"apiVersion": self._controller.config, "kind": "Configuration"}
+        (self._folder / "config.yaml").write_text(json.dumps(kind | addresses | dict(self._config)))
+
+    def _add_secret(self) -> None:
+        """What an installation brings for the controller to keep its certificates in."""
+        namespace, _, name = self._controller.secret.partition("/")
+        for path, body in (
+            ("/api/v1/namespaces", {"metadata": {"name": namespace}}),
+            (f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": name}}),
+        ):
+            self._control_plane.api.post(path, body)
+        if not _MOUNTED.exists():
+            _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
+            _MOUNTED.touch()
+
+    def _spawn(self) -> Child:
+        words = {"probe": self._probe, "webhook": self._webhook, "config": self._folder / "config.yaml"}
+        own = [each.format(**words) for each in self._controller.arguments]
+        # A webhook's server reads its certificate below TMPDIR where no flag says another place.
+        env = {"KUBECONFIG": str(self._control_plane.kubeconfig), "TMPDIR": str(self._folder)}
+        program = folder_of(self._controller) / self._controller.name
+        return self._control_plane.spawn(self._controller.name, [program, *own, *self._arguments], env=env)
+
+    def _became_ready(self, child: Child) -> bool:
+        """Whether it is ready; not if it ended first, as some do whose kinds have just been installed."""
+        deadline = time.monotonic() + _READY_WITHIN_S
+        ready = self._controller.ready.format(probe=self._probe)
+        while time.monotonic() < deadline and child.poll() is None:
+            if _is_ok(ready) and (not self._controller.webhooks or _listens(self._webhook)):
+                return True
+            time.sleep(0.1)
+        return False
+
+    def _register(self) -> None:
+        authority = (self._control_plane.folder / "certificates" / "apiserver.crt").read_bytes()
+        for manifest in yaml.safe_load_all((folder_of(self._controller) / WEBHOOKS).read_text()):
+            body = by_url(manifest, self._controller, port=self._webhook, authority=authority)
+            self._control_plane.api.post(f"{_REGISTRATIONS}/{body['kind'].lower()}s", body)
+
+
+def by_url(manifest: Json, controller: Controller, *, port: int, authority: bytes) -> Json:
+    """The registration of webhooks with the port of 127.0.0.1 in place of a Service.
+
+    Its name is the controller's own name only, so that no rotator of certificates finds it.
+    """
+
+    def called(webhook: Json) -> Json:
+        client = webhook["clientConfig"]
+        url = f"https://127.0.0.1:{port}{client['service']['path']}"
+        told = {**webhook, "clientConfig": {"url": url, "caBundle": base64.b64encode(authority).decode()}}
+        if controller.pods_with and any("pods" in rule["resources"] for rule in webhook["rules"]):
+            told["objectSelector"] = {"matchExpressions": [{"key": controller.pods_with, "operator": "Exists"}]}
+        return told
+
+    return {
+        "apiVersion": manifest["apiVersion"],
+        "kind": manifest["kind"],
+        "metadata": {"name": controller.name},
+        "webhooks": [called(webhook) for webhook in manifest["webhooks"]],
+    }
+
+
+def _answers(control_plane: ControlPlane, path: str) -> bool:
+    try:
+        control_plane.api.get(path)
+    except ApiError:
+        return False
+    return True
+
+
+def _is_ok(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - on 127.0.0.1
+            return bool(answer.status == 200)  # noqa: PLR2004 - HTTP's OK
+    except OSError:
+        return False
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _await(condition: Any, within_s: float, *, what: str) -> None:  # noqa: ANN401
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise ControlPlaneError(f"{what} within {within_s:g} s")
+        time.sleep(0.1)

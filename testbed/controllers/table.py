@@ -1,0 +1,129 @@
+"""The workload controllers that are tested beside gangsched: where each comes from, and how it is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CONFIGURED = ("--config={config}",)
+"""The arguments of a controller that takes its addresses from a configuration file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controller:
+    """One controller, as the module of its release has it.
+
+    In `arguments` the words {probe} and {webhook} stand for ports of 127.0.0.1, and {config} for the file that begins
+    with `config` and goes on with those addresses.
+    """
+
+    name: str
+    module: str
+    version: str
+    sum: str
+    """Of the module's content, as go.sum writes it; the module's own go.sum fixes what it is built from."""
+    package: str
+    crds: str
+    """The folder of its CustomResourceDefinitions in the module."""
+    webhooks: str = ""
+    """The manifest of its webhooks in the module; empty if it has none."""
+    pods_with: str = ""
+    """The label of the pods about which its webhooks are asked, as its release has it; all pods if empty."""
+    arguments: tuple[str, ...]
+    config: str = ""
+    """apiVersion of its configuration file; empty if it has none."""
+    ready: str = "http://127.0.0.1:{probe}/readyz"
+    secret: str = ""
+    """NAMESPACE/NAME where it keeps certificates of its own, which are those of a Service and of no use here."""
+    beside: tuple[str, ...] = ()
+    """Controllers that it needs."""
+
+
+CONTROLLERS = {
+    row.name: row
+    for row in (
+        Controller(
+            name="jobset",
+            module="sigs.k8s.io/jobset",
+            version="v0.10.1",
+            sum="h1:u8QKifNsrWVrlRFe6w2ofYTqFT9ma2DRHxfeB2m9xyU=",
+            package=".",
+            crds="config/components/crd/bases",
+            webhooks="config/components/webhook/manifests.yaml",
+            pods_with="jobset.sigs.k8s.io/jobset-name",
+            config="config.jobset.x-k8s.io/v1alpha1",
+            arguments=CONFIGURED,
+        ),
+        Controller(
+            name="lws",
+            module="sigs.k8s.io/lws",
+            version="v0.7.0",
+            sum="h1:qWfzX8+UBak+Hq0+m/PuE3uO0mp/3dmm5q/h/7z31A8=",
+            package="./cmd",
+            crds="config/crd/bases",
+            webhooks="config/webhook/manifests.yaml",
+            pods_with="leaderworkerset.sigs.k8s.io/name",
+            config="config.lws.x-k8s.io/v1alpha1",
+            arguments=CONFIGURED,
+        ),
+        Controller(
+            name="kuberay",
+            module="github.com/ray-project/kuberay/ray-operator",
+            version="v1.4.2",
+            sum="h1:A4tGzbIky8sInAUxZBdBb+rrpZ7fbqoxdsOtm559Zqg=",
+            package=".",
+            crds="config/crd/bases",
+            arguments=("--metrics-addr=0", "--health-probe-bind-address=127.0.0.1:{probe}"),
+        ),
+        Controller(
+            name="mpi-operator",
+            module="github.com/kubeflow/mpi-operator",
+            version="v0.6.0",
+            sum="h1:RzzG03oyQIiHe/SH2k19N+Hp4QkxEsG2l9G1T7US+ys=",
+            package="./cmd/mpi-operator",
+            crds="manifests/base",
+            arguments=("--lock-namespace=default", "--kube-api-qps=100", "--kube-api-burst=100"),
+            # Its port is fixed in its source, as is that it listens on all addresses.
+            ready="http://127.0.0.1:8080/healthz",
+        ),
+        Controller(
+            name="training-operator",
+            module="github.com/kubeflow/training-operator",
+            version="v1.9.0",
+            sum="h1:L+ep5YQT1Pq62O3VjW6G+IRQw+NpFlPRJJj8TgydBhQ=",
+            package="./cmd/training-operator.v1",
+            crds="manifests/base/crds",
+            webhooks="manifests/base/webhook/manifests.yaml",
+            arguments=(
+                "--metrics-bind-address=0",
+                "--health-probe-bind-address=127.0.0.1:{probe}",
+                "--webhook-server-port={webhook}",
+            ),
+            secret="kubeflow/training-operator-webhook-cert",  # noqa: S106 - its name
+        ),
+        Controller(
+            name="trainer",
+            module="github.com/kubeflow/trainer/v2",
+            version="v2.0.0",
+            sum="h1:mnQSR9iPKItxyUR8mq66XsmxqKNVHwr9YYOB7BTU9dU=",
+            package="./cmd/trainer-controller-manager",
+            crds="manifests/base/crds",
+            webhooks="manifests/base/webhook/manifests.yaml",
+            arguments=("--health-probe-bind-address=127.0.0.1:{probe}", "--webhook-server-port={webhook}"),
+            secret="kubeflow-system/kubeflow-trainer-webhook-cert",  # noqa: S106 - its name
+            beside=("jobset",),
+        ),
+        Controller(
+            name="kueue",
+            module="sigs.k8s.io/kueue",
+            version="v0.12.3",
+            sum="h1:BwpNe6CSwkP6Y9KiaWPB9eye4cj7RUMs5Q1vbzPNB3I=",
+            package="./cmd/kueue",
+            crds="config/components/crd/bases",
+            webhooks="config/components/webhook/manifests.yaml",
+            config="config.kueue.x-k8s.io/v1beta1",
+            arguments=(*CONFIGURED, "--feature-gates=VisibilityOnDemand=false"),
+            secret="kueue-system/kueue-webhook-server-cert",  # noqa: S106 - its name
+        ),
+    )
+}
+"""In the order of the builds: the quickest come first."""

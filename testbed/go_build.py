@@ -1,0 +1,88 @@
+"""Builds one program from a Go module into a folder of the cache: whole or not at all, and with word of its progress.
+
+Runs on a bare Python 3.11, before any virtual environment exists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from testbed.cache import Report, SetupError
+from testbed.go_toolchain import GoToolchain
+
+_SCRATCH = ".build-"
+_STILL_BUILDING_EVERY_S = 30
+_BUILD_ENDS_WITHIN_S = 10
+
+
+def remove_remains(folder: Path) -> None:
+    """Removes what builds that were killed have left in the folder; only under the lock that builds there hold."""
+    for stale in folder.glob(f"{_SCRATCH}*"):
+        shutil.rmtree(stale)
+
+
+def build_program(
+    target: Path,
+    package: str,
+    *,
+    go: GoToolchain,
+    directory: Path,
+    options: Sequence[str] = (),
+    step: str = "",
+    report: Report,
+) -> None:
+    """Builds the package of the module in ``directory`` as the program ``target``.
+
+    ``options`` are further ones of ``go build``; ``step`` begins each line that ``report`` receives.
+
+    Raises:
+        SetupError: Go could not build it.
+    """
+    name = target.name
+    report(f"{step}building {name} …")
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=target.parent) as scratch:
+        built = Path(scratch) / name
+        arguments = ["build", *options, "-o", str(built), package]
+        with _interrupted_at_exit(go.start(arguments, directory=directory, scratch=Path(scratch))) as build:
+            while True:
+                try:
+                    output, _ = build.communicate(timeout=_STILL_BUILDING_EVERY_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    report(f"{step}… still building {name} ({time.monotonic() - started:.0f} s)")
+        if build.returncode != 0:
+            raise SetupError(build_failure(name, output))
+        built.replace(target)
+    report(f"{step}built {name} in {time.monotonic() - started:.0f} s")
+
+
+def build_failure(what: str, output: str) -> str:
+    """What to tell when Go has failed with that output."""
+    tail = "\n".join(f"    {line}" for line in output.strip().splitlines()[-15:])
+    return (
+        f"Building {what} failed: where the module proxy is out of reach set GOPROXY or HTTPS_PROXY, where memory or "
+        f"disk ran out free some, or point KUBEBUILDER_ASSETS to a folder with the programs. Go said:\n{tail}"
+    )
+
+
+@contextlib.contextmanager
+def _interrupted_at_exit(build: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Ends a running build with SIGINT, so that Go ends the compilers that it has started."""
+    try:
+        yield build
+    finally:
+        if build.poll() is None:
+            build.send_signal(signal.SIGINT)
+            try:
+                build.communicate(timeout=_BUILD_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                build.kill()
+                build.communicate()

@@ -1,0 +1,90 @@
+"""The real workload controllers beside gangsched; `make workloads` builds them and runs these tests.
+
+Each way to declare gangs has a control plane, a controller and an operator of its own, each test a namespace.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from testbed import crds
+from testbed.control_plane import ControlPlane
+from testbed.controllers.build import is_built
+from testbed.controllers.matrix import ANNOTATION, AUTO, EXPECTED, OWN
+from testbed.controllers.running import run
+from testbed.controllers.table import CONTROLLERS
+from testbed.operator import Operator
+from tests.integration import foreign
+from tests.workloads.plays import Setting
+from tests.workloads.stage import Stage
+
+
+@dataclass(frozen=True)
+class Side:
+    """A control plane, on which gangs are declared in one way."""
+
+    control_plane: ControlPlane
+    setting: Setting
+    column: str
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    for mark in (pytest.mark.integration, pytest.mark.workloads, pytest.mark.timeout(300)):
+        item.add_marker(mark)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each play of the module's workload in each way to declare it; other tests in those ways that they name."""
+    setting: Setting = metafunc.module.SETTING
+    expected = EXPECTED[setting.kind]
+    if "play" in metafunc.fixturenames:
+        ways = [(column, play) for column in expected.columns() for play in expected.plays(column)]
+        metafunc.parametrize(("side", "play"), ways, indirect=["side"])
+    elif "side" in metafunc.fixturenames:
+        # The page has one section for both ways without a PodGroup.
+        metafunc.parametrize("side", [each for each in expected.columns() if each != ANNOTATION], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def side(request: pytest.FixtureRequest) -> Iterator[Side]:
+    """gangsched and the module's controller, started as that way to declare gangs asks for."""
+    setting: Setting = request.module.SETTING
+    column: str = request.param
+    name = EXPECTED[setting.kind].controller
+    if name and not is_built(CONTROLLERS[name]):
+        pytest.skip(f"{name} is not built: run make workloads")
+    arguments = setting.own_arguments if column == OWN else ()
+    config = setting.own_config if column == OWN else {}
+    with ControlPlane() as control_plane:
+        crds.install(control_plane)
+        if column == OWN and setting.dialect:
+            foreign.install(control_plane, setting.dialect)
+        if name:
+            run(control_plane, name, *arguments, config=config)
+        for number in range(2):
+            control_plane.add_node(f"n{number}", cpu="4")
+        with Operator(control_plane) as operator:
+            yield Side(control_plane, setting, column)
+            assert "Traceback" not in operator.log, operator.log[operator.log.index("Traceback") - 500 :]
+
+
+@pytest.fixture
+def stage(side: Side) -> Iterator[Stage]:
+    """A namespace of the test's own; its pods are gone afterwards, so that the next test has the nodes' room."""
+    labels = {"gangsched.io/gang": "auto"} if side.column == AUTO else {}
+    name = f"test-{secrets.token_hex(4)}"
+    side.control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+    found = Stage(side.control_plane, name, side.setting.path)
+    found.until(lambda: side.control_plane.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+    yield found
+    found.clear()
+
+
+@pytest.fixture
+def played(side: Side, play: str, record_property: Callable[[str, object], None]) -> None:
+    """Has `tests.workloads.written` write down how this play ends."""
+    record_property("played", (side.setting.kind, side.column, play))

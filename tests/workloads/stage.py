@@ -1,0 +1,88 @@
+"""A namespace in which workload controllers make pods, in the words of the plays."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane
+from tests.integration.cluster import Cluster, end_terminating
+
+Json = dict[str, Any]
+
+
+class Stage(Cluster):
+    """A namespace; `path` is the collection of the workloads, such as ``apis/batch/v1/jobs``."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str, path: str) -> None:
+        super().__init__(control_plane, namespace)
+        head, _, plural = path.rpartition("/")
+        self._workloads = f"/{head}/namespaces/{namespace}/{plural}"
+        self._node_of: dict[str, str] = {}
+
+    def apply(self, manifest: str) -> None:
+        """As a user does; what a webhook refuses fails the test."""
+        self.control_plane.kubectl("apply", "--namespace", self.namespace, "--filename", "-", stdin=manifest)
+
+    def patch(self, name: str, body: Json) -> None:
+        """Changes the workload."""
+        self.api.merge(f"{self._workloads}/{name}", body)
+
+    def remove(self, name: str) -> None:
+        """Deletes the workload, and with it its pods."""
+        self.control_plane.kubectl(
+            "delete", "--namespace", self.namespace, "--ignore-not-found", "--wait=false", self._resource(), name
+        )
+
+    def _resource(self) -> str:
+        _, group, *_, plural = self._workloads.strip("/").split("/")
+        return f"{plural}.{group}"
+
+    def live(self, name: str) -> list[Json]:
+        """The pods of that workload that count: neither ended nor terminating."""
+        end_terminating(self.api, self.namespace)
+        return [
+            pod
+            for pod in self.pods()
+            if pod["metadata"]["name"].startswith(f"{name}-")
+            and "deletionTimestamp" not in pod["metadata"]
+            and pod["status"].get("phase") not in ("Succeeded", "Failed")
+        ]
+
+    def bound_of(self, name: str) -> int:
+        """How many of them are bound."""
+        return sum("nodeName" in pod["spec"] for pod in self.live(name))
+
+    def counts(self, name: str) -> tuple[int, int]:
+        """How many of them there are, and how many are bound."""
+        live = self.live(name)
+        return len(live), sum("nodeName" in pod["spec"] for pod in live)
+
+    def end(self, pod: Json, how: str) -> None:
+        """The pod ends as its node would end it (`Failed`), or somebody deletes it (`deleted`)."""
+        name = pod["metadata"]["name"]
+        if how == "deleted":
+            self.delete_pod(name)
+            return
+        ended = {"name": pod["spec"]["containers"][0]["name"], "state": {"terminated": {"exitCode": 1}}}
+        ended |= {"ready": False, "restartCount": 0, "image": "none", "imageID": ""}
+        status = {"phase": "Failed", "containerStatuses": [ended]}
+        self.api.merge(f"/api/v1/namespaces/{self.namespace}/pods/{name}/status", {"status": status})
+
+    def clear(self) -> None:
+        """Deletes everything that makes pods, and waits until none is left."""
+        for each in self.api.get(self._workloads)["items"]:
+            self.remove(each["metadata"]["name"])
+        self.api.delete(f"/api/v1/namespaces/{self.namespace}")
+        self.until(self._is_empty, within_s=60, what="the namespace has no pods")
+
+    def _is_empty(self) -> bool:
+        pods = f"/api/v1/namespaces/{self.namespace}/pods"
+        self.api.delete(pods, grace_s=0)
+        left = self.api.get(pods)["items"]
+        for pod in left:
+            if pod["metadata"].get("finalizers"):
+                with contextlib.suppress(ApiError):
+                    self.api.merge(f"{pods}/{pod['metadata']['name']}", {"metadata": {"finalizers": None}})
+        return not left
