@@ -19,7 +19,7 @@ from testbed.controllers.running import run
 from testbed.controllers.table import CONTROLLERS
 from testbed.operator import Operator
 from tests.integration import foreign
-from tests.workloads.plays import Setting
+from tests.workloads.plays import PLAYS, Setting
 from tests.workloads.stage import Stage
 
 
@@ -38,15 +38,29 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each play of the module's workload in each way to declare it; other tests in those ways that they name."""
-    setting: Setting = metafunc.module.SETTING
-    expected = EXPECTED[setting.kind]
+    """Each way to declare the module's workload and, for tests that play, each play."""
+    if "side" not in metafunc.fixturenames:
+        return
+    columns = EXPECTED[metafunc.module.SETTING.kind].columns()
+    metafunc.parametrize("side", columns, indirect=True, scope="module")
     if "play" in metafunc.fixturenames:
-        ways = [(column, play) for column in expected.columns() for play in expected.plays(column)]
-        metafunc.parametrize(("side", "play"), ways, indirect=["side"])
-    elif "side" in metafunc.fixturenames:
-        # The page has one section for both ways without a PodGroup.
-        metafunc.parametrize("side", [each for each in expected.columns() if each != ANNOTATION], indirect=True)
+        metafunc.parametrize("play", PLAYS)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without plays that are not possible; a page has one section for both ways without a PodGroup."""
+    left_out = [item for item in items if item.get_closest_marker("workloads") and not _possible(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _possible(item: pytest.Item) -> bool:
+    of = getattr(item, "callspec", None)
+    if of is None or "side" not in of.params:
+        return True
+    column, play = of.params["side"], of.params.get("play")
+    setting: Setting = item.getparent(pytest.Module).obj.SETTING  # type: ignore[union-attr]
+    return column != ANNOTATION if play is None else play in EXPECTED[setting.kind].plays(column)
 
 
 @pytest.fixture(scope="module")
