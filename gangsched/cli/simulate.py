@@ -31,10 +31,11 @@ def add_parser(commands: Commands) -> None:
         description="Read nodes, pods, PodGroups, namespaces, PriorityClasses, PersistentVolumeClaims, "
         "PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, CSIStorageCapacities, VolumeAttachments, "
         "ResourceSlices, DeviceClasses, ResourceClaims and ResourceClaimTemplates from YAML or JSON, and expand "
-        "StatefulSets, Deployments, ReplicaSets and Jobs into their pods, with the claims of these and of ephemeral "
-        "volumes. Run the scheduler on a simulated clock until the longest maxScheduleTime has passed, and print its "
-        "decisions in order. All objects exist from the start. Objects are ordered by age as in the files, unless "
-        "creationTimestamps say otherwise. An object with only a generateName is named by it and a number.",
+        "StatefulSets, Deployments, ReplicaSets, Jobs, CronJobs (one Job), JobSets, LeaderWorkerSets, RayClusters, "
+        "MPIJobs and the jobs of Kubeflow's training-operator into their pods, with the claims of these and of "
+        "ephemeral volumes. Run the scheduler on a simulated clock until the longest maxScheduleTime has passed, and "
+        "print its decisions in order. All objects exist from the start. Objects are ordered by age as in the files, "
+        "unless creationTimestamps say otherwise. An object with only a generateName is named by it and a number.",
         epilog="Exit status: 0 for success, 2 for wrong usage or for files that are unreadable or that the API server "
         "would refuse.",
     )

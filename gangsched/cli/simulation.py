@@ -130,8 +130,7 @@ class _Simulation:
             self._inbox += (PodBound(effect.uid, effect.node), PodSeen(pod))
             if pod.declaration is None:
                 self._bound_alone.append(self._alone(pod))
-            successor = self._successors.pop(effect.uid, None)
-            if successor is not None:
+            for successor in self._successors.pop(effect.uid, ()):
                 self._pods[successor.uid] = successor
                 self._inbox.append(PodSeen(successor))
         elif isinstance(effect, Prebind):

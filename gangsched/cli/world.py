@@ -18,10 +18,10 @@ import msgspec
 from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
-from gangsched.cli import offered, stored
+from gangsched.cli import offered, operators, stored, workloads
 from gangsched.cli.admission import Priorities, admitted_node, admitted_pod_spec
+from gangsched.cli.made import Existing, MadePod
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
-from gangsched.cli.workloads import MAKERS, Existing, MadePod, pods_of
 from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
@@ -37,6 +37,8 @@ PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
 FOREIGN = {(version, KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in}
 """The dialects of other systems' PodGroups."""
+MAKERS = {**workloads.MAKERS, **operators.MAKERS}
+"""The functions that expand workloads into pods, by apiVersion and kind."""
 DEVICES = (*offered.KINDS, offered.TEMPLATE)
 READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
@@ -71,7 +73,7 @@ class World:
     priority_classes: dict[str, int] = field(default_factory=dict)
     storage: dict[StorageKind, dict[StorageKey, StorageObject]] = field(default_factory=dict)
     devices: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = field(default_factory=dict)
-    successors: dict[str, Pod] = field(default_factory=dict)
+    successors: dict[str, list[Pod]] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
 
 
@@ -104,7 +106,9 @@ class _Builder:
         self._known = _named(self._known)
         self._check_names()
         self._stamps = self._date()
-        self._existing = Existing(list(self._of(POD)), list(self._of(("apps/v1", "ReplicaSet"))))
+        self._existing = Existing(
+            list(self._of(POD)), [each for each in self._known if _kind(each) in workloads.MAKERS]
+        )
         self._priorities = Priorities()
         self._adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
             **dict.fromkeys(MAKERS, self._add_pods_of),
@@ -209,22 +213,22 @@ class _Builder:
         )
 
     def _add_pods_of(self, manifest: Manifest) -> None:
-        made = pods_of(manifest, self._existing)
-        if not made:
-            return
-        admitted = admitted_pod_spec(made[0].spec, self._priorities, str(manifest))
-        previous = None
-        for each in made:
-            spec = {**admitted, "volumes": each.spec["volumes"]}
+        admitted: dict[int, Mapping[str, Any]] = {}
+        made: dict[str, str] = {}
+        for each in list(MAKERS[_kind(manifest)](manifest, self._existing)):
+            template = id(each.template)
+            if template not in admitted:
+                admitted[template] = admitted_pod_spec(each.template, self._priorities, str(manifest))
+            spec = {**admitted[template], "volumes": each.volumes}
             pod = self._read_pod({"metadata": self._made_metadata(manifest, each), "spec": spec}, manifest)
             for name, claim in each.claims.items():
                 named = {**claim, "metadata": {"name": name}}
                 _accepted(manifest, self._stored.add_claim, manifest.namespace, named)
-            if previous is not None and each.after_previous:
-                self._world.successors[previous.uid] = pod
+            if each.after in made:
+                self._world.successors.setdefault(made[each.after], []).append(pod)
             else:
                 self._world.pods.append(pod)
-            previous = pod
+            made[each.name] = pod.uid
 
     def _read_pod(self, body: Mapping[str, Any], manifest: Manifest) -> Pod:
         _accepted(manifest, self._stored.add_claims_of, body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def simulated(tmp_path: Path, *manifests: Json) -> list[Pod]:
     file = tmp_path / "manifests.yaml"
     file.write_text(yaml.safe_dump_all(manifests))
     world = build(read([str(file)]))
-    return [*world.pods, *world.successors.values()]
+    return [*world.pods, *chain.from_iterable(world.successors.values())]
 
 
 def stored(pods: list[Json]) -> list[Pod]:

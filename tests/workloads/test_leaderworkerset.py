@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.controllers.matrix import SCALE
+from testbed.controllers.matrix import OWN, SCALE
+from tests.workloads.made import expanded, unlike
 from tests.workloads.pages import follow, manifest
 from tests.workloads.plays import PLAYS, SIZE, Setting, until_whole
 from tests.workloads.stage import Stage
@@ -35,6 +36,8 @@ def test_it_ends_whole(stage, side, play):
     (PLAYS | {SCALE: second_replica})[play](stage, SETTING, side.column)
 
 
-def test_the_commands_of_its_page_make_a_whole_gang(stage, side, tmp_path):
+def test_its_page_makes_a_whole_gang_of_the_pods_that_simulate_makes(stage, side, tmp_path):
     follow(stage, SETTING.kind, side.column, tmp_path)
-    stage.until(lambda: stage.counts("bert") == (5, 5))
+    until_whole(stage, "bert")
+    if side.column != OWN:
+        assert unlike(stage.live("bert"), expanded(tmp_path / "bert.yaml")) == []

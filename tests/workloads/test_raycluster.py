@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from testbed.controllers.matrix import AUTO
+from testbed.controllers.matrix import AUTO, OWN
+from tests.workloads.made import expanded, unlike
 from tests.workloads.pages import follow, manifest
-from tests.workloads.plays import PLAYS, Setting
+from tests.workloads.plays import PLAYS, Setting, until_whole
 
 
 def scaled(size: int) -> dict:
@@ -32,6 +33,8 @@ def test_it_ends_whole(stage, side, play):
     PLAYS[play](stage, SETTING, side.column)
 
 
-def test_the_commands_of_its_page_make_a_whole_gang(stage, side, tmp_path):
+def test_its_page_makes_a_whole_gang_of_the_pods_that_simulate_makes(stage, side, tmp_path):
     follow(stage, SETTING.kind, side.column, tmp_path)
-    stage.until(lambda: stage.counts("bert") == (5, 5))
+    until_whole(stage, "bert")
+    if side.column != OWN:
+        assert unlike(stage.live("bert"), expanded(tmp_path / "bert.yaml")) == []

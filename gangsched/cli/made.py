@@ -1,0 +1,148 @@
+"""Pods that a controller would create, and what of them is in the files already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from types import MappingProxyType
+from typing import Any
+
+from gangsched.cli.manifests import Manifest, ManifestError, mapping
+
+_ENDED = ("Succeeded", "Failed")
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadePod:
+    """A pod that a controller creates; if `after` names a pod, only once that one runs.
+
+    `template` is the spec in the pod template, the same object for all pods of a template. `volumes` take the place of
+    its volumes. `claims` are the PersistentVolumeClaims that the controller creates for the pod, by name.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    owner: Mapping[str, Any]
+    template: Mapping[str, Any]
+    volumes: Sequence[Mapping[str, Any]]
+    claims: Mapping[str, Mapping[str, Any]]
+    after: str = ""
+
+
+class Existing:
+    """The pods in the files, and other objects that controllers create."""
+
+    def __init__(self, pods: Sequence[Manifest], others: Sequence[Manifest]) -> None:
+        self._names = {(pod.namespace, pod.name) for pod in pods}
+        live = [pod for pod in pods if mapping(pod.body.get("status")).get("phase") not in _ENDED]
+        self._controlled = [
+            (pod.namespace, *_controller(pod), mapping(pod.metadata.get("labels")).items()) for pod in live
+        ]
+        self._others = {(each.namespace, each.kind, each.name) for each in others}
+        self._others_owners = {(each.namespace, each.kind, *_controller(each)) for each in others}
+
+    def has(self, namespace: str, name: str) -> bool:
+        """Whether there is a pod with this name."""
+        return (namespace, name) in self._names
+
+    def has_object(self, namespace: str, kind: str, name: str) -> bool:
+        """Whether there is a workload of this kind and name."""
+        return (namespace, kind, name) in self._others
+
+    def controlled(self, namespace: str, kind: str, name: str, labels: Mapping[str, str] = _NONE) -> int:
+        """The number of this controller's pods that have not ended, and have these labels."""
+        return sum(
+            (there, owner_kind, owner) == (namespace, kind, name) and labels.items() <= found
+            for there, owner_kind, owner, found in self._controlled
+        )
+
+    def of_deployment(self, namespace: str, name: str) -> int:
+        """The number of pods that have not ended and belong to a ReplicaSet with a name of this Deployment's form."""
+        return sum(
+            (there, kind, owner.rpartition("-")[0]) == (namespace, "ReplicaSet", name)
+            for there, kind, owner, _ in self._controlled
+        )
+
+    def has_made(self, workload: Manifest, kind: str) -> bool:
+        """Whether the workload has made an object of this kind."""
+        return (workload.namespace, kind, workload.kind, workload.name) in self._others_owners
+
+
+def made_pod(
+    workload: Manifest,
+    name: str,
+    template: object,
+    *,
+    labels: Mapping[str, str],
+    field: str = "spec.template",
+    owner_kind: str = "",
+    claims: Mapping[str, tuple[str, Mapping[str, Any]]] = _NONE,
+    after: str = "",
+) -> MadePod:
+    """A pod of the template, which the workload has in that field; `labels` are added to the template's.
+
+    Raises:
+        ManifestError: the template has no spec.
+    """
+    spec = mapping(mapping(template).get("spec"))
+    if not spec:
+        raise ManifestError([f"{workload}: {field}.spec is missing: write the pods' template"])
+    metadata = mapping(mapping(template).get("metadata"))
+    kind = owner_kind or workload.kind
+    volumes = [volume for volume in spec.get("volumes") or () if volume.get("name") not in claims]
+    volumes += [
+        {"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, (claim, _) in claims.items()
+    ]
+    return MadePod(
+        name=name,
+        labels={**mapping(metadata.get("labels")), **labels},
+        annotations=mapping(metadata.get("annotations")),
+        owner={
+            "kind": kind,
+            "name": workload.name,
+            "uid": str(workload.metadata.get("uid") or f"{kind}/{workload.namespace}/{workload.name}"),
+            "controller": True,
+        },
+        template=spec,
+        volumes=volumes,
+        claims=dict(claims.values()),
+        after=after,
+    )
+
+
+def free_names(workload: Manifest, existing: Existing, wanted: int, prefix: str = "") -> Iterator[str]:
+    """So many names of the form PREFIX-NUMBER that no pod has; the prefix is the workload's name unless it is given."""
+    names = (f"{prefix or workload.name}-{number}" for number in count())
+    return islice((name for name in names if not existing.has(workload.namespace, name)), max(0, wanted))
+
+
+def number(workload: Manifest, value: object, field: str, *, default: int) -> int:
+    """A number of the workload.
+
+    Raises:
+        ManifestError: it is no whole number of 0 or more.
+    """
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ManifestError([f"{workload}: {field} is {value!r}: it must be a whole number of 0 or more"])
+    return value
+
+
+def has_ended(workload: Manifest, *types: str) -> bool:
+    """Whether one of these conditions in the workload's status is true."""
+    return any(
+        mapping(condition).get("type") in types and mapping(condition).get("status") == "True"
+        for condition in mapping(workload.body.get("status")).get("conditions") or ()
+    )
+
+
+def _controller(manifest: Manifest) -> tuple[str, str]:
+    """Kind and name of the object's controller; empty without one."""
+    for reference in manifest.metadata.get("ownerReferences") or ():
+        if mapping(reference).get("controller") is True:
+            return str(reference.get("kind", "")), str(reference.get("name", ""))
+    return "", ""

@@ -1,0 +1,216 @@
+"""What `gangsched simulate` makes of workloads of other operators, and of CronJobs.
+
+`make workloads` compares the pods of the same manifests with those that the real controllers make.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gangsched.cli.made import Existing
+from gangsched.cli.manifests import Manifest, ManifestError
+from gangsched.cli.simulation import simulate
+from gangsched.cli.world import MAKERS, build
+from gangsched.core.objects.policy import Policy
+from testbed.controllers.matrix import AUTO, BY_HAND
+from tests.workloads.pages import manifest
+
+Json = dict[str, Any]
+
+
+def objects(text: str) -> list[Manifest]:
+    return [
+        Manifest(where="f", api_version=body["apiVersion"], kind=body["kind"], body=body)
+        for body in yaml.safe_load_all(text)
+    ]
+
+
+def workload(kind: str, change: Any = None) -> Manifest:
+    """The one of its page, changed by what is done to its spec."""
+    [found] = objects(manifest(kind, AUTO))
+    if change:
+        change(found.body["spec"])
+    return found
+
+
+def made(found: Manifest, *there: Json) -> list[str]:
+    existing = [
+        Manifest(where="f", api_version=body.get("apiVersion", "v1"), kind=body.get("kind", "Pod"), body=body)
+        for body in there
+    ]
+    pods = [each for each in existing if each.kind == "Pod"]
+    others = [each for each in existing if each.kind != "Pod"]
+    return [pod.name for pod in MAKERS[found.api_version, found.kind](found, Existing(pods, others))]
+
+
+def named(name: str, kind: str = "Pod", *, owner: tuple[str, str] = ("", ""), **labels: str) -> Json:
+    references = [{"kind": owner[0], "name": owner[1], "controller": True}] if owner[0] else []
+    return {"kind": kind, "metadata": {"name": name, "labels": labels, "ownerReferences": references}}
+
+
+JOBSET = ["bert-leader-0-0", "bert-worker-0-0", "bert-worker-0-1", "bert-worker-1-0", "bert-worker-1-1"]
+LWS = ["bert-0", "bert-0-1", "bert-0-2", "bert-0-3", "bert-0-4"]
+RAY = ["bert-head-0", *(f"bert-workers-worker-{index}" for index in range(4))]
+MPI = [*(f"bert-worker-{index}" for index in range(4)), "bert-launcher-0"]
+TORCH = ["bert-master-0", *(f"bert-worker-{index}" for index in range(4))]
+
+
+def set_in(*path: Any) -> Any:
+    """Sets the last of the path in what the others lead to."""
+
+    def change(spec: Any) -> None:
+        *way, key, value = path
+        for step in way:
+            spec = spec[step] if isinstance(spec, list) else spec.setdefault(step, {})
+        spec[key] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "names"),
+    [
+        ("JobSet", None, JOBSET),
+        ("JobSet", set_in("suspend", True), []),
+        ("JobSet", set_in("replicatedJobs", 1, "replicas", 1), JOBSET[:3]),
+        ("JobSet", set_in("replicatedJobs", 0, "replicas", 0), JOBSET[1:]),
+        ("LeaderWorkerSet", None, LWS),
+        ("LeaderWorkerSet", set_in("replicas", 2), [*LWS, *(name.replace("-0", "-1", 1) for name in LWS)]),
+        ("LeaderWorkerSet", set_in("replicas", 0), []),
+        ("LeaderWorkerSet", set_in("leaderWorkerTemplate", "size", 1), LWS[:1]),
+        ("RayCluster", None, RAY),
+        ("RayCluster", set_in("suspend", True), []),
+        ("RayCluster", set_in("workerGroupSpecs", 0, "suspend", True), RAY[:1]),
+        ("RayCluster", set_in("workerGroupSpecs", 0, "replicas", None), RAY[:2]),
+        ("RayCluster", set_in("workerGroupSpecs", 0, "maxReplicas", 2), RAY[:3]),
+        ("RayCluster", set_in("workerGroupSpecs", 0, "numOfHosts", 2), [*RAY, *(f"{RAY[1][:-1]}{n}" for n in "4567")]),
+        ("MPIJob", None, MPI),
+        ("MPIJob", set_in("runPolicy", "suspend", True), []),
+        ("MPIJob", set_in("mpiReplicaSpecs", "Worker", "replicas", 1), [MPI[0], MPI[-1]]),
+        ("PyTorchJob", None, TORCH),
+        ("PyTorchJob", set_in("runPolicy", "suspend", True), []),
+        ("PyTorchJob", set_in("pytorchReplicaSpecs", "Worker", "replicas", 1), TORCH[:2]),
+    ],
+)
+def test_they_become_the_pods_that_their_controllers_would_make(kind, change, names):
+    assert made(workload(kind, change)) == names
+
+
+@pytest.mark.parametrize(
+    ("kind", "there", "names"),
+    [
+        ("JobSet", [named("bert-worker-0", "Job")], [JOBSET[0], *JOBSET[3:]]),
+        ("JobSet", [named("x", owner=("Job", "bert-worker-0"))], [*JOBSET[:2], *JOBSET[3:]]),
+        ("LeaderWorkerSet", [named("bert-0-2")], [*LWS[:2], *LWS[3:]]),
+        ("LeaderWorkerSet", [named("bert", "StatefulSet")], LWS[1:]),
+        ("LeaderWorkerSet", [named("bert-0", "StatefulSet")], LWS[:1]),
+        (
+            "RayCluster",
+            [named("x", owner=("RayCluster", "bert"), **{"ray.io/cluster": "bert", "ray.io/group": "headgroup"})],
+            RAY,
+        ),
+        (
+            "RayCluster",
+            [
+                named(
+                    "x",
+                    owner=("RayCluster", "bert"),
+                    **{"ray.io/cluster": "bert", "ray.io/group": "headgroup", "ray.io/node-type": "head"},
+                )
+            ],
+            RAY[1:],
+        ),
+        ("MPIJob", [named("bert-worker-2")], [*MPI[:2], *MPI[3:]]),
+        ("MPIJob", [named("bert-launcher", "Job")], MPI[:-1]),
+        ("PyTorchJob", [named("bert-master-0")], TORCH[1:]),
+    ],
+)
+def test_what_is_in_the_files_already_is_not_made_again(kind, there, names):
+    assert made(workload(kind), *there) == names
+
+
+def test_what_has_ended_makes_no_pods():
+    for kind, condition in (("JobSet", "Completed"), ("MPIJob", "Succeeded"), ("PyTorchJob", "Failed")):
+        found = workload(kind)
+        found.body["status"] = {"conditions": [{"type": condition, "status": "True"}]}  # type: ignore[index]
+        assert made(found) == []
+
+
+def cron_job(**spec: object) -> Manifest:
+    template = {"spec": {"containers": [{"name": "main", "image": "x"}]}}
+    job = {"parallelism": 2, "template": template}
+    body = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {"jobTemplate": {"spec": job}, **spec},
+    }
+    return Manifest(where="f", api_version="batch/v1", kind="CronJob", body=body)
+
+
+def test_a_cron_job_makes_one_job_unless_it_has_made_one_or_is_suspended():
+    assert made(cron_job()) == ["nightly-0-0", "nightly-0-1"]
+    assert made(cron_job(suspend=True)) == []
+    assert made(cron_job(), named("nightly-29", "Job", owner=("CronJob", "nightly"))) == []
+    assert len(made(cron_job(), named("other", "Job", owner=("CronJob", "other")))) == 2
+
+
+def test_the_pods_of_a_replica_share_the_label_that_tells_it_from_another():
+    found = workload("LeaderWorkerSet", set_in("replicas", 2))
+    pods = list(MAKERS[found.api_version, found.kind](found, Existing([], [])))
+    keys = [pod.labels["leaderworkerset.sigs.k8s.io/group-key"] for pod in pods]
+    assert len(set(keys[:5])) == len(set(keys[5:])) == 1
+    assert keys[0] != keys[5]
+    assert [pod.labels["leaderworkerset.sigs.k8s.io/worker-index"] for pod in pods[:5]] == ["0", "1", "2", "3", "4"]
+    assert {pod.annotations["leaderworkerset.sigs.k8s.io/size"] for pod in pods} == {"5"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "waiting"),
+    [
+        ("JobSet", set_in("replicatedJobs", 1, "dependsOn", [{"name": "leader", "status": "Ready"}]), JOBSET[1:]),
+        ("JobSet", set_in("startupPolicy", {"startupPolicyOrder": "InOrder"}), JOBSET[1:]),
+        ("LeaderWorkerSet", set_in("startupPolicy", "LeaderReady"), LWS[1:]),
+        ("MPIJob", set_in("launcherCreationPolicy", "WaitForWorkersReady"), MPI[4:]),
+    ],
+)
+def test_pods_that_are_made_once_others_run_come_after_these(kind, change, waiting):
+    found = workload(kind, change)
+    pods = list(MAKERS[found.api_version, found.kind](found, Existing([], [])))
+    assert [pod.name for pod in pods if pod.after] == waiting
+    assert {pod.after for pod in pods if pod.after} <= {pod.name for pod in pods if not pod.after}
+
+
+@pytest.mark.parametrize("cpus", [4, 5])
+@pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet", "RayCluster", "MPIJob", "PyTorchJob"])
+def test_the_group_of_a_page_is_bound_whole_or_not_at_all(kind, cpus):
+    node = f"apiVersion: v1\nkind: Node\nmetadata: {{name: n}}\nstatus: {{allocatable: {{cpu: {cpus}, pods: 110}}}}\n"
+    outcome = simulate(build(objects(f"{manifest(kind, BY_HAND)}---\n{node}")), Policy())
+    [group] = outcome.groups
+    assert (str(group.key), len(group.placements)) == ("default/bert", 5 if cpus == 5 else 0)
+
+
+def test_those_that_come_later_come_once_the_first_run():
+    """Alone, without a gang: each pod of the job that depends on another is made as soon as that one is bound."""
+    depending = workload("JobSet", set_in("replicatedJobs", 1, "dependsOn", [{"name": "leader", "status": "Ready"}]))
+    [node] = objects("apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 5, pods: 110}}\n")
+    outcome = simulate(build([depending, node]), Policy())
+    assert sorted(name for each in outcome.decisions for name in each.placed) == JOBSET
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("JobSet", set_in("replicatedJobs", 1, "replicas", -1), "spec.replicatedJobs worker.replicas is -1"),
+        ("RayCluster", set_in("headGroupSpec", {}), "spec.headGroupSpec.template.spec is missing"),
+        ("RayCluster", set_in("workerGroupSpecs", 0, "replicas", "2"), "spec.workerGroupSpecs workers.replicas is '2'"),
+        ("MPIJob", set_in("mpiReplicaSpecs", "Worker", "template", None), "spec.mpiReplicaSpecs.Worker.template.spec"),
+        ("PyTorchJob", set_in("pytorchReplicaSpecs", "Master", "template", None), "Master.template.spec is missing"),
+    ],
+)
+def test_what_the_api_server_would_refuse_names_the_field(kind, change, said):
+    with pytest.raises(ManifestError, match=said.replace("[", r"\[")):
+        made(workload(kind, change))
