@@ -72,16 +72,24 @@ class Workload:
         return f"{self.controller} {CONTROLLERS[self.controller].version.removeprefix('v')}"
 
 
-_NO_GANGS = "{} has no gang scheduling of its own"
-
 EXPECTED = {
     row.kind: row
     for row in (
         Workload(
+            kind="Job",
+            page="job.md",
+            not_declared={OWN: "only behind alpha feature gates ([native](../migrate/native.md))"},
+        ),
+        Workload(
+            kind="StatefulSet",
+            page="statefulset.md",
+            not_declared={OWN: "its controller declares no group"},
+        ),
+        Workload(
             kind="JobSet",
             page="jobset.md",
             controller="jobset",
-            not_declared={OWN: _NO_GANGS.format("JobSet 0.10")},
+            not_declared={OWN: "JobSet 0.10 has no gang scheduling of its own"},
             not_played={SCALE: "a JobSet's number of jobs and their parallelism cannot be changed"},
         ),
         Workload(
@@ -93,6 +101,12 @@ EXPECTED = {
         Workload(kind="RayCluster", page="raycluster.md", controller="kuberay"),
         Workload(kind="MPIJob", page="mpijob.md", controller="mpi-operator"),
         Workload(kind="PyTorchJob", page="pytorchjob.md", controller="training-operator"),
+        Workload(
+            kind="TrainJob",
+            page="trainjob.md",
+            controller="trainer",
+            not_played={SCALE: "the number of a TrainJob's nodes cannot be changed"},
+        ),
     )
 }
 """What the tests play, in the order of the table. Everything that is not excluded ends whole."""

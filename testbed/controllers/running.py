@@ -7,12 +7,13 @@ itself on 127.0.0.1; ports are on 127.0.0.1 wherever the controller lets that be
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import shutil
 import socket
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,14 @@ _READY_WITHIN_S = 60
 _SERVED_WITHIN_S = 30
 _STARTS = 3
 _REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
-# Where rotators of certificates look for what a kubelet would have put there, whatever TMPDIR says.
 _MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108
 
 
-def run(control_plane: ControlPlane, name: str, *arguments: str, config: Mapping[str, Any] | None = None) -> None:
-    """Starts the controller, and those that it needs, and waits until it is ready; it ends with the control plane.
+@contextlib.contextmanager
+def running(
+    control_plane: ControlPlane, name: str, *arguments: str, config: Mapping[str, Any] | None = None
+) -> Iterator[None]:
+    """Runs the controller, and those that it needs, from when it is ready.
 
     ``arguments`` are added to its command line, ``config`` to its configuration file.
 
@@ -41,12 +44,34 @@ def run(control_plane: ControlPlane, name: str, *arguments: str, config: Mapping
         ControlPlaneError: it is not built, or it was not ready in time.
     """
     controller = CONTROLLERS[name]
-    for other in controller.beside:
-        run(control_plane, other)
     if not is_built(controller):
         raise ControlPlaneError(f"{name} is not built yet: run python3 -m testbed.controllers.build {name}")
-    _install(control_plane, controller)
-    _Run(control_plane, controller, arguments, config or {}).start()
+    with contextlib.ExitStack() as stack:
+        for other in controller.beside:
+            stack.enter_context(running(control_plane, other))
+        _install(control_plane, controller)
+        if controller.secret:
+            stack.enter_context(_mounted())
+        child = _Run(control_plane, controller, arguments, config or {}).start()
+        stack.callback(child.stop)
+        yield
+
+
+@contextlib.contextmanager
+def _mounted() -> Iterator[None]:
+    """A file where rotators of certificates look for what a kubelet would have put there, whatever TMPDIR says.
+
+    It is empty: the webhooks' servers read their certificates elsewhere. Another run may have it too.
+    """
+    _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
+    _MOUNTED.touch()
+    try:
+        yield
+    finally:
+        _MOUNTED.unlink(missing_ok=True)
+        for folder in (_MOUNTED.parent, _MOUNTED.parent.parent):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def _install(control_plane: ControlPlane, controller: Controller) -> None:
@@ -77,7 +102,12 @@ class _Run:
         self._arguments = arguments
         self._config = config
 
-    def start(self) -> None:
+    def start(self) -> Child:
+        """Its process, which is ready.
+
+        Raises:
+            ControlPlaneError: it did not become ready.
+        """
         self._write_certificates()
         self._write_config()
         if self._controller.secret:
@@ -92,6 +122,7 @@ class _Run:
             )
         if self._controller.webhooks:
             self._register()
+        return child
 
     def _write_certificates(self) -> None:
         """kube-apiserver's own pair, under the names by which a webhook's server looks for it."""
@@ -119,9 +150,6 @@ class _Run:
             (f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": name}}),
         ):
             self._control_plane.api.post(path, body)
-        if not _MOUNTED.exists():
-            _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
-            _MOUNTED.touch()
 
     def _spawn(self) -> Child:
         words = {"probe": self._probe, "webhook": self._webhook, "config": self._folder / "config.yaml"}

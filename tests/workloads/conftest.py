@@ -5,6 +5,7 @@ Each way to declare gangs has a control plane, a controller and an operator of i
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.controllers.build import is_built
 from testbed.controllers.matrix import ANNOTATION, AUTO, EXPECTED, OWN
-from testbed.controllers.running import run
+from testbed.controllers.running import running
 from testbed.controllers.table import CONTROLLERS
 from testbed.operator import Operator
 from tests.integration import foreign
@@ -73,17 +74,18 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
         pytest.skip(f"{name} is not built: run make workloads")
     arguments = setting.own_arguments if column == OWN else ()
     config = setting.own_config if column == OWN else {}
-    with ControlPlane() as control_plane:
+    with contextlib.ExitStack() as stack:
+        control_plane = stack.enter_context(ControlPlane())
         crds.install(control_plane)
         if column == OWN and setting.dialect:
             foreign.install(control_plane, setting.dialect)
         if name:
-            run(control_plane, name, *arguments, config=config)
+            stack.enter_context(running(control_plane, name, *arguments, config=config))
         for number in range(2):
             control_plane.add_node(f"n{number}", cpu="4")
-        with Operator(control_plane) as operator:
-            yield Side(control_plane, setting, column)
-            assert "Traceback" not in operator.log, operator.log[operator.log.index("Traceback") - 500 :]
+        operator = stack.enter_context(Operator(control_plane))
+        yield Side(control_plane, setting, column)
+        assert "Traceback" not in operator.log, operator.log[operator.log.index("Traceback") - 500 :]
 
 
 @pytest.fixture

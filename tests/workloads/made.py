@@ -12,12 +12,12 @@ from gangsched.cli.world import MAKERS
 Json = dict[str, Any]
 
 
-def expanded(file: Path) -> list[MadePod]:
-    """The pods that simulate makes of the workloads in the file."""
+def expanded(file: Path, namespace: str) -> list[MadePod]:
+    """The pods that simulate makes of the workloads in the file if they are in that namespace."""
     nothing = Existing([], [])
     return [
         pod
-        for manifest in read([str(file)])
+        for manifest in read([str(file)], namespace=namespace)
         if (manifest.api_version, manifest.kind) in MAKERS
         for pod in MAKERS[manifest.api_version, manifest.kind](manifest, nothing)
     ]

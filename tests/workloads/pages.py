@@ -42,9 +42,11 @@ def manifest(kind: str, column: str, name: str = _NAME) -> str:
     text = re.sub(rf"\b{_NAME}\b", name, text)
     if column != ANNOTATION:
         return text
-    workload = yaml.safe_load(text)
-    workload["metadata"].setdefault("annotations", {})["gangsched.io/gang"] = "true"
-    return yaml.safe_dump(workload)
+    manifests = list(yaml.safe_load_all(text))
+    # What a TrainJob's spec has as annotations is put on the JobSet that is made for it.
+    annotated = manifests[-1]["spec" if kind == "TrainJob" else "metadata"]
+    annotated.setdefault("annotations", {})["gangsched.io/gang"] = "true"
+    return yaml.safe_dump_all(manifests)
 
 
 def follow(stage: Stage, kind: str, column: str, folder: Path) -> None:

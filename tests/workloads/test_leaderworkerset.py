@@ -40,4 +40,4 @@ def test_its_page_makes_a_whole_gang_of_the_pods_that_simulate_makes(stage, side
     follow(stage, SETTING.kind, side.column, tmp_path)
     until_whole(stage, "bert")
     if side.column != OWN:
-        assert unlike(stage.live("bert"), expanded(tmp_path / "bert.yaml")) == []
+        assert unlike(stage.live("bert"), expanded(tmp_path / "bert.yaml", stage.namespace)) == []

@@ -1,0 +1,30 @@
+"""Job: the gang is what it runs at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.controllers.matrix import OWN
+from tests.workloads.made import expanded, unlike
+from tests.workloads.pages import follow
+from tests.workloads.plays import PLAYS, Setting, until_whole
+
+SETTING = Setting(
+    kind="Job",
+    path="apis/batch/v1/jobs",
+    fails="Failed",
+    scaled=lambda size: {"spec": {"parallelism": size, "completions": size}},
+    suspended=lambda suspend: {"spec": {"suspend": suspend}},
+)
+
+
+@pytest.mark.usefixtures("played")
+def test_it_ends_whole(stage, side, play):
+    PLAYS[play](stage, SETTING, side.column)
+
+
+def test_its_page_makes_a_whole_gang_of_the_pods_that_simulate_makes(stage, side, tmp_path):
+    follow(stage, SETTING.kind, side.column, tmp_path)
+    until_whole(stage, "bert")
+    if side.column != OWN:
+        assert unlike(stage.live("bert"), expanded(tmp_path / "bert.yaml", stage.namespace)) == []
