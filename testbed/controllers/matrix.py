@@ -107,6 +107,16 @@ EXPECTED = {
             controller="trainer",
             not_played={SCALE: "the number of a TrainJob's nodes cannot be changed"},
         ),
+        Workload(
+            kind="Job in a queue",
+            page="kueue.md",
+            controller="kueue",
+            not_declared={OWN: "Kueue makes groups of plain pods only ([from Kueue](../migrate/kueue.md))"},
+            not_played={
+                SCALE: "Kueue admits a Job for the size that it has",
+                SUSPENSION: "`spec.suspend` is Kueue's to set",
+            },
+        ),
     )
 }
 """What the tests play, in the order of the table. Everything that is not excluded ends whole."""

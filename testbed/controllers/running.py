@@ -77,7 +77,7 @@ def _mounted() -> Iterator[None]:
 def _install(control_plane: ControlPlane, controller: Controller) -> None:
     crds = folder_of(controller) / CRDS
     control_plane.kubectl("apply", "--server-side", "--filename", crds)
-    for crd in yaml.safe_load_all(crds.read_text()):
+    for crd in filter(None, yaml.safe_load_all(crds.read_text())):
         spec = crd["spec"]
         version = next(each["name"] for each in spec["versions"] if each["served"])
         path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
@@ -171,7 +171,7 @@ class _Run:
 
     def _register(self) -> None:
         authority = (self._control_plane.folder / "certificates" / "apiserver.crt").read_bytes()
-        for manifest in yaml.safe_load_all((folder_of(self._controller) / WEBHOOKS).read_text()):
+        for manifest in filter(None, yaml.safe_load_all((folder_of(self._controller) / WEBHOOKS).read_text())):
             body = by_url(manifest, self._controller, port=self._webhook, authority=authority)
             self._control_plane.api.post(f"{_REGISTRATIONS}/{body['kind'].lower()}s", body)
 

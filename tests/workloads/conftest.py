@@ -73,7 +73,7 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
     if name and not is_built(CONTROLLERS[name]):
         pytest.skip(f"{name} is not built: run make workloads")
     arguments = setting.own_arguments if column == OWN else ()
-    config = setting.own_config if column == OWN else {}
+    config = {**setting.config, **(setting.own_config if column == OWN else {})}
     with contextlib.ExitStack() as stack:
         control_plane = stack.enter_context(ControlPlane())
         crds.install(control_plane)

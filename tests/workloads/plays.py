@@ -27,6 +27,8 @@ class Setting:
     kind: str
     path: str
     """The collection of its objects, such as ``apis/batch/v1/jobs``."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """What the controller's configuration file needs beside addresses."""
     own_arguments: Sequence[str] = ()
     """Of the controller with its own integration."""
     own_config: Mapping[str, Any] = field(default_factory=dict)
