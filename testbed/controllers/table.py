@@ -72,7 +72,11 @@ CONTROLLERS = {
             sum="h1:A4tGzbIky8sInAUxZBdBb+rrpZ7fbqoxdsOtm559Zqg=",
             package=".",
             crds="config/crd/bases",
-            arguments=("--metrics-addr=0", "--health-probe-bind-address=127.0.0.1:{probe}"),
+            arguments=(
+                "--metrics-addr=0",
+                "--health-probe-bind-address=127.0.0.1:{probe}",
+                "--enable-leader-election=false",
+            ),
         ),
         Controller(
             name="mpi-operator",
