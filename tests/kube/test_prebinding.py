@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
-from gangsched.core.objects.devices import AllocatedDevice, Allocation
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, Making
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.results import PrebindRefused
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.claiming import FINALIZER
+from gangsched.kube.device_wire import EXTENDED
 from gangsched.kube.prebinding import prebind, undo_prebinding
 from gangsched.kube.storage import MARK, SELECTED_NODE
 from tests.kube.fake_api import Asked, FakeApi, body, dropped, serving, status
@@ -228,6 +230,36 @@ def test_what_an_answer_means_at_each_step_of_taking_devices_back(failure, resul
         api.answer(method, path, failure if at == step else found)
     assert undone(api, USE).result is result
     assert [each.path for each in patches(api)] == [path for method, path, _ in steps[: step + 1] if method == "PATCH"]
+
+
+@pytest.mark.parametrize("step", range(8))
+@pytest.mark.parametrize(("failure", "result"), ANSWERS)
+def test_what_an_answer_means_at_each_step_for_a_claim_that_is_made(failure, result, step):
+    """It is made, marked, told to its pod and allocated, each only after the one before."""
+    api = FakeApi()
+    owner = {"uid": "p1", "controller": True}
+    made = shown(**OURS | {"annotations": {MARK: "p1", EXTENDED: "true"}, "ownerReferences": [owner]})
+    steps = [
+        ("GET", DEVICES, status(404)),
+        ("POST", DEVICES.rpartition("/")[0], body({}, 201)),
+        ("GET", DEVICES, body(made)),
+        ("GET", DEVICES, body(made | {"metadata": made["metadata"] | {"finalizers": []}})),
+        ("PATCH", DEVICES, body({})),
+        ("PATCH", "/api/v1/namespaces/team/pods/w-0/status", body({})),
+        ("GET", DEVICES, body(made)),
+        ("PATCH", f"{DEVICES}/status", body({})),
+    ]
+    for at, (method, path, found) in enumerate(steps):
+        # The client itself asks again once where a connection is lost while it reads.
+        asked_twice = 2 if result is Outcome.UNAVAILABLE else 1
+        api.answer(method, path, *([failure] * asked_twice if at == step else [found]))
+    answer = written(api, msgspec.structs.replace(USE, uid="", making=Making((("gpu", "gpu", 1),))))
+    if (step, result) == (0, Outcome.GONE):
+        assert answer.done
+        return
+    assert answer.result is result
+    asked = [(method, path) for method, path, _ in steps[: step + 1] if method != "GET"]
+    assert [(each.method, each.path) for each in api.asked if each.method != "GET"] == asked
 
 
 def test_a_reservation_that_another_makes_at_the_same_time_stays():
