@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench import counting
+from bench import counting, devices
 from bench.load import GROUPS, PODS, Load, Made
 from bench.scenarios import Scenario
 from bench.timeline import AUDIT_POLICY, Timeline
@@ -130,7 +130,7 @@ class Lab:
         """Check the scheduler's guarantees.
 
         Raises:
-            RuntimeError: a gang is bound in part, or a node has more than it can hold.
+            RuntimeError: a gang is bound in part, a node has more than it can hold, or a pod no device of its own.
         """
         bound = [pod for pod in await self.load.get_all(PODS) if pod["spec"].get("nodeName")]
         gangs = Counter(pod["metadata"]["name"].rpartition("-")[0] for pod in bound)
@@ -143,6 +143,10 @@ class Lab:
         full = {node: taken for node, taken in cpus.items() if taken > 1000 * self.scenario.node_cpus}
         if full:
             raise RuntimeError(f"nodes have more than they can hold, in milli-CPUs: {full}")
+        if self.scenario.devices:
+            found = [devices.given(claim) for claim in await self.load.get_all(devices.CLAIMS)]
+            if len({device for each in found for device in each}) != len(bound):
+                raise RuntimeError(f"{len(bound)} bound pods do not have a device each: {found}")
 
 
 @asynccontextmanager

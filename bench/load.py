@@ -11,10 +11,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from bench import devices
 from bench.scenarios import Scenario
-from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.effects import BindPod, Prebind
+from gangsched.kube.answers import Answer
 from gangsched.kube.binding import bind
 from gangsched.kube.errors import ApiUnreachable
+from gangsched.kube.prebinding import prebind
 from gangsched.kube.session import MERGE_PATCH, ApiSession
 from testbed.nodes import node
 from testbed.workloads import Json, member, pod_group
@@ -46,10 +49,15 @@ class Load:
         self.session = session
         self._binder = binder
         self._scenario = scenario
+        self._claims: dict[str, str] = {}
 
     async def add_nodes(self) -> None:
         """The scenario's hollow nodes; for mixed gangs each is in a zone, and half of them are tainted by pool."""
-        await in_flight(self.post("/api/v1/nodes", self._node(number)) for number in range(self._scenario.nodes))
+        nodes = range(self._scenario.nodes)
+        await in_flight(self.post("/api/v1/nodes", self._node(number)) for number in nodes)
+        if self._scenario.devices:
+            await self.post(devices.CLASSES, devices.device_class())
+            await in_flight(self.post(devices.SLICES, devices.pool(f"n{number}")) for number in nodes)
 
     async def add_groups(self) -> None:
         """The PodGroups; none for single pods."""
@@ -61,7 +69,11 @@ class Load:
             )
 
     async def add_pods(self) -> list[Made]:
-        """The members, gang after gang."""
+        """The members, gang after gang, each after its claim."""
+        if self._scenario.devices:
+            names = [manifest["metadata"]["name"] for manifest in self._members()]
+            claims = await in_flight(self.post(devices.CLAIMS, devices.claim(name)) for name in names)
+            self._claims = {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in claims}
         made = await in_flight((self.post(PODS, manifest) for manifest in self._members()), most=CREATED_AT_A_TIME)
         return [(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in made]
 
@@ -89,17 +101,23 @@ class Load:
         Raises:
             RuntimeError: the server refused one.
         """
-        nodes = self._scenario.nodes
-        answers = await in_flight(
-            bind(self._binder, BindPod(uid, "default", name, f"n{number % nodes}"))
-            for number, (name, uid) in enumerate(pods)
-        )
+        answers = await in_flight(self._bind(number, name, uid) for number, (name, uid) in enumerate(pods))
         refused = [answer for answer in answers if not answer.done]
         if refused:
             raise RuntimeError(f"{len(refused)} bare bindings were refused; the first: {refused[0]}")
 
+    async def _bind(self, number: int, name: str, uid: str) -> Answer:
+        """With the writes to its claim before."""
+        nodes = self._scenario.nodes
+        if self._scenario.devices:
+            what = devices.taken(name, uid, self._claims[name], number=number, nodes=nodes)
+            answer = await prebind(self._binder, Prebind(uid, what))
+            if not answer.done:
+                return answer
+        return await bind(self._binder, BindPod(uid, "default", name, f"n{number % nodes}"))
+
     async def clear(self) -> None:
-        """Delete every pod and PodGroup."""
+        """Delete every pod and PodGroup, and every claim with what has kept it until its pod was gone."""
         body = json.dumps({"gracePeriodSeconds": 0}).encode()
         for path in (PODS, GROUPS):
             for _ in range(_TRIES):
@@ -111,6 +129,13 @@ class Load:
                         break
             else:
                 raise RuntimeError(f"{path} could not be cleared in {_TRIES} tries")
+        await in_flight(self._delete_claim(name) for name in self._claims)
+        self._claims = {}
+
+    async def _delete_claim(self, name: str) -> None:
+        path, body = f"{devices.CLAIMS}/{name}", json.dumps({"metadata": {"finalizers": None}}).encode()
+        (await self.session.request("PATCH", path, body=body, content_type=MERGE_PATCH)).checked()
+        (await self.session.request("DELETE", path)).checked()
 
     async def get_all(self, path: str) -> list[Json]:
         """Every object under a path."""
@@ -145,10 +170,10 @@ class Load:
         scenario = self._scenario
         if not scenario.mixed:
             group = "" if scenario.plain else name
+            pod = f"{name}-{number}"
             apart: Json = {"affinity": {"podAntiAffinity": {_REQUIRED: [_of_app(name)]}}} if scenario.apart else {}
-            return member(
-                f"{name}-{number}", group, requests={"cpu": str(scenario.pod_cpus)}, labels={"app": name}, **apart
-            )
+            used = devices.use(pod) if scenario.devices else {}
+            return member(pod, group, requests={"cpu": str(scenario.pod_cpus)}, labels={"app": name}, **apart, **used)
         pool = {"key": "pool", "operator": "Equal", "value": f"p{gang % _POOLS}", "effect": "NoSchedule"}
         return member(
             f"{name}-{number}",

@@ -27,9 +27,10 @@ class Kind(StrEnum):
 class Scenario:
     """Nodes of `node_cpus`, gangs of `size` members of `pod_cpus` each; `mixed` gangs all ask for something else.
 
-    `plain` pods have no group. Members of a gang that is `apart` exclude each other by hostname. `fitting` is how many
-    pods have room, all unless said; `running` pods are bound when they are made. With `fair` the API server's priority
-    and fairness is on, and who binds has the chart's account.
+    `plain` pods have no group. Members of a gang that is `apart` exclude each other by hostname. With `devices`
+    each pod has a ResourceClaim, and who binds allocates it first. `fitting` is how many pods have room, all unless
+    said; `running` pods are bound when they are made. With `fair` the API server's priority and fairness is on, and who
+    binds has the chart's account.
     """
 
     kind: Kind
@@ -41,6 +42,7 @@ class Scenario:
     mixed: bool = False
     plain: bool = False
     apart: bool = False
+    devices: bool = False
     time_out: str = "1h"
     fitting: int | None = None
     running: int = 0
@@ -66,7 +68,12 @@ class Scenario:
         """The scenario in a few words: kind, nodes × gangs × size."""
         if self.running:
             return f"{self.kind} {self.nodes:,} × {self.running:,}"
-        kinds = {" mixed": self.mixed, " single pods": self.plain, " anti-affinity": self.apart}
+        kinds = {
+            " mixed": self.mixed,
+            " single pods": self.plain,
+            " anti-affinity": self.apart,
+            " devices": self.devices,
+        }
         what = "".join(kind for kind, chosen in kinds.items() if chosen)
         how = " with priority and fairness" if self.fair else ""
         return f"{self.kind}{what} {self.nodes:,} × {self.gangs:,} × {self.size:,}{how}"
@@ -82,6 +89,7 @@ ALL = (
     *(Scenario(kind=Kind.STREAM, nodes=nodes, gangs=gangs, size=size) for nodes, gangs, size in SHAPES),
     Scenario(kind=Kind.BACKLOG, nodes=500, gangs=100, size=20, mixed=True),
     Scenario(kind=Kind.BACKLOG, nodes=500, gangs=100, size=20, apart=True),
+    Scenario(kind=Kind.BACKLOG, nodes=500, gangs=100, size=20, devices=True),
     Scenario(kind=Kind.BACKLOG, nodes=500, gangs=2000, size=1, plain=True),
     Scenario(kind=Kind.BACKLOG, nodes=500, gangs=100, size=20, fair=True),
     Scenario(kind=Kind.CONTENTION, nodes=100, gangs=80, size=20, node_cpus=8, fitting=800),

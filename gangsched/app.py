@@ -24,6 +24,7 @@ from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import NoCredentials
 from gangsched.kube.foreign import ForeignWatch, groups
 from gangsched.kube.lease import LeaseClient, own_namespace
+from gangsched.kube.namespaces import is_missing
 from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
 from gangsched.kube.session import ApiSession, connect
@@ -193,6 +194,12 @@ class _Shell:
     async def _serve(self) -> None:
         """Wait until every resource has been listed once, then campaign and lead."""
         await self._watches.listed()
+        only = self._settings.namespace
+        if only and await is_missing(self._session, only):
+            _log.warning(
+                "the only namespace whose pods are scheduled does not exist: create it, or correct --namespace",
+                extra={"namespace": only},
+            )
         await self._terms.run()
 
     async def _prepare(self) -> None:

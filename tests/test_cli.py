@@ -32,6 +32,7 @@ class TestUsage:
             (["fly"], "invalid choice: 'fly'"),
             (["run", "--unknown"], "--unknown"),
             (["run", "--log-format", "xml"], "--log-format"),
+            (["run", "--log-level", "loud"], "--log-level"),
             (["run", "--kubeconfig"], "--kubeconfig"),
             (["crd", "surplus"], "surplus"),
         ],
@@ -75,7 +76,7 @@ class TestUsage:
 class TestRun:
     @pytest.fixture
     def _logging_untouched(self, monkeypatch):
-        monkeypatch.setattr("gangsched.runtime.logs.configure", lambda _: None)
+        monkeypatch.setattr("gangsched.runtime.logs.configure", lambda *_, **__: None)
 
     def test_options_win_over_the_config(self, tmp_path, started):
         config = tmp_path / "config.yaml"
@@ -88,12 +89,13 @@ class TestRun:
 
     def test_every_option_reaches_the_operator(self, started):
         arguments = "run --kubeconfig F --context C --scheduler-name a --scheduler-name b --namespace ns --dry-run"
-        assert main([*arguments.split(), "--no-leader-elect", "--log-format", "json"]) == 0
+        logs = ["--log-format", "json", "--log-level", "debug"]
+        assert main([*arguments.split(), "--no-leader-elect", *logs]) == 0
         (call,) = started
         settings = call.pop("settings")
         assert settings.scheduler_names == ("a", "b")
         assert settings.namespace == "ns"
-        assert settings.log_format == "json"
+        assert (settings.log_format, settings.log_level) == ("json", "debug")
         assert call == {"kubeconfig": "F", "context": "C", "dry_run": True, "leader_elect": False}
 
     def test_without_options_it_runs_with_the_defaults(self, started):
@@ -128,8 +130,11 @@ def test_crd_prints_the_definition_as_yaml(capsys):
     assert yaml.safe_load(capsys.readouterr().out)["metadata"]["name"] == "podgroups.gangsched.io"
 
 
-def test_version_prints_name_and_version(capsys):
-    assert main(["version"]) == 0
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_version_prints_name_and_version(asked, capsys):
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(main([asked]))
+    assert ended.value.code == 0
     name, version = capsys.readouterr().out.split()
     assert name == "gangsched"
     assert version[0].isdigit()

@@ -21,11 +21,19 @@ COMMANDS = ("run", "simulate", "explain", "crd", "version")
 """Modules of this package, in the order of `--help`."""
 
 
+class _Version(argparse.Action):
+    """Prints the same as the command `version`. The version is looked up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.exit(import_module(f"{__name__}.version").execute(argparse.Namespace()))
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="gangsched", description="A Kubernetes gang scheduler: all pods of a group are bound together, or none is."
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for name in COMMANDS:
         add_parser: Callable[[Commands], None] = import_module(f"{__name__}.{name}").add_parser

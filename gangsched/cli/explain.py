@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.core.objects.status import Demand
     from gangsched.core.planning.refusal import Obstacle
+    from gangsched.kube.errors import ApiError
 
 FAILED, WRONG_USAGE = 1, 2
 _NAMED = 8
@@ -61,7 +63,7 @@ def add_parser(commands: Commands) -> None:
 def _execute(arguments: argparse.Namespace) -> int:
     from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415 - see the package
     from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415
-    from gangsched.kube.errors import KubeError, NoCredentials  # noqa: PLC0415
+    from gangsched.kube.errors import ApiError, KubeError, NoCredentials  # noqa: PLC0415
 
     namespace, slash, name = arguments.group.rpartition("/")
     key = GroupKey(namespace if slash else arguments.namespace, name)
@@ -73,6 +75,8 @@ def _execute(arguments: argparse.Namespace) -> int:
         reading = asyncio.run(_read(key, kubeconfig=arguments.kubeconfig, context=arguments.context))
     except (InvalidConfig, NoCredentials) as error:
         return _fail(str(error), WRONG_USAGE)
+    except ApiError as error:
+        return _fail(_refused(error, key), FAILED)
     except KubeError as error:
         return _fail(str(error), FAILED)
 
@@ -107,6 +111,26 @@ async def _read(key: GroupKey, *, kubeconfig: str | None, context: str | None) -
 def _fail(message: str, status: int) -> int:
     print(f"gangsched explain: error: {message}", file=sys.stderr)
     return status
+
+
+def _refused(error: ApiError, key: GroupKey) -> str:
+    """The API server's answer, with what to do about credentials that it refuses and rights that are missing."""
+    from gangsched.cli.live import LISTED  # noqa: PLC0415 - see the package
+
+    others = "log in again, or choose other credentials with --kubeconfig or --context"
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return f"the API server does not accept the token or certificate, which is wrong or has expired: {others}"
+    if error.anonymous:
+        return (
+            "the API server has seen no credentials (it answers system:anonymous): the client certificate has expired, "
+            f"or the kubeconfig's user has neither certificate nor token; {others}"
+        )
+    if error.denied:
+        return (
+            f"{error.message}: ask for the right to get podgroups.gangsched.io in namespace {key.namespace}, which "
+            f"shows the group's status, and for a full answer to list {', '.join(LISTED)} in all namespaces"
+        )
+    return str(error)
 
 
 def _unknown(key: GroupKey, reading: Reading) -> str:

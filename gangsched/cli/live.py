@@ -43,6 +43,11 @@ _PAGE = msgspec.json.Decoder(wire.Page)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
+_FIRST: Sequence[Resource[Any]] = (NAMESPACES, PRIORITY_CLASSES, NODES, *STORAGE.values())
+LISTED = [resource.name for resource in (*_FIRST, *DEVICES.values(), GROUPS, PODS)]
+"""The kinds that the caller must be allowed to list."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """The result of reading. `group` is None if there is no such PodGroup.
@@ -71,10 +76,7 @@ async def read(session: ApiSession, key: GroupKey) -> Reading:
     group = await _read_group(session, key)
     try:
         events: list[Event] = [
-            await _list(session, NAMESPACES),
-            await _list(session, PRIORITY_CLASSES),
-            await _list(session, NODES),
-            *[await _list(session, resource) for resource in STORAGE.values()],
+            *[await _list(session, resource) for resource in _FIRST],
             *[await _list_devices(session, resource) for resource in DEVICES.values()],
             await _list(session, GROUPS),
             *[await _list_foreign(session, dialect, kind) for dialect, kind in DEFAULT.kinds.items()],

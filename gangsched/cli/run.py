@@ -50,6 +50,11 @@ def add_parser(commands: Commands) -> None:
         help="address of /metrics, /livez and /readyz; port 0 means any free port (default: :8080)",
     )
     parser.add_argument("--log-format", choices=("text", "json"), help="format of the log lines (default: text)")
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        help="the least severe log lines that are written (default: info)",
+    )
     parser.set_defaults(execute=_execute)
 
 
@@ -69,7 +74,7 @@ def _execute(arguments: argparse.Namespace) -> int:
     except InvalidConfig as error:
         print(f"gangsched run: error: {error}", file=sys.stderr)
         return app.WRONG_USAGE
-    logs.configure(settings.log_format)
+    logs.configure(settings.log_format, level=settings.log_level)
     try:
         return uvloop.run(
             app.run(
@@ -92,5 +97,6 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         "namespace": arguments.namespace,
         "listen": arguments.listen,
         "logFormat": arguments.log_format,
+        "logLevel": arguments.log_level,
     }
     return load(arguments.config, flags={key: value for key, value in flags.items() if value is not None})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gangsched.cli.simulation import Decision, Outcome
     from gangsched.cli.world import World
 
-WRONG_USAGE = 2
+INCOMPLETE, WRONG_USAGE = 1, 2
 _WIDEST = 120
 _NARROWEST = 60
 _INDENT = " " * 8
@@ -36,8 +36,8 @@ def add_parser(commands: Commands) -> None:
         "ephemeral volumes. Run the scheduler on a simulated clock until the longest maxScheduleTime has passed, and "
         "print its decisions in order. All objects exist from the start. Objects are ordered by age as in the files, "
         "unless creationTimestamps say otherwise. An object with only a generateName is named by it and a number.",
-        epilog="Exit status: 0 for success, 2 for wrong usage or for files that are unreadable or that the API server "
-        "would refuse.",
+        epilog="Exit status: 0 for success, 1 with --fail-on-waiting if a group is not completely bound, 2 for wrong "
+        "usage or for files that are unreadable or that the API server would refuse.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="manifests; - is standard input")
     parser.add_argument(
@@ -50,6 +50,9 @@ def add_parser(commands: Commands) -> None:
         help="as given to gangsched run; may be repeated (default: gangsched)",
     )
     parser.add_argument("--json", action="store_true", help="print groups and decisions as one JSON object")
+    parser.add_argument(
+        "--fail-on-waiting", action="store_true", help="end with status 1 if a group is not completely bound"
+    )
     parser.set_defaults(execute=_execute)
 
 
@@ -78,7 +81,7 @@ def _execute(arguments: argparse.Namespace) -> int:
         width = min(max(shutil.get_terminal_size((100, 24)).columns, _NARROWEST), _WIDEST)
         for line in _text(outcome, width):
             print(line)
-    return 0
+    return INCOMPLETE if arguments.fail_on_waiting and _split(outcome)[1] else 0
 
 
 def _remarks(world: World) -> Iterator[str]:
@@ -123,12 +126,17 @@ def _summary(outcome: Outcome) -> str:
     groups = outcome.groups
     if not groups:
         return "No group in the files."
-    whole = [group for group in groups if group.placements and len(group.placements) >= group.minimum]
-    waiting = [group for group in groups if group not in whole]
+    whole, waiting = _split(outcome)
     said = f"Completely bound: {len(whole)} of {'1 group' if len(groups) == 1 else f'{len(groups)} groups'}"
     if waiting:
         said += f"; not bound: {', '.join(map(_waiting, waiting))}"
     return f"{said}."
+
+
+def _split(outcome: Outcome) -> tuple[list[Finding], list[Finding]]:
+    """The groups that are completely bound, and the others."""
+    whole = [group for group in outcome.groups if group.placements and len(group.placements) >= group.minimum]
+    return whole, [group for group in outcome.groups if group not in whole]
 
 
 def _waiting(group: Finding) -> str:

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser("version", help="print the version", description="Print the version of gangsched.")
-    parser.set_defaults(execute=_execute)
+    parser.set_defaults(execute=execute)
 
 
-def _execute(_: argparse.Namespace) -> int:
+def execute(_: argparse.Namespace) -> int:
+    """Print the version; returns the exit status."""
     print(f"gangsched {version('gangsched')}")
     return 0

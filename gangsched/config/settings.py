@@ -250,6 +250,10 @@ class Settings(Part):
     log_format: Literal["text", "json"] = Field(
         default="text", description="Format of the log lines: text for people, json for a log collector."
     )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info",
+        description="The least severe log lines that are written; libraries write theirs from warning on.",
+    )
 
     def policy(self, *, seed: int = 0) -> Policy:
         """Return the settings in the form that the core uses; `seed` varies the jitter of back-offs per installation.

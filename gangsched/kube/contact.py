@@ -24,7 +24,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
-from gangsched.kube.errors import ApiError, printable
+from gangsched.kube.errors import ANONYMOUS, ApiError, printable
 
 _log = logging.getLogger(__name__)
 
@@ -212,6 +212,11 @@ class Contact:
                 return (
                     f"The API server {self._server} has not accepted our credentials for {lasts_s:.0f} s ({said}): "
                     "gangsched keeps retrying."
+                )
+            case Problem.DENIED if ANONYMOUS in said:
+                return (
+                    f"The API server {self._server} has seen no credentials of gangsched for {lasts_s:.0f} s ({said}): "
+                    "check that the client certificate of its kubeconfig has not expired, and that its user has one."
                 )
             case Problem.DENIED if _missing(problem, trouble) and right is not None:
                 return (

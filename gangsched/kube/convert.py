@@ -53,6 +53,10 @@ _REJECTIONS = frozenset(
     }
 )
 _NOTHING: dict[str, str] = {}
+_CONTAINERS = "spec.containers[].resources.requests"
+
+_Asked = tuple[tuple[tuple[str, str | int | float], ...], ...]
+"""Resources and amounts by container, as they are written."""
 
 
 class _Said(NamedTuple):
@@ -173,14 +177,19 @@ def _shape(
     resize_infeasible: bool,
 ) -> Shape:
     unreadable: list[str] = []
-    requests = _requests(spec, status, unreadable, resize_infeasible=resize_infeasible)
+    asked = _asked(spec, status)
+    if asked is not None:
+        requests, refused_amounts = _sum(asked)
+    else:
+        requests = _requests(spec, status, unreadable, resize_infeasible=resize_infeasible)
+        refused_amounts = tuple(unreadable)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required if affinity is not None else None
     refused = unsupported_fields(spec)
     if why:
         refused = (*refused, f"a field that cannot be read ({printable(why)})")
-    if unreadable:
-        refused = (*refused, *unreadable)
+    if refused_amounts:
+        refused = (*refused, *refused_amounts)
     return Shape(
         requests=requests,
         node_selector=labels(spec.node_selector),
@@ -196,6 +205,31 @@ def _shape(
         unsupported=refused,
         features=needed_features(spec),
     )
+
+
+def _asked(spec: wire.PodSpec, status: wire.PodStatus) -> _Asked | None:
+    """What each container asks for, if that is all that counts, as in most pods; None if more counts."""
+    if spec.init_containers or spec.overhead or (spec.resources is not None and spec.resources.requests):
+        return None
+    for held in status.container_statuses or ():
+        if held.resources is not None:
+            return None
+    return tuple(
+        [
+            tuple(container.resources.requests.items())
+            if container.resources is not None and container.resources.requests
+            else ()
+            for container in spec.containers or ()
+        ]
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _sum(asked: _Asked) -> tuple[Amounts, tuple[str, ...]]:
+    """What such a pod requests, and which amounts are unreadable: every event of a pod says the same."""
+    unreadable: list[str] = []
+    amounts = [_amounts(dict(each), _CONTAINERS, unreadable) for each in asked]
+    return pod_requests(containers=amounts), tuple(unreadable)
 
 
 def _requests(spec: wire.PodSpec, status: wire.PodStatus, unreadable: list[str], *, resize_infeasible: bool) -> Amounts:
@@ -215,7 +249,7 @@ def _requests(spec: wire.PodSpec, status: wire.PodStatus, unreadable: list[str],
             sidecar = container.restart_policy == "Always"
             taken = _container(container, sidecars if sidecar else {}, where, unreadable, infeasible=resize_infeasible)
             init_containers.append(InitContainer(taken, sidecar))
-    where = "spec.containers[].resources.requests"
+    where = _CONTAINERS
     return pod_requests(
         containers=[
             _container(container, statuses, where, unreadable, infeasible=resize_infeasible)
@@ -287,8 +321,11 @@ def _allocatable(quantities: wire.Quantities) -> Amounts:
 
 def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
     """The host ports of containers and sidecars. Those of ordinary init containers do not count."""
-    running = list(spec.containers or ())
-    running += [container for container in spec.init_containers or () if container.restart_policy == "Always"]
+    running = spec.containers or ()
+    if spec.init_containers:
+        running = [*running, *(each for each in spec.init_containers if each.restart_policy == "Always")]
+    if not any([container.ports for container in running]):  # noqa: C419 - half the cost of a generator
+        return ()
     taken = {
         (port.host_port, port.protocol or "TCP", port.host_ip or "0.0.0.0")  # noqa: S104 - the API's wildcard as data
         for container in running
@@ -296,7 +333,7 @@ def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
         for port in container.ports
         if port.host_port
     }
-    return tuple(HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(taken)) if taken else ()
+    return tuple(HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(taken))
 
 
 def _owner(references: Iterable[wire.Owner]) -> Owner | None:
@@ -314,7 +351,9 @@ def _maker(meta: wire.Meta, controller: Owner | None) -> str:
     """
     if controller is not None:
         return controller.name if controller.kind == "Pod" else ""
-    makers = [reference.name for reference in meta.owner_references or () if reference.kind == "Pod"]
+    if not meta.owner_references:
+        return ""
+    makers = [reference.name for reference in meta.owner_references if reference.kind == "Pod"]
     return makers[0] if len(makers) == 1 else ""
 
 
@@ -332,6 +371,7 @@ def _said(conditions: Iterable[wire.Condition]) -> _Said:
     return _Said(reason, message, infeasible, bound_at)
 
 
+@lru_cache(maxsize=_KEPT)
 def _moment(text: str) -> float:
     try:
         return parse_time(text)

@@ -8,9 +8,10 @@ import ssl
 import tempfile
 import urllib.parse
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 from kubernetes_asyncio.client.configuration import Configuration
@@ -94,10 +95,12 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
                 temp_file_path=folder,
             )
         except ConfigException as error:
-            raise NoCredentials(f"{where} cannot be used: {error}") from error
+            raise NoCredentials(_unknown_context(files, context) or f"{where} cannot be used: {error}") from error
         except (OSError, ValueError, TypeError, AttributeError, KeyError, AssertionError, yaml.YAMLError) as error:
+            missing = _missing_plugin(files, error) if isinstance(error, FileNotFoundError) else ""
             raise NoCredentials(
-                f"{where} cannot be read as a kubeconfig ({type(error).__name__}: {error}):"
+                missing
+                or f"{where} cannot be read as a kubeconfig ({type(error).__name__}: {error}):"
                 " compare it with the output of `kubectl config view`."
             ) from error
         finally:
@@ -111,6 +114,41 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
             )
         _renew_exec_token(found, loader)
         return _connection(found)
+
+
+def _unknown_context(files: list[str], context: str | None) -> str:
+    """A sentence about a context that the kubeconfig does not have; empty if it has it, or none was named."""
+    if context is None:
+        return ""
+    known = [name for name, _ in _entries(files, "contexts")]
+    if context in known:
+        return ""
+    has = f"it has {', '.join(known)}" if known else "it has none"
+    return f"The kubeconfig {' + '.join(files)} has no context {context}: {has}."
+
+
+def _missing_plugin(files: list[str], error: FileNotFoundError) -> str:
+    """A sentence about an exec plug-in that is not installed; empty if another file is missing."""
+    for user, entry in _entries(files, "users"):
+        plugin = (entry.get("user") or {}).get("exec") or {}
+        if plugin.get("command") == error.filename:
+            hint = str(plugin.get("installHint") or "").strip()
+            return (
+                f"The user {user} of the kubeconfig {' + '.join(files)} gets its credentials from the exec plug-in "
+                f"{error.filename}, which is not installed here: install it, put it on the PATH, or use a kubeconfig "
+                f"without it.{f' The kubeconfig says: {hint}' if hint else ''}"
+            )
+    return ""
+
+
+def _entries(files: list[str], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The entries of this list in the files, which are YAML, by their names."""
+    for name in files:
+        content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
+        listed = content.get(key) if isinstance(content, dict) else None
+        for entry in listed if isinstance(listed, list) else ():
+            if isinstance(entry, dict):
+                yield str(entry.get("name")), entry
 
 
 def _renew_exec_token(configuration: Configuration, loader: kube_config.KubeConfigLoader) -> None:

@@ -14,6 +14,9 @@ deeply than any object of an API server."""
 _AUTHORIZER = re.compile(r"\bUser \".*\" cannot [a-z*]+ (resource|path) \"", re.DOTALL)
 """The message of an API server if the account lacks a right. A refusal by an admission plug-in reads differently."""
 
+ANONYMOUS = 'User "system:anonymous"'
+"""Whom the server takes for the sender of requests without credentials, in its messages."""
+
 
 def printable(text: str, *, limit: int = 1000) -> str:
     """The text for a log line: control characters escaped, cut at `limit` characters."""
@@ -78,6 +81,11 @@ class ApiError(KubeError):
         A refusal by an admission plug-in has the same status and is not one of these.
         """
         return self.status == HTTPStatus.FORBIDDEN and _AUTHORIZER.search(self.message) is not None
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether the server denied it because no credentials reached it, as after a client certificate has expired."""
+        return self.denied and ANONYMOUS in self.message
 
     @property
     def passing(self) -> bool:

@@ -6,25 +6,29 @@ are missing here concern updates of bound pods, or no pod. One that Kubernetes a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gangsched.kube import wire
 
 
 def needed_features(spec: wire.PodSpec) -> tuple[str, ...]:
     """Their names, sorted."""
-    return tuple([name for name, needs in _FEATURES if needs(spec)])
+    containers = spec.containers or ()
+    if spec.init_containers:
+        containers = [*containers, *spec.init_containers]
+    # Every event of a pod comes by here, and nearly no pod has any such field.
+    ruled = [container.restart_policy_rules for container in containers]
+    if spec.host_users is None and not any(ruled):
+        return ()
+    return tuple([name for name, needs in _FEATURES if needs(spec, containers)])
 
 
-def _restarts_all(spec: wire.PodSpec) -> bool:
-    # Written out, because every pod comes by here and nearly none has such rules.
-    for containers in (spec.containers, spec.init_containers):
-        for container in containers or ():
-            for rule in container.restart_policy_rules or ():
-                if rule.action == "RestartAllContainers":
-                    return True
-    return False
+def _restarts_all(_: wire.PodSpec, containers: Sequence[wire.Container]) -> bool:
+    rules = (rule for container in containers for rule in container.restart_policy_rules or ())
+    return any(rule.action == "RestartAllContainers" for rule in rules)
 
 
-def _has_users_of_its_own_on_the_network_of_the_host(spec: wire.PodSpec) -> bool:
+def _has_users_of_its_own_on_the_network_of_the_host(spec: wire.PodSpec, _: Sequence[wire.Container]) -> bool:
     return bool(spec.host_network) and spec.host_users is False
 
 

@@ -25,9 +25,12 @@ def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
 
     Of affinity, anti-affinity and spread to other pods only the first `MOST_TERMS` each count, by weight.
     """
-    containers = [*(spec.init_containers or ()), *(spec.containers or ())]
+    containers = spec.containers or ()
+    if spec.init_containers:
+        containers = [*spec.init_containers, *containers]
     images = [container.image for container in containers]
-    images += [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
+    if spec.volumes:
+        images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     if spec.affinity is None and not spec.topology_spread_constraints:
         return _of_images(tuple(images), len(containers))
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None

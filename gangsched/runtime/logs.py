@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Literal, TextIO
 
 LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 _OWN = "gangsched"
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -74,11 +75,12 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
-def configure(log_format: LogFormat, *, level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Send all records of this process to `stream` (standard error by default) in the given format."""
+def configure(log_format: LogFormat, *, level: LogLevel = "info", stream: TextIO | None = None) -> None:
+    """Send the process's records from this level on to `stream` (standard error by default) in the given format."""
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING)
-    logging.getLogger(_OWN).setLevel(level)
+    own = level.upper()
+    root.setLevel("ERROR" if own == "ERROR" else "WARNING")
+    logging.getLogger(_OWN).setLevel(own)

@@ -138,6 +138,13 @@ class TestRace:
             "Completely bound: 0 of 1 group; not bound: default/g (0 of 1 member has a node)."
         )
 
+    @pytest.mark.parametrize(("cpu", "status"), [("1", 1), ("2", 0)])
+    def test_a_script_can_ask_for_a_status_if_a_group_waits(self, cpu, status, tmp_path):
+        file = tmp_path / "one.yaml"
+        file.write_text(yaml.safe_dump_all([node(cpu=cpu), group(), pod("a", cpu="2")]))
+        assert main(["simulate", str(file)]) == 0
+        assert main(["simulate", "--fail-on-waiting", str(file)]) == status
+
     def test_it_is_read_from_standard_input_too(self, capsys, monkeypatch):
         content = "---\n".join(Path(file).read_text() for file in self.FILES).encode()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

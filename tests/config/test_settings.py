@@ -46,6 +46,7 @@ def test_every_key_is_read(tmp_path):
           {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s, resourceName: mine, resourceNamespace: sys}
         listen: 127.0.0.1:0
         logFormat: json
+        logLevel: warning
         dialects: [koordinator, pfnet]
         pfnet:
           gangAnnotationPrefix: scheduling.k8s.pfn.io/gang
@@ -87,7 +88,8 @@ def test_every_key_is_read(tmp_path):
     assert settings.spark.driver_prioritized_node_label.label_values_descending_priority == ("steady", "spot")
     assert settings.spark.executor_prioritized_node_label is not None
     assert settings.spark.executor_prioritized_node_label.label_name == "tier"
-    assert (settings.bind_concurrency, settings.listen, settings.log_format) == (8, "127.0.0.1:0", "json")
+    assert (settings.bind_concurrency, settings.listen) == (8, "127.0.0.1:0")
+    assert (settings.log_format, settings.log_level) == ("json", "warning")
     assert settings.leader_election.model_dump() == {
         "lease_duration": "30s",
         "renew_deadline": "20s",
@@ -157,9 +159,9 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             "schedulerName: a",
             (
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
-                "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, maxHoldTime, "
-                "maxPriority, namespace, namespaceLimits, ownerGuard, pfnet, preBindTimeout, priorityFrom, "
-                "repairDeadline, schedulerNames, spark"
+                "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, logLevel, "
+                "maxHoldTime, maxPriority, namespace, namespaceLimits, ownerGuard, pfnet, preBindTimeout, "
+                "priorityFrom, repairDeadline, schedulerNames, spark"
             ),
         ),
         ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from bench import beside, podgroups, runs, trees
+from bench import beside, devices, podgroups, runs, trees
 from bench.beside import Beside, Crowd
 from bench.lab import lab
 from bench.scenarios import Kind, Scenario
 
 SMALL = (
     Scenario(kind=Kind.BACKLOG, nodes=10, gangs=4, size=3, mixed=True, fair=True),
+    Scenario(kind=Kind.BACKLOG, nodes=10, gangs=4, size=3, devices=True),
     Scenario(kind=Kind.STREAM, nodes=3, gangs=4, size=3),
     Scenario(kind=Kind.CONTENTION, nodes=2, gangs=4, size=3, node_cpus=3, fitting=6),
     Scenario(kind=Kind.PARKED, nodes=2, gangs=2, size=3, pod_cpus=64, fitting=0),
@@ -26,7 +27,7 @@ EXPECTED = {
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.kind.value)
+@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.title)
 async def test_a_run_measures_what_it_says_and_leaves_nothing_behind(monkeypatch, scenario):
     monkeypatch.setattr(runs, "IDLE_S", 0.2)
     monkeypatch.setattr(runs, "TOLD_WITHIN_S", 0.0)
@@ -35,6 +36,7 @@ async def test_a_run_measures_what_it_says_and_leaves_nothing_behind(monkeypatch
         assert figures.keys() >= EXPECTED[scenario.kind]
         assert min(figures.values()) >= 0
         assert await made.load.get_all("/api/v1/namespaces/default/pods") == []
+        assert await made.load.get_all(devices.CLAIMS) == []
 
 
 @pytest.mark.integration
@@ -58,6 +60,15 @@ async def test_a_gang_bound_in_part_and_an_overcommitted_node_end_the_benchmark(
             await made.check()
         await made.bind_bare(pods[2:])
         with pytest.raises(RuntimeError, match=r"more than they can hold.*\{'n0': 3000\}"):
+            await made.check()
+
+
+@pytest.mark.integration
+async def test_a_device_that_two_pods_have_ends_the_benchmark():
+    async with lab(Scenario(kind=Kind.BACKLOG, nodes=1, gangs=2, size=1, devices=True)) as made:
+        for each in await made.load.add_pods():
+            await made.bind_bare([each])
+        with pytest.raises(RuntimeError, match="2 bound pods do not have a device each"):
             await made.check()
 
 

@@ -134,6 +134,23 @@ def test_members_that_are_made_again_get_devices_again(cluster: Cluster) -> None
             cluster.delete_pod(name)
 
 
+def test_one_member_of_a_scheduled_group_is_made_again_and_gets_what_devices_are_left(cluster: Cluster) -> None:
+    for at in range(2):
+        cluster.add_node(f"n{at}", cpu="64")
+        add_gpus(cluster, f"n{at}", 2)
+    add_class(cluster, "gpu")
+    add_template(cluster, "gpu", 1)
+    add_workers(cluster, "w", 4)
+    cluster.until_bound("w", 4, within_s=60)
+    before, nodes = in_use(cluster), cluster.bound("w")
+    cluster.delete_pod("w-1")
+    cluster.until(lambda: "w-1" not in cluster.bound("w"))
+    cluster.add_pod("w-1", "w", resourceClaims=[{"name": "gpus", "resourceClaimTemplateName": "gpus"}])
+    cluster.until_bound("w", 4, within_s=60)
+    assert in_use(cluster) == before
+    assert cluster.bound("w") == nodes
+
+
 def test_devices_are_taken_back_from_a_group_that_is_deleted_before_it_is_bound(
     cluster: Cluster, refuse_bindings: Callable[[str], None]
 ) -> None:

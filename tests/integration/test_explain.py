@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from gangsched.cli import main
 from testbed.api import ApiError
@@ -185,7 +186,24 @@ class TestRights:
     def test_who_may_not_see_the_podgroup_is_told_so(self, viewer, explain):
         status, _, err = explain("kube-system/any", kubeconfig=viewer)
         assert status == 1
-        assert "403 Forbidden" in err
+        assert "cannot get resource" in err
+        assert "ask for the right to get podgroups.gangsched.io in namespace kube-system, which shows" in err
+        assert "and for a full answer to list namespaces, priorityclasses, nodes, persistentvolumeclaims, " in err
+
+    def test_a_wrong_token_is_no_missing_right(self, cluster, explain):
+        status, out, err = explain("a/b", kubeconfig=cluster.control_plane.kubeconfig_for(token="wrong"))
+        assert (status, out) == (1, "")
+        assert "the API server does not accept the token or certificate, which is wrong or has expired: log in" in err
+
+    def test_who_shows_no_credentials_is_told_so(self, cluster, explain, tmp_path):
+        config = yaml.safe_load(cluster.control_plane.kubeconfig.read_text())
+        for user in config["users"]:
+            user["user"] = {}
+        path = tmp_path / "config"
+        path.write_text(yaml.safe_dump(config))
+        status, _, err = explain("a/b", kubeconfig=path)
+        assert status == 1
+        assert "the API server has seen no credentials (it answers system:anonymous)" in err
 
 
 class TestWrong:

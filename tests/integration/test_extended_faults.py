@@ -43,6 +43,7 @@ def test_writes_that_fail_on_their_way_make_each_claim_once_and_leave_none(
     assert all("extendedResourceClaimStatus" in equipped.pod(f"w-{at}")["status"] for at in range(2))
     before = proxy.injected[fault]
     proxy.next(fault=fault, method="DELETE", path_contains="resourceclaims", times=2)
+    proxy.next(fault=fault, method="PATCH", path_contains="resourceclaims", times=2)
     proxy.next(fault=fault, method="PATCH", path_contains="/pods/w-0/status", times=1)
     equipped.delete_group("w")
     equipped.until(lambda: not claims(equipped), within_s=90)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
 
 from gangsched.config.dialects import NAMES
+from gangsched.kube.session import MERGE_PATCH, connect
 from testbed.operator import Operator
 from testbed.rights import chart_account
 from tests.integration.cluster import Cluster
-from tests.integration.devices import API, add_askers, add_class, add_gpus, add_template, add_workers, remove_devices
+from tests.integration.devices import (
+    API,
+    DRIVER,
+    add_askers,
+    add_claim,
+    add_class,
+    add_gpus,
+    add_template,
+    add_workers,
+    remove_devices,
+)
 from tests.integration.foreign import DEMANDS, DIALECTS, served
 
 NAMESPACE = "gangsched-rights"
@@ -118,6 +131,41 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
     assert permitted(operators_rules(rights)) > NATIVE | BEHIND
     assert asked(cluster) == needed
     assert cluster.control_plane.not_permitted(ACCOUNT) == []
+
+
+def test_devices_are_written_only_with_the_right_that_no_request_names(rights, cluster):
+    """A claim and its status are not enough: the API server asks for `binding` in all namespaces."""
+    add_class(cluster, "gpu")
+    add_claim(cluster, "c", "gpu")
+    device = {"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}
+    body = json.dumps({"status": {"allocation": {"devices": {"results": [device]}}}}).encode()
+    path = f"{API}/namespaces/{cluster.namespace}/resourceclaims/c/status?dryRun=All"
+    control_plane = cluster.control_plane
+    account = control_plane.kubeconfig_of_service_account(NAMESPACE, "gangsched")
+    [role] = [each for each in rights if each["kind"] == "ClusterRole" and permitted(each["rules"]) >= BEHIND]
+    less = json.dumps(role).replace('"resourceclaims/binding"', '"resourceclaims/none"')
+
+    def said() -> str:
+        return asyncio.run(answer(account, path, body))
+
+    try:
+        control_plane.kubectl("apply", "-f", "-", stdin=less)
+        cluster.until(
+            lambda: 'requires resource="resourceclaims/binding", verb="patch"' in json.loads(said()).get("message", ""),
+            what=said,
+        )
+    finally:
+        control_plane.kubectl("apply", "-f", "-", stdin=json.dumps(role))
+    cluster.until(lambda: json.loads(said())["kind"] == "ResourceClaim", what=said)
+    remove_devices(cluster)
+
+
+async def answer(kubeconfig: Path, path: str, body: bytes) -> str:
+    session = await connect(kubeconfig=str(kubeconfig))
+    try:
+        return (await session.request("PATCH", path, body=body, content_type=MERGE_PATCH)).body.decode()
+    finally:
+        await session.close()
 
 
 def allocated(cluster: Cluster) -> None:

@@ -184,6 +184,18 @@ def test_only_after_a_minute_without_a_success_a_right_is_called_missing_and_cre
     assert len(caplog.records) == 1
 
 
+def test_an_account_that_the_server_does_not_see_needs_a_certificate_and_no_role() -> None:
+    world = World()
+    unseen = (
+        'pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group "" at the cluster scope'
+    )
+    world.keep_saying(ApiError(403, "Forbidden", unseen), 61.0)
+    [sentence] = world.contact.problems()
+    assert "has seen no credentials of gangsched for 61 s" in sentence
+    assert "check that the client certificate of its kubeconfig has not expired" in sentence
+    assert "role" not in sentence
+
+
 def test_a_path_that_is_no_resource_is_granted_as_a_path() -> None:
     world = World()
     world.keep_saying(403, 61.0, "/apis/scheduling.volcano.sh/v1beta1")

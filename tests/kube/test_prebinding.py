@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
-from gangsched.core.objects.devices import AllocatedDevice, Allocation
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, Making
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.results import PrebindRefused
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.claiming import FINALIZER
+from gangsched.kube.device_wire import EXTENDED
 from gangsched.kube.prebinding import prebind, undo_prebinding
 from gangsched.kube.storage import MARK, SELECTED_NODE
-from tests.kube.fake_api import Asked, FakeApi, body, serving, status
+from tests.kube.fake_api import Asked, FakeApi, body, dropped, serving, status
 
 Json = dict[str, Any]
 
@@ -174,6 +176,128 @@ def test_devices_are_not_written_where_the_first_write_failed():
     api.answer("PATCH", DEVICES, status(503))
     assert written(api, USE).passing
     assert len(patches(api)) == 1
+
+
+ANSWERS = [
+    pytest.param(dropped(), Outcome.UNAVAILABLE, id="lost"),
+    *(
+        pytest.param(status(code, "so it is"), result, id=str(code))
+        for code, result in (
+            (403, Outcome.REFUSED),
+            (404, Outcome.GONE),
+            (422, Outcome.REFUSED),
+            (429, Outcome.UNAVAILABLE),
+            (500, Outcome.UNAVAILABLE),
+            (503, Outcome.UNAVAILABLE),
+            (504, Outcome.UNAVAILABLE),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("step", range(4), ids=["look", "mark", "look again", "status"])
+@pytest.mark.parametrize(("failure", "result"), ANSWERS)
+def test_what_an_answer_means_at_each_step_of_an_allocation(failure, result, step):
+    """Whatever it is, nothing more is written, and the group learns of it."""
+    api = FakeApi()
+    steps = [
+        ("GET", DEVICES, body(shown())),
+        ("PATCH", DEVICES, body({})),
+        ("GET", DEVICES, body(shown(version="8", **OURS))),
+        ("PATCH", f"{DEVICES}/status", body({})),
+    ]
+    for at, (method, path, found) in enumerate(steps):
+        api.answer(method, path, failure if at == step else found)
+    answer = written(api, USE)
+    assert answer.result is result
+    assert isinstance(answer.event, PrebindRefused)
+    assert (answer.event.uid, answer.event.what) == ("p1", USE)
+    assert [each.path for each in patches(api)] == [path for method, path, _ in steps[: step + 1] if method == "PATCH"]
+
+
+@pytest.mark.parametrize("step", range(4), ids=["look", "status", "look again", "mark"])
+@pytest.mark.parametrize(("failure", "result"), ANSWERS)
+def test_what_an_answer_means_at_each_step_of_taking_devices_back(failure, result, step):
+    """The mark stays while devices may be there: by it the claim is known as one to take back."""
+    api = FakeApi()
+    steps = [
+        ("GET", DEVICES, body(shown(state=HAD, **OURS))),
+        ("PATCH", f"{DEVICES}/status", body({})),
+        ("GET", DEVICES, body(shown(version="8", **OURS))),
+        ("PATCH", DEVICES, body({})),
+    ]
+    for at, (method, path, found) in enumerate(steps):
+        api.answer(method, path, failure if at == step else found)
+    assert undone(api, USE).result is result
+    assert [each.path for each in patches(api)] == [path for method, path, _ in steps[: step + 1] if method == "PATCH"]
+
+
+@pytest.mark.parametrize("step", range(8))
+@pytest.mark.parametrize(("failure", "result"), ANSWERS)
+def test_what_an_answer_means_at_each_step_for_a_claim_that_is_made(failure, result, step):
+    """It is made, marked, told to its pod and allocated, each only after the one before."""
+    api = FakeApi()
+    owner = {"uid": "p1", "controller": True}
+    made = shown(**OURS | {"annotations": {MARK: "p1", EXTENDED: "true"}, "ownerReferences": [owner]})
+    steps = [
+        ("GET", DEVICES, status(404)),
+        ("POST", DEVICES.rpartition("/")[0], body({}, 201)),
+        ("GET", DEVICES, body(made)),
+        ("GET", DEVICES, body(made | {"metadata": made["metadata"] | {"finalizers": []}})),
+        ("PATCH", DEVICES, body({})),
+        ("PATCH", "/api/v1/namespaces/team/pods/w-0/status", body({})),
+        ("GET", DEVICES, body(made)),
+        ("PATCH", f"{DEVICES}/status", body({})),
+    ]
+    for at, (method, path, found) in enumerate(steps):
+        # The client itself asks again once where a connection is lost while it reads.
+        asked_twice = 2 if result is Outcome.UNAVAILABLE else 1
+        api.answer(method, path, *([failure] * asked_twice if at == step else [found]))
+    answer = written(api, msgspec.structs.replace(USE, uid="", making=Making((("gpu", "gpu", 1),))))
+    if (step, result) == (0, Outcome.GONE):
+        assert answer.done
+        return
+    assert answer.result is result
+    asked = [(method, path) for method, path, _ in steps[: step + 1] if method != "GET"]
+    assert [(each.method, each.path) for each in api.asked if each.method != "GET"] == asked
+
+
+def test_a_reservation_that_another_makes_at_the_same_time_stays():
+    """Two members share the claim: the second write meets the first one's, and is made anew beside it."""
+    other = {"resource": "pods", "name": "w-1", "uid": "p2"}
+    theirs = {"allocation": HAD["allocation"], "reservedFor": [other]}
+    api = FakeApi()
+    api.answer("GET", DEVICES, *[body(shown(**OURS))] * 2, body(shown(state=theirs, version="9", **OURS)))
+    api.answer("PATCH", f"{DEVICES}/status", status(409), body({}))
+    assert written(api, USE).done
+    _, second = patches(api)
+    assert second.body["status"] == {"reservedFor": [other, *HAD["reservedFor"]]}
+    assert second.body["metadata"]["resourceVersion"] == "9"
+
+
+def test_a_claim_that_another_allocates_at_the_same_time_keeps_its_devices():
+    rival = {"request": "gpu", "driver": "d", "pool": "pool", "device": "y"}
+    theirs = {"allocation": {"devices": {"results": [rival]}}}
+    api = FakeApi()
+    api.answer("GET", DEVICES, *[body(shown(**OURS))] * 2, body(shown(state=theirs, version="9", **OURS)))
+    api.answer("PATCH", f"{DEVICES}/status", status(409))
+    assert written(api, USE).result is Outcome.STALE
+    assert len(patches(api)) == 1
+
+
+def test_the_last_reservation_alone_takes_the_devices_with_it():
+    """Another member reserves the claim while ours is taken back: devices, mark and finalizer stay with it."""
+    other = {"resource": "pods", "name": "w-1", "uid": "p2"}
+    both = HAD | {"reservedFor": [*HAD["reservedFor"], other]}
+    kept = HAD | {"reservedFor": [other]}
+    api = FakeApi()
+    found = [shown(state=state, version=version, **OURS) for state, version in ((HAD, "7"), (both, "8"), (kept, "9"))]
+    api.answer("GET", DEVICES, *map(body, found))
+    api.answer("PATCH", f"{DEVICES}/status", status(409), body({}))
+    assert undone(api, USE).done
+    first, second = patches(api)
+    assert first.body["status"] == {"reservedFor": None, "allocation": None}
+    assert second.body["status"] == {"reservedFor": [other]}
 
 
 def test_devices_are_taken_back_and_then_the_mark():

@@ -102,7 +102,7 @@ async def test_without_any_credentials_the_remedy_is_named(tmp_path: Path) -> No
 
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config")
-    with pytest.raises(NoCredentials, match=rf"The kubeconfig {path} cannot be used: .*three"):
+    with pytest.raises(NoCredentials, match=rf"^The kubeconfig {path} has no context three: it has one, two\.$"):
         await connection(kubeconfig=path, context="three")
 
 
@@ -197,6 +197,19 @@ async def test_a_plugin_that_fails_is_told(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", user={"exec": command})
     with pytest.raises(NoCredentials, match="log in first"):
         await connection(kubeconfig=path)
+
+
+async def test_a_plugin_that_is_not_installed_is_named_with_its_hint(tmp_path: Path) -> None:
+    command = {"apiVersion": "v1", "command": "no-such-plugin", "installHint": "See https://example.com/install\n"}
+    path = kubeconfig(tmp_path / "config", user={"exec": command})
+    told = (
+        f"The user me of the kubeconfig {path} gets its credentials from the exec plug-in no-such-plugin, which is not "
+        "installed here: install it, put it on the PATH, or use a kubeconfig without it. The kubeconfig says: "
+        "See https://example.com/install"
+    )
+    with pytest.raises(NoCredentials) as failed:
+        await connection(kubeconfig=path)
+    assert str(failed.value) == told
 
 
 async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing(tmp_path: Path) -> None:

@@ -29,6 +29,25 @@ def _lines(
 
 
 @pytest.mark.usefixtures("restored_logging")
+@pytest.mark.parametrize(
+    ("level", "written"),
+    [
+        ("debug", ["own debug", "own info", "own warning", "own error", "library warning", "library error"]),
+        ("info", ["own info", "own warning", "own error", "library warning", "library error"]),
+        ("warning", ["own warning", "own error", "library warning", "library error"]),
+        ("error", ["own error", "library error"]),
+    ],
+)
+def test_lines_below_the_level_are_not_written(level: logs.LogLevel, written: list[str]) -> None:
+    stream = io.StringIO()
+    logs.configure("text", level=level, stream=stream)
+    for name, whose in (("gangsched.x", "own"), ("kopf", "library")):
+        for severity in ("debug", "info", "warning", "error"):
+            logging.getLogger(name).log(getattr(logging, severity.upper()), "%s %s", whose, severity)
+    assert [line.rpartition(": ")[2] for line in stream.getvalue().splitlines()] == written
+
+
+@pytest.mark.usefixtures("restored_logging")
 class TestForgery:
     @pytest.mark.parametrize("hostile", ["\n", "\r", "\x1b[2J", "\x85", "\u2028", "\u202e", "\x00", "\x9b", "\x0b"])
     @pytest.mark.parametrize("log_format", ["text", "json"])

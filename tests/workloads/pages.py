@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -56,11 +57,12 @@ def follow(stage: Stage, kind: str, column: str, folder: Path) -> None:
     config["contexts"][0]["context"]["namespace"] = stage.namespace
     (folder / "kubeconfig").write_text(json.dumps(config))
     path = f"{stage.control_plane.binaries}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    for command in _block("sh", _section(kind, column)).splitlines():
-        subprocess.run(
-            ["sh", "-c", command.replace(" namespace default ", f" namespace {stage.namespace} ")],
-            cwd=folder,
-            env=os.environ | {"PATH": path, "KUBECONFIG": str(folder / "kubeconfig"), "HOME": str(folder)},
-            check=True,
-            timeout=60,
-        )
+    env = os.environ | {"PATH": path, "KUBECONFIG": str(folder / "kubeconfig"), "HOME": str(folder)}
+
+    def run(command: str) -> bool:
+        return subprocess.run(["sh", "-c", command], cwd=folder, env=env, check=False, timeout=60).returncode == 0
+
+    for line in _block("sh", _section(kind, column)).splitlines():
+        command = line.replace(" namespace default ", f" namespace {stage.namespace} ")
+        # Trainer refuses a job whose runtime it has not seen yet, as its page tells.
+        stage.until(functools.partial(run, command), within_s=20 if kind == "TrainJob" else 0, what=command)

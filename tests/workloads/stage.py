@@ -6,10 +6,12 @@ import contextlib
 from typing import Any
 
 from testbed.api import ApiError
-from testbed.control_plane import ControlPlane
+from testbed.control_plane import ControlPlane, ControlPlaneError
 from tests.integration.cluster import Cluster, end_terminating
 
 Json = dict[str, Any]
+
+_UNSEEN = "must be created before"
 
 
 class Stage(Cluster):
@@ -22,8 +24,17 @@ class Stage(Cluster):
         self._node_of: dict[str, str] = {}
 
     def apply(self, manifest: str) -> None:
-        """As a user does; what a webhook refuses fails the test."""
-        self.control_plane.kubectl("apply", "--namespace", self.namespace, "--filename", "-", stdin=manifest)
+        """As a user does, who applies again what a webhook refuses since it has not seen the object before yet."""
+
+        def accepted() -> bool:
+            try:
+                self.control_plane.kubectl("apply", "--namespace", self.namespace, "--filename", "-", stdin=manifest)
+            except ControlPlaneError as refusal:
+                assert _UNSEEN in str(refusal), refusal
+                return False
+            return True
+
+        self.until(accepted)
 
     def patch(self, name: str, body: Json) -> None:
         """Changes the workload."""

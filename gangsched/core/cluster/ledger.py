@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -152,6 +153,16 @@ class Ledger:
 
     # What is derived
 
+    @cached_property
+    def _counting(self) -> Sequence[Constraint]:
+        """The constraints that count pods. All are known before the first claim counts, though not yet at first."""
+        return [each for each in self._constraints if type(each).add is not Constraint.add]
+
+    @cached_property
+    def _opening(self) -> Sequence[Constraint]:
+        """Likewise, those of which an event may open nodes other than its own."""
+        return [each for each in self._constraints if type(each).opens_elsewhere is not Constraint.opens_elsewhere]
+
     def _enter(self, claim: Claim) -> None:
         self.changes += 1
         owner = claim.pod.uid
@@ -178,7 +189,7 @@ class Ledger:
         if row is None or not claim.counts:
             return
         self._capacity.take(row, claim.pod.shape.requests)
-        for constraint in self._constraints:
+        for constraint in self._counting:
             constraint.add(claim.pod, row)
         self._note(self._tallies.add(claim.pod, row))
         self._preferred.add(claim.pod, row)
@@ -189,7 +200,7 @@ class Ledger:
             return
         if claim.counts:
             self._capacity.give_back(row, claim.pod.shape.requests)
-            for constraint in self._constraints:
+            for constraint in self._counting:
                 constraint.remove(claim.pod, row)
             self._note(self._tallies.remove(claim.pod, row))
             self._preferred.remove(claim.pod, row)
@@ -214,7 +225,7 @@ class Ledger:
 
     def _opens_elsewhere(self, pod: Pod) -> bool:
         """Whether the end of the pod may open nodes other than its own."""
-        return any(constraint.opens_elsewhere(Happening.POD_LEFT, pod) for constraint in self._constraints)
+        return any(constraint.opens_elsewhere(Happening.POD_LEFT, pod) for constraint in self._opening)
 
     def validate(self, constraints: Sequence[Constraint]) -> list[str]:
         """Compare what is kept with the same derived again from the claims; one sentence for each difference.

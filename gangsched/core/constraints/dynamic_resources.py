@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -98,10 +99,15 @@ class _DevicesPlan(Plan):
         self._world = world
         self._affinity = affinity
         self._supply = supply
-        self._pool = DevicePool(world, affinity, supply, emptied=emptied)
+        self._emptied = emptied
         self._handed: Counter[tuple[Wishes, int]] = Counter()
         self._failures: dict[Wishes, str] = {}
         self._delegated = world.stock.delegated()
+
+    @cached_property
+    def _pool(self) -> DevicePool:
+        # Most members use no devices, and every snapshot has such a plan.
+        return DevicePool(self._world, self._affinity, self._supply, emptied=self._emptied)
 
     @property
     def selective(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -89,10 +90,13 @@ class SpreadPlan(Plan):
         self._world = world
         self._affinity = affinity
         self._taints = taints
-        self._every: IntArray = np.arange(len(world.stock.names))
         self._tallies = PlannedTallies(world.tallies, emptied=emptied)
         self._eligible: dict[Shape, list[tuple[Mask, IntArray]]] = {}
         self._preferred = PlannedTallies(world.preferred, emptied=emptied)
+
+    @cached_property
+    def _every(self) -> IntArray:
+        return np.arange(len(self._world.stock.names))
 
     @property
     def selective(self) -> bool:

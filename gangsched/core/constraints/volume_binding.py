@@ -83,7 +83,7 @@ class VolumeBinding(NodeConstraint):
 
     def plan(self, *, emptied: bool) -> Plan:
         """Which volumes members take. If no pod were there, volumes could be free that are not now."""
-        return self if emptied else VolumePlan(self._world, self._affinity, self)
+        return self if emptied or not self.selective else VolumePlan(self._world, self._affinity, self)
 
     @property
     def selective(self) -> bool:

@@ -8,6 +8,7 @@ with the domain that is tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,17 @@ class Liking(NamedTuple):
     rank: IntArray
 
 
+def overriding(plans: Sequence[Plan], method: str) -> list[Plan]:
+    """Those of the plans that have such a method of their own."""
+    return [plans[at] for at in _overriding(tuple(map(type, plans)), method)]
+
+
+@lru_cache
+def _overriding(types: tuple[type[Plan], ...], method: str) -> tuple[int, ...]:
+    """Where they are. Every snapshot asks, and nearly always for plans of the same types."""
+    return tuple(at for at, each in enumerate(types) if getattr(each, method) is not getattr(Plan, method))
+
+
 class Scores:
     """Scores by class on one snapshot: of these `plans`, over the rows that `accept` a class.
 
@@ -52,7 +64,7 @@ class Scores:
         turned: Sequence[IntArray],
         budget: Budget,
     ) -> None:
-        self._plans = [plan for plan in plans if type(plan).score is not Plan.score]
+        self._plans = overriding(plans, "score")
         self._accepts = accepts
         self._names = names
         self._turned = turned

@@ -24,7 +24,7 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MOST, MemberClass, Seen, Taken
 from gangsched.core.planning.kept import Kept
-from gangsched.core.planning.scores import Scores
+from gangsched.core.planning.scores import Scores, overriding
 from gangsched.core.planning.strategies import GPU_SUFFIX
 
 MOST_HEEDED = 1 << 52
@@ -49,9 +49,9 @@ class Snapshot:
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self.plans = [each.plan(emptied=emptied) for each in cluster.constraints]
-        self.masking = [plan for plan in self.plans if type(plan).mask is not Plan.mask]
-        self._limiting = [plan for plan in self.plans if type(plan).room is not Plan.room]
-        self._counting = [plan for plan in self.plans if type(plan).take is not Plan.take]
+        self.masking = overriding(self.plans, "mask")
+        self._limiting = overriding(self.plans, "room")
+        self._counting = overriding(self.plans, "take")
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
         self._heeded: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
