@@ -116,7 +116,7 @@ def _ray_workers(workload: Manifest, group: Mapping[str, Any], name: str) -> int
         return 0
     field = f"spec.workerGroupSpecs {name}"
     least = number(workload, group.get("minReplicas"), f"{field}.minReplicas", default=0)
-    replicas = number(workload, group.get("replicas"), f"{field}.replicas", default=least)
+    replicas = number(workload, group.get("replicas"), f"{field}.replicas", default=0)
     most = number(workload, group.get("maxReplicas"), f"{field}.maxReplicas", default=max(least, replicas))
     hosts = number(workload, group.get("numOfHosts"), f"{field}.numOfHosts", default=1)
     return min(max(replicas, least), most) * hosts

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gangsched.cli.made import Existing
+from gangsched.cli.made import Existing, MadePod
 from gangsched.cli.manifests import Manifest, ManifestError
 from gangsched.cli.simulation import simulate
 from gangsched.cli.world import MAKERS, build
@@ -166,6 +166,65 @@ def test_the_pods_of_a_replica_share_the_label_that_tells_it_from_another():
     assert keys[0] != keys[5]
     assert [pod.labels["leaderworkerset.sigs.k8s.io/worker-index"] for pod in pods[:5]] == ["0", "1", "2", "3", "4"]
     assert {pod.annotations["leaderworkerset.sigs.k8s.io/size"] for pod in pods} == {"5"}
+
+
+KUBEFLOW = "training.kubeflow.org"
+JOB_SET = "jobset.sigs.k8s.io"
+LEADER_WORKER = "leaderworkerset.sigs.k8s.io"
+
+
+@pytest.mark.parametrize(
+    ("kind", "pod", "labels"),
+    [
+        (
+            "JobSet",
+            "bert-worker-1-0",
+            {
+                f"{JOB_SET}/jobset-name": "bert",
+                f"{JOB_SET}/replicatedjob-name": "worker",
+                f"{JOB_SET}/replicatedjob-replicas": "2",
+                f"{JOB_SET}/job-index": "1",
+                "batch.kubernetes.io/job-name": "bert-worker-1",
+            },
+        ),
+        ("LeaderWorkerSet", "bert-0", {f"{LEADER_WORKER}/name": "bert", f"{LEADER_WORKER}/group-index": "0"}),
+        ("RayCluster", "bert-head-0", {"ray.io/cluster": "bert", "ray.io/group": "headgroup"}),
+        ("RayCluster", "bert-head-0", {"ray.io/node-type": "head", "ray.io/identifier": "bert-head"}),
+        ("RayCluster", "bert-workers-worker-0", {"ray.io/node-type": "worker", "ray.io/group": "workers"}),
+        ("MPIJob", "bert-launcher-0", {f"{KUBEFLOW}/job-role": "launcher", f"{KUBEFLOW}/job-name": "bert"}),
+        ("MPIJob", "bert-worker-3", {f"{KUBEFLOW}/job-role": "worker", f"{KUBEFLOW}/replica-index": "3"}),
+        ("PyTorchJob", "bert-master-0", {f"{KUBEFLOW}/replica-type": "master", f"{KUBEFLOW}/job-role": "master"}),
+        ("PyTorchJob", "bert-worker-3", {f"{KUBEFLOW}/replica-type": "worker", f"{KUBEFLOW}/replica-index": "3"}),
+    ],
+)
+def test_their_labels_are_those_by_which_their_pods_are_told_apart(kind, pod, labels):
+    assert labels.items() <= pods_of(kind)[pod].labels.items()
+
+
+def pods_of(kind: str, change: Any = None) -> dict[str, MadePod]:
+    found = workload(kind, change)
+    return {pod.name: pod for pod in MAKERS[found.api_version, found.kind](found, Existing([], []))}
+
+
+def test_only_masters_have_a_role_and_only_workers_a_leader():
+    assert f"{KUBEFLOW}/job-role" not in pods_of("PyTorchJob")["bert-worker-0"].labels
+    leaders = {
+        name: pod.annotations.get(f"{LEADER_WORKER}/leader-name") for name, pod in pods_of("LeaderWorkerSet").items()
+    }
+    assert leaders == {"bert-0": None, **dict.fromkeys(LWS[1:], "bert-0")}
+
+
+def test_a_ray_pod_cannot_be_labelled_as_another_clusters_but_otherwise_as_one_likes():
+    given = {"ray.io/cluster": "other", "ray.io/identifier": "mine"}
+    head = pods_of("RayCluster", set_in("headGroupSpec", "template", "metadata", "labels", given))["bert-head-0"]
+    assert (head.labels["ray.io/cluster"], head.labels["ray.io/identifier"]) == ("bert", "mine")
+
+
+def test_each_pod_has_the_size_of_its_own_template():
+    launcher = set_in("mpiReplicaSpecs", "Launcher", "template", "spec", "containers", 0, "resources", {})
+    world = build([workload("MPIJob", launcher)])
+    asks = {pod.name: dict(pod.shape.requests).get("cpu", 0) for pod in world.pods}
+    assert asks == {**dict.fromkeys(MPI[:4], 1000), "bert-launcher-0": 0}
 
 
 @pytest.mark.parametrize(
