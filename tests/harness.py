@@ -97,6 +97,7 @@ from gangsched.core.objects.volumes import (
     VolumeAttachment,
     VolumeClaim,
 )
+from gangsched.core.status.pod_events import ACTION
 from tests.disks import Disks
 from tests.gadgets import Gadgets
 
@@ -185,6 +186,7 @@ class Harness:
         self.demands: dict[DemandKey, SeenDemand] | None = None
         self.refuse_demand: Callable[[PutDemand | DropDemand], bool] = lambda _: False
         self.emitted: list[EmitEvent] = []
+        self.emitted_on_pods: list[EmitEvent] = []
         self.effects: list[Effect] = []
         self.bound_log: list[tuple[str, str]] = []
         self.refuse_bind: Callable[[BindPod], BindRefused | None] = lambda _: None
@@ -541,7 +543,7 @@ class Harness:
                 if uid in self.pods:
                     self.add(replace(self.pods[uid], told_reason=reason, told_message=message))
             case EmitEvent():
-                self.emitted.append(effect)
+                (self.emitted_on_pods if effect.action == ACTION else self.emitted).append(effect)
             case PutDemand() | DropDemand():
                 self._write_demand(effect)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.status import GroupStatus
@@ -16,7 +17,9 @@ class Told:
     message was last written, `basis` what the messages were computed from; `behind`: a message has changed in numbers
     only and is not written yet. `hindered` is the reason of the last Event about members that cannot join a scheduled
     group, `named_owners` are the owners named in such an Event. `members` are the reasons on members' conditions, each
-    with the time of the write. `version` is the resourceVersion that was known when `status` was decided.
+    with the time of the write; `on_pods` are the reasons of Events on members. More of these are due at `pods_at`, for
+    which the gang `has_turn` or has to ask for one. `version` is the resourceVersion that was known when `status` was
+    decided.
     """
 
     status: GroupStatus | None = None
@@ -31,6 +34,9 @@ class Told:
     hindered: str = ""
     named_owners: frozenset[str] = frozenset()
     members: dict[str, tuple[str, float]] = field(default_factory=dict)
+    on_pods: dict[str, str] = field(default_factory=dict)
+    pods_at: float = float("inf")
+    has_turn: bool = False
     strangers: set[str] = field(default_factory=set)
 
     def owe(self, status: GroupStatus | None) -> None:
@@ -46,6 +52,18 @@ class Told:
         """The member's condition is written with this reason."""
         self.members[uid] = (reason, now)
 
+    def pods_due(self, at: float) -> None:
+        """Events on members are next due then."""
+        self.pods_at, self.has_turn = at, False
+
+    def await_turn(self, at: float) -> None:
+        """Events on members may be emitted then."""
+        self.pods_at, self.has_turn = at, True
+
+    def said_on_pods(self, reasons: Mapping[str, str]) -> None:
+        """Events with these reasons are emitted on the members with these UIDs, or left out for good."""
+        self.on_pods.update(reasons)
+
     def said_of_stranger(self, uid: str) -> None:
         """An Event was emitted that says that the pod is no member."""
         self.strangers.add(uid)
@@ -53,6 +71,7 @@ class Told:
     def forget_pod(self, uid: str) -> None:
         """Forget what was written about the pod."""
         self.members.pop(uid, None)
+        self.on_pods.pop(uid, None)
         self.strangers.discard(uid)
 
     def another_run(self) -> None:

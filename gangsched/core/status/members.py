@@ -14,29 +14,34 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.status import explanation
 from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, degraded_message, reason_of, refused_reason
 
+EVENT_AFTER_S = 4.0
+"""An Event follows a condition with the same reason after this time, as the condition follows the refusal after one."""
+
 
 def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy, now: float) -> list[Effect]:
     """The conditions of members that are due."""
     effects: list[Effect] = []
     for pod, reason in owed(gang, assessment, policy, now):
-        message = _message(gang, assessment, pod, reason, group_message=group_message)
+        text = message(gang, assessment, pod, reason, group_message)
         gang.told.said_to_member(pod.uid, reason, now)
         since = 0.0 if pod.told_reason else now
-        effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, message, since))
+        effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since))
+    if effects and now + EVENT_AFTER_S < gang.told.pods_at:
+        gang.told.pods_due(now + EVENT_AFTER_S)
     return effects
 
 
 def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:
     """Waiting members whose condition was written with another reason than it should have, or was lost."""
     found = []
-    for pod, reason in _verdicts(gang, assessment):
+    for pod, reason in verdicts(gang, assessment):
         said, at = gang.told.members.get(pod.uid, (pod.told_reason, float("-inf")))
         if said != reason or (pod.told_reason != reason and now >= at + policy.message_interval_s):
             found.append((pod, reason))
     return found
 
 
-def _verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
+def verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
     """Each waiting member that cannot be bound now, with the reason for its condition.
 
     It is `Unschedulable` only where more capacity would help, because autoscalers act on it.
@@ -56,24 +61,24 @@ def _verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]
             yield pod, general
 
 
-def _message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, *, group_message: str) -> str:
+def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_message: str) -> str:
     """The message for a member's reason, which begins with its group's name if it has one."""
-    message = group_message
+    text = group_message
     if reason is Reason.SURPLUS:
-        message = _above_maximum(gang, pod)
+        text = _above_maximum(gang, pod)
     elif reason is Reason.SEVERAL_OWNERS:
         return gang.ownership.described(gang.key.name)
     elif pod.uid in gang.attempt.refused_members:
-        message = explanation.refused(gang.attempt.refused_members[pod.uid])
+        text = explanation.refused(gang.attempt.refused_members[pod.uid])
     elif pod.uid in gang.barred:
-        message = f"The API server refused its binding, which is tried again later: {gang.barred[pod.uid].message}"
+        text = f"The API server refused its binding, which is tried again later: {gang.barred[pod.uid].message}"
     elif gang.record.scheduled_at and assessment.terms.hindrance is not None:
-        message = assessment.terms.hindrance.message
+        text = assessment.terms.hindrance.message
     elif gang.record.scheduled_at and gang.attempt.refusal is not None:
-        message = explanation.refused(gang.attempt.refusal)
+        text = explanation.refused(gang.attempt.refusal)
     elif gang.record.scheduled_at:
-        message = degraded_message(gang, assessment)
-    return message if gang.plain or not gang.key.name else f"Group {gang.key.name}: {message}"
+        text = degraded_message(gang, assessment)
+    return text if gang.plain or not gang.key.name else f"Group {gang.key.name}: {text}"
 
 
 def _above_maximum(gang: Gang, pod: Pod) -> str:

@@ -23,7 +23,7 @@ from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
 from gangsched.core.queueing.queue import Queue
-from gangsched.core.status import explanation, members
+from gangsched.core.status import explanation, members, pod_events
 from gangsched.core.status.conditions import degraded_message, degraded_reason, demand_of, message_of, reason_of
 from gangsched.core.status.events import events_of, has_news
 
@@ -38,6 +38,7 @@ class StatusWriter:
         self._policy = policy
         self._holders = holders
         self._queue = queue
+        self._turns = pod_events.Turns()
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
         """Set when the gang's status is next due; called after every change, as one may end before it is written."""
@@ -60,9 +61,9 @@ class StatusWriter:
         elif told.unwritten and gang.group is not None:
             due = now
         elif told.behind or _basis_changed(gang, assessment):
-            due = max(now, told.message_at + self._policy.message_interval_s)
+            due = min(max(now, told.message_at + self._policy.message_interval_s), told.pods_at)
         else:
-            due = float("inf")
+            due = told.pods_at
         gang.tell_at = max(due, told.write_again_at)
 
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
@@ -85,8 +86,10 @@ class StatusWriter:
             told.unheard(self._build(gang, assessment, reason))
         told.basis = _basis(gang, assessment)
         gang.tell_at = float("inf")
-        events = events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
-        return [*effects, *events, *members.write(gang, assessment, message, self._policy, now)]
+        effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
+        effects += members.write(gang, assessment, message, self._policy, now)
+        effects += pod_events.emit(gang, assessment, self._turns, message, now)
+        return effects
 
     # Status
 

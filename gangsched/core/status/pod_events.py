@@ -1,0 +1,89 @@
+"""One Event on each waiting member, after its condition has had the same reason for some seconds.
+
+`kubectl describe pod` shows Events and no conditions. There may be tens of thousands of waiting pods, so gangs take
+turns: all Events together are at most 20 a second, and those for which a gang would wait too long are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gangsched.core.gang.clock import NEVER
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.objects.effects import Effect, EmitEvent
+from gangsched.core.objects.pod import Pod, member_order
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.status import members
+
+ACTION = "Waiting"
+"""What such Events name as their action, unlike those about a gang."""
+PER_S = 20
+"""So many Events are emitted in a second at most."""
+LONGEST_TURN_S = 60.0
+"""A gang whose turn would come later than this emits none: who looks at so many waiting pods looks at their groups."""
+
+
+class Turns:
+    """When a gang may emit Events on its members: the gangs take turns, in the order in which they ask."""
+
+    def __init__(self) -> None:
+        self._free_at = 0.0
+
+    def take(self, number: int, now: float) -> float:
+        """The time at which so many Events, at most PER_S, may be emitted; never if that would be too late."""
+        turn = max(self._free_at, now)
+        if turn > now + LONGEST_TURN_S:
+            return NEVER
+        self._free_at = turn + number / PER_S
+        return turn
+
+
+def emit(gang: Gang, assessment: Assessment, turns: Turns, group_message: str, now: float) -> list[Effect]:
+    """The Events whose turn it is."""
+    told = gang.told
+    if now < told.pods_at:
+        return []
+    owed = list(_owed(gang, assessment, now))
+    some = owed[:PER_S]
+    if some and not told.has_turn:
+        turn = turns.take(len(some), now)
+        if turn == NEVER:
+            told.said_on_pods({pod.uid: reason for pod, reason in owed})
+            owed = some = []
+        elif turn > now:
+            told.await_turn(turn)
+            return []
+    told.said_on_pods({pod.uid: reason for pod, reason in some})
+    told.pods_due(now if len(owed) > len(some) else _next(gang, now))
+    return [_event(pod, reason, members.message(gang, assessment, pod, reason, group_message)) for pod, reason in some]
+
+
+def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod, Reason]]:
+    """Waiting members whose condition has had its reason for long enough, and that have no Event with it yet.
+
+    Without a PodGroup the gang's own Event is on its oldest member.
+    """
+    told = gang.told
+    oldest = None if gang.group is not None else min(assessment.census.live, key=member_order, default=None)
+    for pod, reason in members.verdicts(gang, assessment):
+        said, at = told.members.get(pod.uid, ("", 0.0))
+        if (
+            said == reason
+            and now >= at + members.EVENT_AFTER_S
+            and told.on_pods.get(pod.uid) != reason
+            and pod is not oldest
+        ):
+            yield pod, reason
+
+
+def _next(gang: Gang, now: float) -> float:
+    """When a condition that was written lately will have had its reason for long enough."""
+    return min(
+        (at + members.EVENT_AFTER_S for _, at in gang.told.members.values() if at + members.EVENT_AFTER_S > now),
+        default=NEVER,
+    )
+
+
+def _event(pod: Pod, reason: Reason, note: str) -> EmitEvent:
+    return EmitEvent("Pod", pod.namespace, pod.name, pod.uid, "Warning", reason, ACTION, note)
