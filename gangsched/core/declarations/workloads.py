@@ -1,0 +1,57 @@
+"""Whether pods that name no group are members of a gang because of the workload that they belong to.
+
+Their namespace's label asks for it, or an annotation of the workload's object, which may also decline. Neither says
+anything while the namespace or that object has not been seen: then the pod waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.objects.declaration import Declaration, GroupKey
+from gangsched.core.objects.workload import AUTO, GANG, Workload
+
+
+class Verdict(Enum):
+    """What becomes of a workload's pods."""
+
+    GANG = auto()
+    SINGLE = auto()
+    UNKNOWN = auto()
+
+
+def verdict(
+    workload: Workload, namespace: str, namespaces: Mapping[str, Mapping[str, str]], foreign: Foreign
+) -> Verdict:
+    """What becomes of the pods of this workload in this namespace. A kind that cannot be read says nothing."""
+    labels = namespaces.get(namespace)
+    if labels is None:
+        return Verdict.UNKNOWN
+    wanted = labels.get(GANG) == AUTO
+    if not foreign.why_hidden(workload.kind):
+        found = foreign.find(workload.kind, GroupKey(namespace, workload.name))
+        if found is None or found.workload is None or (workload.uid and found.uid != workload.uid):
+            return Verdict.UNKNOWN
+        if found.workload.gang is not None:
+            wanted = found.workload.gang
+    return Verdict.GANG if wanted else Verdict.SINGLE
+
+
+def declared(workload: Workload, decided: Verdict) -> Declaration | None:
+    """What a pod of the workload declares; None if it is on its own.
+
+    While that is not known it is a member, of a group that nothing declares.
+    """
+    if decided is Verdict.GANG:
+        return workload.declaration
+    return _awaiting(workload.declaration) if decided is Verdict.UNKNOWN else None
+
+
+@lru_cache(1024)
+def _awaiting(said: Declaration) -> Declaration:
+    return replace(said, objects=())

@@ -1,0 +1,69 @@
+"""Jobs and other workloads with nothing but a schedulerName, made by the real controllers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.cluster import Cluster
+
+Json = dict[str, Any]
+
+pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.timeout(180)]
+
+
+def template(*, cpu: str = "1", **metadata: Json) -> Json:
+    container = {"name": "main", "image": "registry.invalid/none", "resources": {"requests": {"cpu": cpu}}}
+    spec = {
+        "schedulerName": "gangsched",
+        "terminationGracePeriodSeconds": 0,
+        "restartPolicy": "Never",
+        "containers": [container],
+    }
+    return {"metadata": metadata, "spec": spec}
+
+
+def job(name: str, size: int, *, annotations: Json | None = None, **spec: object) -> Json:
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "annotations": annotations or {}},
+        "spec": {"parallelism": size, "completions": size, "template": template(), **spec},
+    }
+
+
+def add_job(cluster: Cluster, name: str, size: int, **fields: Any) -> None:
+    cluster.api.post(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", job(name, size, **fields))
+
+
+def bound(cluster: Cluster, owner: str) -> list[str]:
+    """The pods of the workload that have a node."""
+    return [pod for pod in cluster.bound() if pod.startswith(f"{owner}-")]
+
+
+@pytest.fixture
+def auto(cluster: Cluster) -> Cluster:
+    """A namespace in which all workloads are gangs."""
+    labels = {"gangsched.io/gang": "auto"}
+    cluster.api.merge(f"/api/v1/namespaces/{cluster.namespace}", {"metadata": {"labels": labels}})
+    return cluster
+
+
+def test_of_two_jobs_with_room_for_one_and_a_half_one_is_whole_and_the_other_follows(auto: Cluster) -> None:
+    auto.add_node("n1", cpu="8")
+    add_job(auto, "one", 5)
+    add_job(auto, "two", 5)
+    auto.until(lambda: len(auto.pods()) == 10)
+    auto.until(lambda: len(auto.bound()) == 5)
+    [first] = {"one", "two"} & {name.split("-")[0] for name in auto.bound()}
+    second = "two" if first == "one" else "one"
+    waiting = next(name for pod in auto.pods() if (name := pod["metadata"]["name"]).startswith(second))
+    auto.until(lambda: auto.told(waiting).get("reason") == "Unschedulable")
+    told = auto.told(waiting)["message"]
+    assert len(bound(auto, first)) == 5
+    assert told.startswith(f"Group job.{second}: ")
+    assert "3 of 5" in told
+
+    auto.control_plane.kubectl("delete", "job", first, "--namespace", auto.namespace)
+    auto.until(lambda: len(bound(auto, second)) == 5)
