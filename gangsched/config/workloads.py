@@ -17,23 +17,63 @@ from gangsched.config.dialects import CustomResource
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One kind. `name` is its name in the configuration, `kind` in Kubernetes. `size` says, for the docs, what is the
-    size of a gang; `resource` is what is listed and watched.
+    size of a gang; `resource` is what is listed and watched. `like` is the kind whose file reads it; empty: its own.
     """
 
     name: str
     kind: str
     resource: CustomResource
     size: str
+    like: str = ""
 
     @property
     def file(self) -> str:
         """The module that reads it."""
-        return self.name
+        return self.like or self.name
+
+
+def _kubeflow(name: str, kind: str) -> Row:
+    return Row(
+        name=name,
+        kind=kind,
+        resource=CustomResource(group="kubeflow.org", versions=("v1",), plural=f"{name}s"),
+        size="the replicas of all types, which are its roles",
+        like="kubeflow",
+    )
 
 
 WORKLOADS = {
     row.name: row
     for row in (
+        Row(
+            name="lws",
+            kind="LeaderWorkerSet",
+            resource=CustomResource(group="leaderworkerset.x-k8s.io", versions=("v1",), plural="leaderworkersets"),
+            size="`leaderWorkerTemplate.size`; each replica is a gang",
+        ),
+        Row(
+            name="jobset",
+            kind="JobSet",
+            resource=CustomResource(group="jobset.x-k8s.io", versions=("v1alpha2",), plural="jobsets"),
+            size="the pods of all its Jobs; the replicated Jobs are its roles",
+        ),
+        Row(
+            name="mpijob",
+            kind="MPIJob",
+            resource=CustomResource(group="kubeflow.org", versions=("v2beta1", "v1"), plural="mpijobs"),
+            size="launcher and workers, which are its roles; the workers alone where the launcher waits for them",
+        ),
+        _kubeflow("pytorchjob", "PyTorchJob"),
+        _kubeflow("tfjob", "TFJob"),
+        _kubeflow("xgboostjob", "XGBoostJob"),
+        _kubeflow("paddlejob", "PaddleJob"),
+        _kubeflow("jaxjob", "JAXJob"),
+        Row(
+            name="raycluster",
+            kind="RayCluster",
+            resource=CustomResource(group="ray.io", versions=("v1",), plural="rayclusters"),
+            size="head and workers, whose groups are its roles; with autoscaling the least number of workers",
+        ),
         Row(
             name="job",
             kind="Job",

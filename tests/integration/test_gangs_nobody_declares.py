@@ -67,3 +67,39 @@ def test_of_two_jobs_with_room_for_one_and_a_half_one_is_whole_and_the_other_fol
 
     auto.control_plane.kubectl("delete", "job", first, "--namespace", auto.namespace)
     auto.until(lambda: len(bound(auto, second)) == 5)
+
+
+def test_an_annotated_job_in_an_ordinary_namespace_is_whole_or_waits(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="4")
+    add_job(cluster, "train", 5, annotations={"gangsched.io/gang": "true"})
+    add_job(cluster, "loose", 2)
+    cluster.until(lambda: len(cluster.pods()) == 7)
+    cluster.until(lambda: len(bound(cluster, "loose")) == 2)
+    waiting = next(name for pod in cluster.pods() if (name := pod["metadata"]["name"]).startswith("train"))
+    cluster.until(lambda: cluster.told(waiting).get("reason") == "Unschedulable")
+    assert not bound(cluster, "train")
+    cluster.add_node("n2", cpu="4")
+    cluster.until(lambda: len(bound(cluster, "train")) == 5)
+
+    cluster.until(lambda: any(cluster.events(pod, "NoGang") for pod in bound(cluster, "loose")))
+    assert not any(cluster.events(pod, "NoGang") for pod in bound(cluster, "train"))
+
+
+def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None:
+    auto.add_node("n1", cpu="3")
+    sets = f"/apis/apps/v1/namespaces/{auto.namespace}/statefulsets"
+    made = template(labels={"app": "web"})
+    made["spec"]["restartPolicy"] = "Always"
+    spec = {
+        "replicas": 4,
+        "serviceName": "web",
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": made,
+    }
+    auto.api.post(sets, {"metadata": {"name": "web"}, "spec": spec})
+    auto.until(lambda: auto.told("web-0").get("reason") == "Unschedulable")
+    waiting = bound(auto, "web")
+    auto.api.merge(f"{sets}/web", {"spec": {"replicas": 2}})
+    auto.until(lambda: len(bound(auto, "web")) == 2)
+    assert not waiting

@@ -16,11 +16,17 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.workload import AUTO, GANG, Workload
 
+_KEPT = 1024
+
 
 class Verdict(Enum):
-    """What becomes of a workload's pods."""
+    """What becomes of a workload's pods.
+
+    They are members of gangs, whose size their object says or, SELF_SAID, they themselves; or each is on its own.
+    """
 
     GANG = auto()
+    SELF_SAID = auto()
     SINGLE = auto()
     UNKNOWN = auto()
 
@@ -33,13 +39,17 @@ def verdict(
     if labels is None:
         return Verdict.UNKNOWN
     wanted = labels.get(GANG) == AUTO
+    self_said = workload.declaration.min_member is not None
     if not foreign.why_hidden(workload.kind):
         found = foreign.find(workload.kind, GroupKey(namespace, workload.name))
         if found is None or found.workload is None or (workload.uid and found.uid != workload.uid):
             return Verdict.UNKNOWN
         if found.workload.gang is not None:
             wanted = found.workload.gang
-    return Verdict.GANG if wanted else Verdict.SINGLE
+        self_said = self_said and not (found.workload.least_said or found.error)
+    if not wanted:
+        return Verdict.SINGLE
+    return Verdict.SELF_SAID if self_said else Verdict.GANG
 
 
 def declared(workload: Workload, decided: Verdict) -> Declaration | None:
@@ -47,11 +57,12 @@ def declared(workload: Workload, decided: Verdict) -> Declaration | None:
 
     While that is not known it is a member, of a group that nothing declares.
     """
+    return None if decided is Verdict.SINGLE else _declared(workload.declaration, decided)
+
+
+@lru_cache(_KEPT)
+def _declared(said: Declaration, decided: Verdict) -> Declaration:
+    """Equal declarations are the identical value, so that comparing them is cheap."""
     if decided is Verdict.GANG:
-        return workload.declaration
-    return _awaiting(workload.declaration) if decided is Verdict.UNKNOWN else None
-
-
-@lru_cache(1024)
-def _awaiting(said: Declaration) -> Declaration:
-    return replace(said, objects=())
+        return said if said.min_member is None else replace(said, min_member=None)
+    return replace(said, objects=(), min_member=said.min_member if decided is Verdict.SELF_SAID else None)

@@ -232,4 +232,6 @@ def _uses(gang: Gang, dialect: str) -> bool:
 
 def _decisive(workload: ForeignGroup | None) -> object:
     """What of a workload's object decides whether its pods are gangs."""
-    return workload and workload.workload and (workload.uid, workload.workload.gang)
+    if workload is None or workload.workload is None:
+        return None
+    return workload.uid, workload.workload.gang, workload.workload.least_said, bool(workload.error)

@@ -27,10 +27,12 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     """What such an object says beside its size. `title` is its kind for people, such as `StatefulSet`.
 
     `gang`: whether its annotation asks for gangs; None where it has none. `size` is how many pods it wants now, of all
-    its gangs. `idle` says in a few words why it wants none for now, empty if it does.
+    its gangs. `idle` says in a few words why it wants none for now, empty if it does. `least_said`: an annotation says
+    the minimum of its gangs.
     """
 
     title: str
     gang: bool | None = None
     size: int = 1
     idle: str = ""
+    least_said: bool = False

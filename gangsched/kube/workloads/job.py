@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, controlled
+from gangsched.kube.workloads.kind import Asked, Kind, controlled, has_ended
 
 _OWNER = ("batch", "Job")
 
@@ -35,8 +35,7 @@ def _asked(job: _Job) -> Asked:
 
 
 def _idle(job: _Job, spec: _Spec, size: int) -> str:
-    conditions = (job.status.conditions if job.status is not None else None) or ()
-    if any(each.type in ("Complete", "Failed") and each.status == "True" for each in conditions):
+    if job.status is not None and has_ended(job.status.conditions, "Complete", "Failed"):
         return "has ended"
     if spec.suspend:
         return "is suspended"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -51,11 +51,14 @@ class Mark(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What an object asks for: the size of each gang, how many pods in all, and why it wants none now, if so."""
+    """What an object asks for: the size of each gang, how many pods in all, and why it wants none now, if so.
+
+    `roles` are the sizes of the gang's roles by name, where it has any.
+    """
 
     size: int
     pods: int
-    roles: tuple[Role, ...] = ()
+    roles: Mapping[str, int] = {}
     idle: str = ""
 
 
@@ -81,7 +84,7 @@ class Kind(Generic[Form]):
 
     `controllers` are the controllers of its pods, as API group and kind. `mark` recognises a pod with one of them.
     `form` has the fields of the object that are read, `asked` what they ask for; it raises ValueError with a sentence
-    for a person.
+    for a person. The success of a gang is that of its role `leading`; empty if all members must succeed.
     """
 
     row: Row
@@ -89,6 +92,7 @@ class Kind(Generic[Form]):
     mark: Callable[[Marks], Mark | None]
     form: type[Form]
     asked: Callable[[Form], Asked]
+    leading: str = ""
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Form]:
@@ -105,10 +109,12 @@ class Kind(Generic[Form]):
         said = Declaration(
             group=group_name(self.row.name, mark.name, mark.part),
             role=mark.role,
+            min_member=mark.size,
             source=self.row.name,
             keys=self.keys,
             objects=(self.row.name,),
             open_roles=True,
+            leading=self.leading,
             object_name=mark.name,
         )
         return Workload(self.row.name, mark.name, said, mark.uid)
@@ -143,7 +149,7 @@ class Kind(Generic[Form]):
             gang = True if gang is None else gang
         spec = None
         if asked is not None and not error:
-            spec = GroupSpec(min_member=max(1, asked.size if least is None else least), roles=asked.roles)
+            spec = _spec(asked, least)
         return ForeignGroup(
             dialect=self.row.name,
             key=GroupKey(meta.namespace or "default", meta.name or ""),
@@ -156,8 +162,17 @@ class Kind(Generic[Form]):
                 gang=gang,
                 size=asked.pods if asked is not None else 1,
                 idle=asked.idle if asked is not None else "",
+                least_said=least is not None,
             ),
         )
+
+
+def _spec(asked: Asked, least: int | None) -> GroupSpec:
+    """The terms of each gang. A minimum that the object's owner chose is one of the whole, of whatever roles."""
+    if least is not None:
+        return GroupSpec(min_member=least)
+    roles = tuple(Role(name=name, min_member=number) for name, number in sorted(asked.roles.items()))
+    return GroupSpec(min_member=max(1, asked.size), roles=roles)
 
 
 def _wish(annotations: Mapping[str, str]) -> bool | None:
@@ -167,6 +182,11 @@ def _wish(annotations: Mapping[str, str]) -> bool | None:
     if text not in _GANG:
         raise ValueError(f'The annotation {GANG} is {quoted(text)}: write "true" or "false".')
     return _GANG[text]
+
+
+def has_ended(conditions: Sequence[wire.Condition] | None, *names: str) -> bool:
+    """Whether the object says by one of these conditions that it has ended."""
+    return any(each.type in names and each.status == "True" for each in conditions or ())
 
 
 def group_name(kind: str, name: str, part: str = "") -> str:
