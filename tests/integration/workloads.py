@@ -1,10 +1,11 @@
-"""The kinds of workloads that other controllers bring, on the real API server: CRDs of their names and of any content."""
+"""The kinds of workloads that other controllers bring, on the real API server, with any content."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from gangsched.config.workloads import WORKLOADS, Row
@@ -18,19 +19,18 @@ BUILT_IN = ("batch", "apps")
 @contextlib.contextmanager
 def workloads_served(control_plane: ControlPlane, *names: str) -> Iterator[None]:
     """The API server serves these kinds meanwhile, all by default."""
-    rows = [
-        row for row in WORKLOADS.values() if row.resource.group not in BUILT_IN and row.name in (names or WORKLOADS)
-    ]
+    chosen = [WORKLOADS[name] for name in names or WORKLOADS]
+    rows = [row for row in chosen if row.resource.group not in BUILT_IN]
     manifests = "".join(json.dumps(_crd(row)) for row in rows)
     try:
         control_plane.kubectl("apply", "--filename", "-", stdin=manifests)
         for row in rows:
-            until(lambda row=row: _listed(control_plane, row), what=f"{row.name} served")
+            until(partial(_listed, control_plane, row), what=f"{row.name} served")
         yield
     finally:
         control_plane.kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=manifests)
         for row in rows:
-            until(lambda row=row: not _listed(control_plane, row), what=f"{row.name} not served")
+            until(partial(_unlisted, control_plane, row), what=f"{row.name} not served")
 
 
 def path(name: str, namespace: str) -> str:
@@ -61,6 +61,10 @@ def _crd(row: Row) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _unlisted(control_plane: ControlPlane, row: Row) -> bool:
+    return not _listed(control_plane, row)
 
 
 def _listed(control_plane: ControlPlane, row: Row) -> bool:

@@ -26,10 +26,10 @@ ALL = chosen(Settings())
 Json = dict[str, Any]
 
 
-def pod_of(kind: str, name: str, *, group: str = "", version: str = "v1", **metadata: Json) -> Json:
+def pod_of(kind: str, name: str, *, group: str = "", **metadata: Any) -> Json:
     """A pod whose controller is this object."""
     owner = {
-        "apiVersion": f"{group}/{version}" if group else version,
+        "apiVersion": f"{group}/v1" if group else "v1",
         "kind": kind,
         "name": name,
         "uid": f"uid-{name}",
@@ -61,11 +61,11 @@ def said(found: ForeignGroup) -> tuple[int, dict[str, int], str]:
     return found.spec.min_member, roles, found.workload.idle
 
 
-LWS = {
+LWS: Json = {
     "labels": {"leaderworkerset.sigs.k8s.io/name": "serve", "leaderworkerset.sigs.k8s.io/group-index": "1"},
     "annotations": {"leaderworkerset.sigs.k8s.io/size": "4"},
 }
-JOBSET = {
+JOBSET: Json = {
     "labels": {
         "jobset.sigs.k8s.io/jobset-name": "js",
         "jobset.sigs.k8s.io/jobset-uid": "uid-js",
@@ -73,10 +73,10 @@ JOBSET = {
     }
 }
 _MPI = {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": "mpi"}
-LAUNCHER = {"labels": {**_MPI, "training.kubeflow.org/job-role": "launcher"}}
-WORKER = {"labels": {**_MPI, "training.kubeflow.org/job-role": "worker"}}
-MASTER = {"labels": {"training.kubeflow.org/replica-type": "master"}}
-HEAD = {"labels": {"ray.io/cluster": "ray", "ray.io/group": "headgroup", "ray.io/node-type": "head"}}
+LAUNCHER: Json = {"labels": {**_MPI, "training.kubeflow.org/job-role": "launcher"}}
+WORKER: Json = {"labels": {**_MPI, "training.kubeflow.org/job-role": "worker"}}
+MASTER: Json = {"labels": {"training.kubeflow.org/replica-type": "master"}}
+HEAD: Json = {"labels": {"ray.io/cluster": "ray", "ray.io/group": "headgroup", "ray.io/node-type": "head"}}
 SUCCEEDED = {"conditions": [{"type": "Succeeded", "status": "True"}]}
 COMPLETED = {"conditions": [{"type": "Completed", "status": "True"}]}
 
