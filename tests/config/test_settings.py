@@ -47,6 +47,7 @@ def test_every_key_is_read(tmp_path):
         listen: 127.0.0.1:0
         logFormat: json
         dialects: [koordinator, pfnet]
+        workloads: [job]
         pfnet:
           gangAnnotationPrefix: scheduling.k8s.pfn.io/gang
           gangScheduleTimeoutSecondsLimit: 300

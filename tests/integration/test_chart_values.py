@@ -268,4 +268,4 @@ def test_a_new_dialect_reaches_role_and_configuration_by_make_docs_though_the_sc
         rules = [rule for each in yaml.safe_load_all(text) if each for rule in each.get("rules", [])]
         assert {"apiGroups": ["toy.example"], "resources": ["bands"], "verbs": ["list", "watch"]} in rules
         assert "toy" in configured(text)["dialects"]
-    assert "kai, tenstack, native, toy]}'" in (tree / "manifests" / "static-pod.yaml").read_text()
+    assert "kai, tenstack, native, toy], workloads: [" in (tree / "manifests" / "static-pod.yaml").read_text()
