@@ -245,3 +245,52 @@ class TestAChange:
         usual.add(job())
         usual.settle()
         assert (before, bound(usual)) == (0, 2)
+
+    def test_a_job_that_goes_leaves_pods_that_wait_without_terms(self, auto):
+        auto.add(node(cpu="2"), job(), *pods_of_job(3))
+        auto.wait(3)
+        auto.delete_foreign("job", "default/train")
+        auto.wait(3)
+        assert told(auto)[0] == "OwnerUnknown"
+        assert bound(auto) == 0
+
+    def test_a_replicas_own_size_counts_until_its_set_says_a_minimum(self, auto):
+        replica = [of_set(number, size=3) for number in range(2)]
+        auto.add(node(cpu="8"), lws(size=5), *replica)
+        auto.wait(3)
+        before = bound(auto, "serve"), told(auto, "serve-0")[1]
+        auto.add(lws(size=5, annotations={"gangsched.io/min-member": "2"}))
+        auto.settle()
+        assert before[0] == 0
+        assert "1 more member is needed" in before[1]
+        assert bound(auto, "serve") == 2
+
+    def test_a_minimum_that_cannot_be_read_stops_a_replica_that_says_its_size(self, auto):
+        auto.add(node(cpu="1"), lws(size=2), *(of_set(number, size=2) for number in range(2)))
+        auto.settle()
+        auto.add(lws(size=2, annotations={"gangsched.io/min-member": "x"}), node("n2", cpu="1"))
+        auto.wait(3)
+        assert bound(auto, "serve") == 0
+        assert told(auto, "serve-0")[0] == "InvalidDeclaration"
+
+
+def lws(*, size: int, annotations: dict[str, str] | None = None) -> ForeignGroup:
+    """The LeaderWorkerSet serve."""
+    meta = {"name": "serve", "namespace": "default", "uid": "uid-serve", "annotations": annotations or {}}
+    body = {"metadata": meta, "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": size}}}
+    return KINDS["lws"].read(json.dumps(body).encode())[1]
+
+
+def of_set(number: int, *, size: int) -> Pod:
+    """A pod of its only replica."""
+    workload = KINDS["lws"].workload(Mark("serve", part="0", size=size))
+    return pod(f"default/serve-{number}", group="", workload=workload)
+
+
+@pytest.mark.without("all", why="it asks the machine itself")
+def test_a_pod_that_is_seen_again_as_it_was_is_nothing_new(auto):
+    auto.add(node(), job(), *pods_of_job(2))
+    auto.settle()
+    members = auto.machine._state.members  # noqa: SLF001 - nothing that it decides shows it, only what it costs
+    assert members.is_known(of_job(0))
+    assert not members.is_known(of_job(0, node="n1"))
