@@ -266,9 +266,10 @@ class TestAChange:
         assert bound(auto, "serve") == 2
 
     def test_a_minimum_that_cannot_be_read_stops_a_replica_that_says_its_size(self, auto):
-        auto.add(node(cpu="1"), lws(size=2), *(of_set(number, size=2) for number in range(2)))
+        wish = {"gangsched.io/gang": "true"}
+        auto.add(node(cpu="1"), lws(size=2, annotations=wish), *(of_set(number, size=2) for number in range(2)))
         auto.settle()
-        auto.add(lws(size=2, annotations={"gangsched.io/min-member": "x"}), node("n2", cpu="1"))
+        auto.add(lws(size=2, annotations=wish | {"gangsched.io/min-member": "x"}), node("n2", cpu="1"))
         auto.wait(3)
         assert bound(auto, "serve") == 0
         assert told(auto, "serve-0")[0] == "InvalidDeclaration"
