@@ -97,7 +97,8 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     applies unless a PodGroup says otherwise. `in_turn`: groups of one instance group wait in a strict FIFO lane.
     `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
     where two dialects on the pod differ. `objects` names the dialects whose own objects of the group's name declare it;
-    with `open_roles` a role that the group does not list is no mistake.
+    with `open_roles` a role that the group does not list is no mistake. `object_name` is the name of that object where
+    it is not the group's: the workload's whose pods are the group's members.
     """
 
     group: str
@@ -116,3 +117,4 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     in_turn: bool = False
     objects: tuple[str, ...] = ()
     open_roles: bool = False
+    object_name: str = ""

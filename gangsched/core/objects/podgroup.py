@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from gangsched.core.objects.declaration import GroupKey, Preference, Role, Topology
 from gangsched.core.objects.status import GroupStatus
+from gangsched.core.objects.workload import WorkloadFacts
 
 
 class TimeoutPolicy(StrEnum):
@@ -65,7 +66,10 @@ class Group(Struct, frozen=True, gc=False):
 
 
 class ForeignGroup(Struct, frozen=True, gc=False):
-    """What another system's object declares, in its `dialect`, of the group of its name. `error` as for `Group`."""
+    """What another system's object declares, in its `dialect`, of the group of its name. `error` as for `Group`.
+
+    With `workload` it is a controller's object: `dialect` is the name of its kind, `spec` that of each of its gangs.
+    """
 
     dialect: str
     key: GroupKey
@@ -73,3 +77,4 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     created: float
     spec: GroupSpec | None
     error: str = ""
+    workload: WorkloadFacts | None = None
