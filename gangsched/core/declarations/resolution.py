@@ -16,6 +16,7 @@ from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.declarations import device_claims, hindrances, volume_claims
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
+from gangsched.core.declarations.minima import with_resources
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupKey, Role
 from gangsched.core.objects.pod import Pod
@@ -69,7 +70,7 @@ def resolve(
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
     specs = _specs(group, said, found)
-    spec = _completed(*specs.values()) if specs else _said_spec(said, members)
+    spec = with_resources(_completed(*specs.values()), members) if specs else _said_spec(said, members)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)

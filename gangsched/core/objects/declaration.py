@@ -98,7 +98,8 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
     where two dialects on the pod differ. `objects` names the dialects whose own objects of the group's name declare it;
     with `open_roles` a role that the group does not list is no mistake. `object_name` is the name of that object where
-    it is not the group's: the workload's whose pods are the group's members.
+    it is not the group's: the workload's whose pods are the group's members. `passed_over` is a group of Kubernetes'
+    own that the pod names too, and that does not count.
     """
 
     group: str
@@ -118,3 +119,4 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     objects: tuple[str, ...] = ()
     open_roles: bool = False
     object_name: str = ""
+    passed_over: str = ""

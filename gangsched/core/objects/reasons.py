@@ -95,6 +95,8 @@ class Reason(StrEnum):
     namespaces; other nodes are preferred for a while."""
     INTERNAL_ERROR = "InternalError"
     """gangsched failed on this group by a defect of its own. The group is left alone for a while; others go on."""
+    NATIVE_GROUP_IGNORED = "NativeGroupIgnored"
+    """The reason of an Event: the pods name a PodGroup of scheduling.k8s.io too, and their own label counts alone."""
     NO_GANG = "NoGang"
     """The reason of an Event on a pod: the pods of its workload are scheduled one by one, and how to change that."""
     FOREIGN_MEMBER = "ForeignMember"

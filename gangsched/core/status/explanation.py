@@ -55,6 +55,12 @@ def incomplete(assessment: Assessment) -> str:
         parts.append(f"missing by role: {roles}")
     if not parts:
         parts.append("its members are more than maxMember leaves room for")
+    asked = assessment.terms.spec.min_resources
+    if asked and assessment.missing:
+        parts.append(
+            f"its minResources ({amounts(asked)}) are those of {minimum} members; if some are made only once others "
+            "run, let all be made at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
+        )
     return f"{there} of {'1 member exists' if minimum == 1 else f'{minimum} members exist'}; {'; '.join(parts)}."
 
 
