@@ -28,6 +28,8 @@ from gangsched.kube.namespaces import is_missing
 from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
 from gangsched.kube.session import ApiSession, connect
+from gangsched.kube.workloads import table as workloads
+from gangsched.kube.workloads.watch import objects
 from gangsched.operator.frame import Frame
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST
@@ -207,7 +209,7 @@ class _Shell:
         await self._session.warm(min(self._settings.bind_concurrency, AT_FIRST))
 
     def _make_watches(self) -> Watches:
-        dialects = chosen(self._settings)
+        dialects, kinds = chosen(self._settings), workloads.chosen(self._settings)
         reflector = partial(Reflector, self._session, post=self._inbox.post, observer=self._metrics)
         watch = partial(
             ForeignWatch,
@@ -217,13 +219,14 @@ class _Shell:
             discovery=Discovery(self._session),
         )
         pod_groups = reflector(GROUPS)
-        others = (reflector(resource) for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(dialects)))
+        others = (reflector(resource) for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(dialects, kinds)))
         return Watches(
             (*map(reflector, STORAGE.values()), *others, pod_groups),
             groups=pod_groups,
             foreign=[
                 *(watch(subject(kind)) for kind in DEVICES),
                 *(watch(groups(dialect, kind)) for dialect, kind in dialects.kinds.items()),
+                *(watch(objects(kind)) for kind in kinds.kinds.values()),
             ],
             unhurried=[watch(DEMANDS)] if DEMANDS.dialect in self._settings.dialects else [],
         )

@@ -14,7 +14,7 @@ from gangsched.config.settings import Settings
 
 JsonSchema = dict[str, Any]
 
-_RESERVED = ("listen", "logFormat", "dialects")
+_RESERVED = ("listen", "logFormat", "dialects", "workloads")
 """Settings that the chart makes itself, of its own values or of what its templates rely on."""
 _LEFT_OUT = ("title", "default")
 """What a model's schema says beyond the rules: the chart has defaults of its own."""
@@ -53,6 +53,7 @@ def _values() -> JsonSchema:
         "imagePullSecrets": _list_of(_closed(name={**_TEXT, "minLength": 1}) | {"required": ["name"]}),
         "replicas": {"type": "integer", "minimum": 0},
         "dialects": operator["properties"]["dialects"],
+        "workloads": operator["properties"]["workloads"],
         "config": {
             **operator,
             "description": "Settings of the operator, written to the file of gangsched run --config.",
@@ -72,7 +73,7 @@ def _values() -> JsonSchema:
         "affinity": _closed(nodeAffinity=_OBJECT, podAffinity=_OBJECT, podAntiAffinity=_OBJECT),
     }
     # A null removes a default; without these the templates cannot do.
-    return _closed(**values) | {"required": ["image", "dialects", "config"]}
+    return _closed(**values) | {"required": ["image", "dialects", "workloads", "config"]}
 
 
 def _closed(**properties: JsonSchema) -> JsonSchema:

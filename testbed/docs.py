@@ -24,15 +24,16 @@ from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
-from testbed import chart, dialects, fidelity, manifests, rooms, walk
+from testbed import chart, dialects, fidelity, gangs, manifests, rooms, walk
 from testbed.controllers import matrix
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
 _FILLED: dict[Path, Callable[[str], str]] = {
-    Path("charts/gangsched/values.yaml"): dialects.with_default,
+    Path("charts/gangsched/values.yaml"): lambda values: gangs.with_default(dialects.with_default(values)),
     Path("docs/architecture.md"): walk.with_drawings,
     Path("docs/dialects.md"): dialects.with_tables,
+    Path("docs/gangs.md"): gangs.with_table,
     Path("docs/migrate/palantir.md"): dialects.with_all_named,
     matrix.PAGE: lambda text: matrix.page(ROOT, text),
 }
@@ -47,6 +48,7 @@ def pages() -> dict[Path, str]:
         Path("charts/gangsched/files/gangsched.io_podgroups.yaml"): crd_yaml(),
         Path("charts/gangsched/values.schema.json"): chart.values_schema(),
         Path("charts/gangsched/files/dialects.yaml"): dialects.rights(),
+        Path("charts/gangsched/files/workloads.yaml"): gangs.rights(),
         Path("docs/states.md"): _NOTE + _states(),
         Path("docs/reasons.md"): _NOTE + _reasons(),
         Path("docs/metrics.md"): _NOTE + _metrics(),
@@ -151,8 +153,8 @@ def _configuration() -> str:
         "# Configuration",
         "",
         "The keys of the YAML file for `gangsched run --config`. Options of the command line override it; an unknown",
-        "key is an error. The chart's value `config` takes the same keys except `listen`, `logFormat` and `dialects`;",
-        "helm refuses unknown keys and invalid values there.",
+        "key is an error. The chart's value `config` takes the same keys except `listen`, `logFormat`, `dialects`",
+        "and `workloads`; helm refuses unknown keys and invalid values there.",
         "",
         "| key | default | meaning |",
         "|---|---|---|",

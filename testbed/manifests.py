@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from gangsched.config.workloads import NAMES as WORKLOADS
 from testbed import binaries
 from testbed.dialects import IN_CHART
 
@@ -25,7 +26,7 @@ FOLDER = "/etc/kubernetes/gangsched"
 LISTEN = "127.0.0.1:10270"
 """Where the static pod answers, beside the ports that kube-scheduler and kube-controller-manager have on that node."""
 
-_DIALECTS = ", ".join(IN_CHART)
+_CHOSEN = f"dialects: [{', '.join(IN_CHART)}], workloads: [{', '.join(WORKLOADS)}]"
 """Those for which alone the static pod's user has the rights."""
 _GENERATED = "# Generated from charts/gangsched by make docs: change the chart, not this file.\n"
 _DEPLOYMENT = (
@@ -64,7 +65,7 @@ _STATIC_POD = (
 #   mkdir -p {FOLDER}
 #   kubectl -n kube-system get configmap kubeadm-config -o jsonpath='{{.data.ClusterConfiguration}}' > kubeadm.yaml
 #   kubeadm kubeconfig user --client-name={USER} --config=kubeadm.yaml > {FOLDER}/kubeconfig
-#   echo '{{leaderElection: {{resourceNamespace: kube-system}}, dialects: [{_DIALECTS}]}}' > {FOLDER}/config.yaml
+#   echo '{{leaderElection: {{resourceNamespace: kube-system}}, {_CHOSEN}}}' > {FOLDER}/config.yaml
 #   chown -R 65532:65532 {FOLDER} && chmod -R go= {FOLDER}
 #   cp manifests/static-pod.yaml /etc/kubernetes/manifests/gangsched.yaml
 """

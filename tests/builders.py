@@ -26,6 +26,7 @@ from gangsched.core.objects.shape import (
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.volumes import Volume, VolumeClaim
+from gangsched.core.objects.workload import Workload
 
 GPU = "nvidia.com/gpu"
 Requests = Mapping[str, Quantity]
@@ -139,6 +140,7 @@ def pod(
     images: Iterable[str] = (),
     near: Mapping[int, PodTerm] | None = None,
     spread_if_possible: Iterable[Spread] = (),
+    workload: Workload | None = None,
 ) -> Pod:
     """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
 
@@ -189,6 +191,7 @@ def pod(
         told_reason=told_reason,
         told_message=told_message,
         soft=soft(likes or {}, images, near or {}, spread_if_possible),
+        workload=workload,
     )
 
 

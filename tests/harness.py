@@ -8,7 +8,7 @@ order stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
@@ -54,6 +54,8 @@ from gangsched.core.objects.events import (
     GroupGone,
     GroupSeen,
     GroupsReplaced,
+    NamespaceSeen,
+    NamespacesReplaced,
     NodeGone,
     NodeSeen,
     NodesReplaced,
@@ -84,6 +86,7 @@ from gangsched.core.objects.results import (
     StatusRefused,
     StatusWritten,
 )
+from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.objects.volumes import (
     CsiDriver,
@@ -156,8 +159,9 @@ class Harness:
     `inbox` is what has happened and has not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
     write; a binding for which `lose_answer` holds is made, but answered as if it had not been. One that `withhold`
     holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `foreign`
-    are other systems' objects; a list of those of `hidden` dialects is refused, for the reason given. `storage` are
-    claims, volumes and what else decides about these, by kind; `disks` binds and provisions. `refuse_prebinding` may
+    are other systems' objects and workloads; a list of those of `hidden` dialects is refused, for the reason given.
+    `namespaces` are those with labels that matter. `storage` are claims,
+    volumes and what else decides about these, by kind; `disks` binds and provisions. `refuse_prebinding` may
     refuse a pre-binding; one for which `lose_prebinding` holds is neither written nor answered, and one for which
     `lose_undoing` holds is not taken back. `demands` are the Demand objects of ours, None while they are not served.
     `history` is all that the machine was given and what it decided, since the last restart. What is to happen `after`
@@ -182,6 +186,7 @@ class Harness:
         self.groups: dict[GroupKey, Group] = {}
         self.foreign: dict[tuple[str, GroupKey], ForeignGroup] = {}
         self.hidden: dict[str, str] = {}
+        self.namespaces: dict[str, Labels] = {}
         self.storage: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         self.demands: dict[DemandKey, SeenDemand] | None = None
         self.refuse_demand: Callable[[PutDemand | DropDemand], bool] = lambda _: False
@@ -290,6 +295,11 @@ class Harness:
         key = GroupKey(*name.split("/"))
         del self.foreign[dialect, key]
         self.report(ForeignGroupGone(dialect, key))
+
+    def label_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """Create a namespace, or give it these labels and no others."""
+        self.namespaces[name] = tuple(sorted(labels.items()))
+        self.report(NamespaceSeen(name, self.namespaces[name]))
 
     def serve_demands(self) -> None:
         """Have the API server serve Demand objects from now on."""
@@ -463,6 +473,7 @@ class Harness:
             *(DeviceObjectsReplaced(kind, tuple(found.values())) for kind, found in self.devices.items()),
             NodesReplaced(tuple(self.nodes.values())),
             GroupsReplaced(tuple(self.groups.values())),
+            *([NamespacesReplaced(tuple(self.namespaces.items()))] if self.namespaces else []),
             *[
                 ForeignGroupsHidden(dialect, self.hidden[dialect])
                 if dialect in self.hidden

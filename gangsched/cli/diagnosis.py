@@ -31,6 +31,7 @@ from gangsched.core.planning.refusal import Gap, Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import accepting_rows, amounts
 
+FITS = "It fits now: the operator will bind it in its next scheduling cycle."
 TRIED = 5
 """Most holders of a scarce resource that are removed from the copy to see whether the group then fits."""
 
@@ -94,17 +95,24 @@ def from_status(group: Group) -> Diagnosis:
 
 
 def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
-    """Decide about the whole cluster; None if it has no group and no waiting pod with this name.
+    """Decide about the whole cluster; None if it has no group, no member and no waiting pod with this name.
 
     Back-offs are ignored: the copy tries at once what the operator tries at their end.
     """
     machine = Machine(policy)
-    machine.handle([_without_back_offs(event) for event in events], now)
-    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None)
+    machine.handle([without_back_offs(event) for event in events], now)
+    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of_pod(machine, key)
     return None if known is None else _Examination(machine, known).diagnose()
 
 
-def _without_back_offs(event: Event) -> Event:
+def _group_of_pod(machine: Machine, key: GroupKey) -> GroupKey | None:
+    """The group of which the pod with this name is a member; None if there is none."""
+    own = (gang for gang in machine.gangs.values() if gang.key.namespace == key.namespace)
+    return next((gang.key for gang in own if any(pod.name == key.name for pod in gang.pods.values())), None)
+
+
+def without_back_offs(event: Event) -> Event:
+    """The event, with PodGroups that are tried at once."""
     if not isinstance(event, GroupsReplaced):
         return event
     return GroupsReplaced(tuple(map(_without_back_off, event.groups)))
@@ -176,7 +184,7 @@ class _Examination:
             key=gang.key,
             phase=status.phase if status and status.phase else Phase.QUEUED,
             reason=told,
-            message="It fits now: the operator will bind it in its next scheduling cycle.",
+            message=FITS,
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             bound=len(assessment.census.bound),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gangsched.cli.diagnosis import Diagnosis, Shortfall
     from gangsched.cli.live import Reading
     from gangsched.cli.nodegroups import NodeGroup
+    from gangsched.cli.overview import Leaders
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.core.objects.status import Demand
     from gangsched.core.planning.refusal import Obstacle
@@ -34,11 +35,12 @@ def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "explain",
-        help="show why a group waits",
+        help="show why a group waits, or which do",
         description="Show why a group waits: how many of its members fit and where, what refuses the others on which "
         "nodes, which resources are missing and which pods and groups hold them, which groups are ahead, and what "
         "would help. Nodes are grouped by pool, machine and zone, in at most ten groups. The command runs the "
-        "scheduler on the cluster's current state and writes nothing. It needs the right to list nodes, pods, "
+        "scheduler on the cluster's current state and writes nothing. Without a name it lists all that wait, in the "
+        "order of their turn, and says whether an operator leads. It needs the right to list nodes, pods, "
         "PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "
@@ -46,7 +48,9 @@ def add_parser(commands: Commands) -> None:
         epilog="Exit status: 0 for success, 1 if there is no such group or the cluster does not answer, 2 for wrong "
         "usage or missing credentials.",
     )
-    parser.add_argument("group", metavar="[NS/]NAME", help="the group, or a pod without one")
+    parser.add_argument(
+        "group", metavar="[NS/]NAME", nargs="?", help="the group, or a pod: one of its members or one without a group"
+    )
     parser.add_argument("-n", "--namespace", metavar="NS", default="default", help="namespace (default: default)")
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use")
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
@@ -65,6 +69,8 @@ def _execute(arguments: argparse.Namespace) -> int:
     from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415
     from gangsched.kube.errors import ApiError, KubeError, NoCredentials  # noqa: PLC0415
 
+    if arguments.group is None:
+        return _execute_for_all(arguments)
     namespace, slash, name = arguments.group.rpartition("/")
     key = GroupKey(namespace if slash else arguments.namespace, name)
     if not key.namespace or not key.name or "/" in key.namespace:
@@ -97,6 +103,44 @@ def _execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _execute_for_all(arguments: argparse.Namespace) -> int:
+    from gangsched.cli import overview  # noqa: PLC0415 - see the package
+    from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415
+    from gangsched.kube.errors import ApiError, KubeError, NoCredentials  # noqa: PLC0415
+
+    flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
+    try:
+        policy = load(flags=flags).policy()
+        reading, leaders = asyncio.run(_read_all(kubeconfig=arguments.kubeconfig, context=arguments.context))
+    except (InvalidConfig, NoCredentials) as error:
+        return _fail(str(error), WRONG_USAGE)
+    except ApiError as error:
+        return _fail(_refused(error, None), FAILED)
+    except KubeError as error:
+        return _fail(str(error), FAILED)
+    if reading.forbidden:
+        return _fail(_denied(reading.forbidden, None), FAILED)
+    found = list(overview.waiting(reading.events, policy=policy, now=time.time()))
+    if arguments.json:
+        print(json.dumps(overview.as_json(found, leaders), ensure_ascii=False, indent=2))
+    else:
+        columns = min(max(shutil.get_terminal_size((_USUAL, 24)).columns, _NARROWEST), _WIDEST)
+        print("\n".join(overview.text(found, leaders, columns if sys.stdout.isatty() else _UNWRAPPED)))
+    return 0
+
+
+async def _read_all(*, kubeconfig: str | None, context: str | None) -> tuple[Reading, Leaders]:
+    from gangsched.cli.live import read  # noqa: PLC0415
+    from gangsched.cli.overview import read_leaders  # noqa: PLC0415
+    from gangsched.kube.session import connect  # noqa: PLC0415
+
+    session = await connect(kubeconfig=kubeconfig, context=context)
+    try:
+        return await read(session, None), await read_leaders(session)
+    finally:
+        await session.close()
+
+
 async def _read(key: GroupKey, *, kubeconfig: str | None, context: str | None) -> Reading:
     from gangsched.cli.live import read  # noqa: PLC0415
     from gangsched.kube.session import connect  # noqa: PLC0415
@@ -113,10 +157,8 @@ def _fail(message: str, status: int) -> int:
     return status
 
 
-def _refused(error: ApiError, key: GroupKey) -> str:
+def _refused(error: ApiError, key: GroupKey | None) -> str:
     """The API server's answer, with what to do about credentials that it refuses and rights that are missing."""
-    from gangsched.cli.live import LISTED  # noqa: PLC0415 - see the package
-
     others = "log in again, or choose other credentials with --kubeconfig or --context"
     if error.status == HTTPStatus.UNAUTHORIZED:
         return f"the API server does not accept the token or certificate, which is wrong or has expired: {others}"
@@ -125,12 +167,19 @@ def _refused(error: ApiError, key: GroupKey) -> str:
             "the API server has seen no credentials (it answers system:anonymous): the client certificate has expired, "
             f"or the kubeconfig's user has neither certificate nor token; {others}"
         )
-    if error.denied:
-        return (
-            f"{error.message}: ask for the right to get podgroups.gangsched.io in namespace {key.namespace}, which "
-            f"shows the group's status, and for a full answer to list {', '.join(LISTED)} in all namespaces"
-        )
-    return str(error)
+    return _denied(error.message, key) if error.denied else str(error)
+
+
+def _denied(told: str, key: GroupKey | None) -> str:
+    from gangsched.cli.live import LISTED  # noqa: PLC0415 - see the package
+
+    everything = f"list {', '.join(LISTED)} in all namespaces"
+    if key is None:
+        return f"{told}: ask for the right to {everything}"
+    return (
+        f"{told}: ask for the right to get podgroups.gangsched.io in namespace {key.namespace}, which shows the "
+        f"group's status, and for a full answer to {everything}"
+    )
 
 
 def _unknown(key: GroupKey, reading: Reading) -> str:
@@ -168,7 +217,7 @@ def _text(diagnosis: Diagnosis, reading: Reading, width: int = _USUAL) -> Iterat
         rows.append(("note", f"only from the PodGroup's status, because the API server says: {reading.forbidden}"))
     rows += [("note", said) for said in reading.hidden if said != diagnosis.message]
     for head, said in rows:
-        yield from _wrapped(said, width, head=f"  {head:<10}  ")
+        yield from wrapped(said, width, head=f"  {head:<10}  ")
     if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
         yield from _table(diagnosis.shortfall, width if width < _UNWRAPPED else _USUAL)
 
@@ -199,10 +248,10 @@ def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
     yield "    NODES  MEMBERS  NODE GROUP"
     for group in shortfall.groups:
         yield f"    {group.nodes:>5}  {group.members:>7}  {group.name}"
-        yield from _wrapped(_refusals(group.obstacles), width, head=" " * 20)
+        yield from wrapped(_refusals(group.obstacles), width, head=" " * 20)
 
 
-def _wrapped(said: str, width: int, *, head: str) -> list[str]:
+def wrapped(said: str, width: int, *, head: str) -> list[str]:
     """Lines of this width, as far as names permit, the first one after the head."""
     return textwrap.wrap(
         said,

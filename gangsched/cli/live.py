@@ -66,14 +66,14 @@ class Reading:
         return [event.why for event in self.events if isinstance(event, ForeignGroupsHidden)]
 
 
-async def read(session: ApiSession, key: GroupKey) -> Reading:
-    """Read the PodGroup and, as far as the caller may, the rest of the cluster.
+async def read(session: ApiSession, key: GroupKey | None) -> Reading:
+    """Read the PodGroup, if one is named, and, as far as the caller may, the rest of the cluster.
 
     Raises:
         CrdMissing: the API server does not know PodGroups.
         ApiError, ApiUnreachable, Garbled: any failure except a forbidden list.
     """
-    group = await _read_group(session, key)
+    group = await _read_group(session, key) if key is not None else None
     try:
         events: list[Event] = [
             *[await _list(session, resource) for resource in _FIRST],

@@ -21,6 +21,8 @@ from gangsched.config.part import Part, part_of
 from gangsched.config.pfnet import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
+from gangsched.config.workloads import NAMES as WORKLOADS
+from gangsched.config.workloads import WorkloadName
 from gangsched.core.objects.duration import PATTERN, parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom
 from gangsched.core.planning.strategies import STRATEGIES
@@ -163,6 +165,17 @@ class Settings(Part):
         "them and what else each dialect does. The labels of an omitted dialect have no effect, and its pods are "
         "scheduled one by one; this applies to `gangsched` too. The chart's value `dialects` sets this and grants the "
         "necessary rights.",
+    )
+    workloads: Annotated[
+        tuple[WorkloadName, ...],
+        Field(strict=False, json_schema_extra={"uniqueItems": True}),
+        AfterValidator(_unique),
+    ] = Field(
+        default=WORKLOADS,
+        description="Kinds of workloads whose pods may be gangs though they declare no group: where their namespace "
+        "has the label gangsched.io/gang: auto, or the workload an annotation (docs/gangs.md). The objects of these "
+        "kinds are watched; pods of other kinds without a group are scheduled one by one. The chart's value "
+        "`workloads` sets this and grants the necessary rights.",
     )
     pfnet: Pfnet = Field(default_factory=Pfnet, description="Settings of the dialect pfnet.")
     spark: Spark = Field(default_factory=Spark, description="Placement of Spark applications of the dialect palantir.")

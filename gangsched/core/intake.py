@@ -144,6 +144,7 @@ class Intake:
         return [key]
 
     def _observe_pod(self, pod: Pod) -> list[GroupKey]:
+        pod = self._members.undeclared.declared(pod)
         known = self._cluster.pods.get(pod.uid)
         if known is not None and known.node and not pod.node:
             pod = replace(pod, node=known.node, bound_at=known.bound_at)

@@ -78,6 +78,7 @@ class Machine:
         state.holders.renew(now)
         budget = Budget(units.TURN)
         effects += recheck_worsened(state.cluster, state.members, partial(state.contain, effects, now, Step.UPKEEP))
+        effects += state.members.undeclared.take_events()
         touched, unwritten = upkeep.some(waiting, effects, now, budget)
         upkeep.let_in()
         state.queue.wake(state.cluster)
@@ -122,7 +123,10 @@ class Machine:
 
     def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
         """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
-        if pod.uid in self.cluster.pods or pod.declaration is None:
+        if pod.uid in self.cluster.pods:
+            return None
+        pod = self._state.members.undeclared.declared(pod)
+        if pod.declaration is None:
             return None
         key = GroupKey(pod.namespace, pod.declaration.group)
         assessment = self.assessments.get(key)

@@ -36,6 +36,7 @@ from gangsched.kube.node_terms import node_term, toleration
 from gangsched.kube.pod_terms import REQUIRED, labels, required_terms, spread
 from gangsched.kube.storage import NO_VOLUMES, pod_volumes
 from gangsched.kube.unsupported import unsupported_fields
+from gangsched.kube.workloads.table import NONE, Workloads
 
 _PHASES = {phase.value: phase for phase in PodPhase}
 _KEPT = 1024
@@ -71,7 +72,7 @@ class _Said(NamedTuple):
 _SAID_NOTHING = _Said()
 
 
-def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
+def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NONE) -> Pod:
     """The core's value for the pod. Missing fields have the API server's defaults."""
     meta = found.metadata
     spec = found.spec or wire.PodSpec()
@@ -81,6 +82,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
     why = found.why if isinstance(found, wire.UnreadablePod) else ""
     volumes = pod_volumes(meta.name or "", spec.volumes) if spec.volumes else NO_VOLUMES
     shape = _interned(_shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=said.resize_infeasible))
+    declaration = _declaration(meta, spec, _maker(meta, owner), dialects)
     return Pod(
         uid=meta.uid or "",
         namespace=intern(meta.namespace or "default"),
@@ -94,7 +96,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         terminating=meta.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
         priority=spec.priority or 0,
-        declaration=_declaration(meta, spec, _maker(meta, owner), dialects),
+        declaration=declaration,
         labels=_kept_labels(labels(meta.labels)),
         volume_claims=volumes.claims,
         own_volume_claims=volumes.own_claims,
@@ -108,6 +110,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT) -> Pod:
         rejected=status.phase == "Failed" and _is_rejection(status.reason or ""),
         bound_at=said.bound_at,
         soft=preferences.soft(spec, meta),
+        workload=workloads.of(meta, owner) if owner is not None and declaration is None else None,
     )
 
 

@@ -64,7 +64,7 @@ class Subject:
 
     `resource` returns the resource to list and watch for a version. `absent` is the event for a kind that is not
     served, `hidden` returns the event for a kind that is unreadable, with the reason. The chart grants the right to
-    read it with `dialect`. `without` is the consequence of a missing right, for the log.
+    read it with `dialect` in its `value`. `without` is the consequence of a missing right, for the log.
     """
 
     dialect: str
@@ -73,6 +73,7 @@ class Subject:
     absent: Event
     hidden: Callable[[str], Event]
     without: str
+    value: str = "dialects"
 
 
 def groups(dialect: str, kind: Kind[Any]) -> Subject:
@@ -213,8 +214,8 @@ class ForeignWatch:
             if now - self._denied_at < self._patience_s:
                 return
         why = (
-            f"gangsched may not read {self.name}: name {self._subject.dialect} in the chart's value `dialects`, or "
-            "give its account the verbs list and watch on them in a ClusterRole."
+            f"gangsched may not read {self.name}: name {self._subject.dialect} in the chart's value "
+            f"`{self._subject.value}`, or give its account the verbs list and watch on them in a ClusterRole."
         )
         if self._hide(why):
             _log.warning(

@@ -41,6 +41,7 @@ from gangsched.core.objects.volumes import StorageKind, StorageObject
 from gangsched.kube import convert, storage, storage_wire, wire
 from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.pod_terms import labels
+from gangsched.kube.workloads.table import NONE, Workloads
 
 PAGE = 500
 LIST_TIMEOUT_S = 60.0
@@ -103,12 +104,12 @@ def decode_pod(raw: Raw | bytes) -> wire.Pod:
         )
 
 
-def pods(dialects: Dialects) -> Resource[Pod]:
-    """The resource of pods whose groups are declared in these dialects."""
+def pods(dialects: Dialects, workloads: Workloads = NONE) -> Resource[Pod]:
+    """The resource of pods whose groups are declared in these dialects, or that belong to these workloads."""
 
     def read(raw: Raw) -> tuple[str | None, Pod]:
         found = decode_pod(raw)
-        return found.metadata.resource_version, convert.pod(found, dialects)
+        return found.metadata.resource_version, convert.pod(found, dialects, workloads)
 
     return Resource[Pod](
         name="pods",

@@ -53,8 +53,6 @@ class Frame:
 
     def start(self) -> None:
         """Start the thread."""
-        for name in ("kopf", "kopf.objects"):
-            logging.getLogger(name).setLevel(logging.WARNING)
         # kopf logs the error that ends it twice, with tracebacks, and then raises it. It is logged once, below.
         logging.getLogger("kopf._core.reactor").setLevel(logging.CRITICAL)
         self._thread.start()

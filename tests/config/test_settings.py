@@ -48,6 +48,7 @@ def test_every_key_is_read(tmp_path):
         logFormat: json
         logLevel: warning
         dialects: [koordinator, pfnet]
+        workloads: [job]
         pfnet:
           gangAnnotationPrefix: scheduling.k8s.pfn.io/gang
           gangScheduleTimeoutSecondsLimit: 300

@@ -116,8 +116,27 @@ def test_a_single_pod_is_told_of_room_and_not_of_members(cluster_of):
     assert refused(refuse(cluster, members(1))) == (
         "No node has room; missing on the nodes that accept it: cpu 1. Of 1 node: 1 with too little cpu."
     )
-    assert refused(refuse(cluster, members(1, cpu=3))).startswith(
-        "No node has room, and the present nodes could not take it even if they were empty; "
+    assert refused(refuse(cluster, members(1, cpu=3))) == (
+        "No node has room: it asks cpu 3, and the largest node that accepts it has cpu 2; ask for less or add a larger "
+        "node. Of 1 node: 1 with too little cpu."
+    )
+
+
+def test_members_that_are_larger_than_any_node_that_accepts_them_are_told_its_size(cluster_of):
+    small, large = node("n1", cpu=32), node("n2", cpu=64, taints=["pool=x:NoSchedule"])
+    cluster = cluster_of(small, large, pod("old", cpu=30, node="n1"))
+    assert refused(refuse(cluster, members(2, cpu=40)), holders="Held by a/b (cpu 30)") == (
+        "None of 2 members fits: each member asks cpu 40, and the largest node that accepts them has cpu 32; ask for "
+        "less or add a larger node. Of 2 nodes: 1 with too little cpu; 1 with a taint that is not "
+        "tolerated: pool=x:NoSchedule."
+    )
+
+
+def test_a_resource_that_no_node_has_is_named_with_its_usual_cause(cluster_of):
+    cluster = cluster_of(node("n1", cpu=32))
+    assert refused(refuse(cluster, members(2, cpu=1, gpu=1))) == (
+        f"None of 2 members fits: no node that accepts them offers {GPU} (is its device plug-in running?). Of 1 node: "
+        f"1 with too little {GPU}."
     )
 
 

@@ -21,7 +21,7 @@ from tests.toy_dialect import run_python, tree_with_a_toy
 
 CHART = ROOT / "charts" / "gangsched"
 IMAGE = {"image": {"repository": "registry.invalid/gangsched"}}
-THE_CHARTS = {"listen", "log_format", "dialects"}
+THE_CHARTS = {"listen", "log_format", "dialects", "workloads"}
 Values = Mapping[str, Any]
 Helm = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -174,6 +174,8 @@ def test_what_depends_on_several_values_a_sum_or_a_plug_in_is_left_to_the_operat
         ({"dialects": []}, "at '/dialects': minItems"),
         ({"dialects": ["kai", "kai"]}, "at '/dialects': items at 0 and 1 are equal"),
         ({"dialects": None}, "at '': missing property 'dialects'"),
+        ({"workloads": ["deployment"]}, "at '/workloads/0': value must be one of 'lws', 'jobset'"),
+        ({"workloads": None}, "at '': missing property 'workloads'"),
         ({"config": None}, "at '': missing property 'config'"),
         ({"config": {"listen": ":1"}}, "at '/config': additional properties 'listen'"),
         ({"config": {"logFormat": "text"}}, "at '/config': additional properties 'logFormat'"),
@@ -198,7 +200,8 @@ def test_every_setting_of_the_operator_is_taken_with_its_default_and_arrives(hel
     settings = Settings().model_dump(mode="json", by_alias=True, exclude=THE_CHARTS)
     done = helm(values={"config": settings})
     assert done.returncode == 0, done.stderr
-    assert configured(done.stdout) == settings | {"dialects": configured(helm().stdout)["dialects"]}
+    own = configured(helm().stdout)
+    assert configured(done.stdout) == settings | {"dialects": own["dialects"], "workloads": own["workloads"]}
 
 
 def test_the_settings_that_the_page_for_palantirs_users_shows_are_taken_and_arrive(helm: Helm):
@@ -265,4 +268,4 @@ def test_a_new_dialect_reaches_role_and_configuration_by_make_docs_though_the_sc
         rules = [rule for each in yaml.safe_load_all(text) if each for rule in each.get("rules", [])]
         assert {"apiGroups": ["toy.example"], "resources": ["bands"], "verbs": ["list", "watch"]} in rules
         assert "toy" in configured(text)["dialects"]
-    assert "kai, tenstack, native, toy]}'" in (tree / "manifests" / "static-pod.yaml").read_text()
+    assert "kai, tenstack, native, toy], workloads: [" in (tree / "manifests" / "static-pod.yaml").read_text()

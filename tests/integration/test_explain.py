@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
@@ -137,6 +138,42 @@ class TestWithoutOperator:
         assert "It fits now" in told["message"]
         assert told["shortfall"] is None
 
+    def test_a_member_is_explained_as_its_group(self, contended, explain):
+        status, out, _ = explain(f"{contended.namespace}/waiter-1")
+        assert status == 0
+        assert out.startswith(f"{contended.namespace}/waiter: Queued Unschedulable\n")
+
+    def test_without_a_name_all_that_wait_are_listed_and_who_leads(self, contended, explain):
+        contended.add_pod("lone", scheduler="nobody-runs-it")
+        status, out, _ = explain()
+        assert status == 0
+        assert out.startswith("No operator leads: there is no Lease gangsched in any namespace; install gangsched")
+        assert (
+            f"{contended.namespace}/waiter: Queued Unschedulable (3 of 3 members exist)\n  Only 1 of 3 members fit"
+            in out
+        )
+        assert f"{contended.namespace}/holder" not in out.replace(f"Held by {contended.namespace}/holder", "")
+        assert "lone" not in out
+        told = json.loads(explain("--json")[1])
+        assert told["operatorLeads"] is False
+        [waiter] = [each for each in told["waiting"] if each["namespace"] == contended.namespace]
+        assert (waiter["name"], waiter["pod"], waiter["minimum"]) == ("waiter", False, 3)
+
+    @pytest.mark.parametrize(("seconds", "leads"), [(3600, True), (-3600, False)])
+    def test_who_holds_the_lease_is_named(self, cluster, explain, seconds, leads):
+        renewed = (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": "gangsched-7d9f_x", "leaseDurationSeconds": 15, "renewTime": renewed}
+        cluster.api.post(
+            f"/apis/coordination.k8s.io/v1/namespaces/{cluster.namespace}/leases",
+            {"metadata": {"name": "gangsched"}, "spec": spec},
+        )
+        _, out, _ = explain()
+        _, told, _ = explain("--json")
+        cluster.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{cluster.namespace}/leases/gangsched")
+        assert json.loads(told)["operatorLeads"] is leads
+        said = "An operator leads: gangsched-7d9f_x holds" if leads else "No operator leads: nobody has held"
+        assert f"{said} the Lease {cluster.namespace}/gangsched" in out
+
     def test_a_pod_without_a_group_is_explained_too(self, cluster, explain):
         cluster.add_pod("lone", scheduler="nobody-runs-it")
         _, out, _ = explain(f"{cluster.namespace}/lone", "--scheduler-name", "nobody-runs-it")
@@ -194,6 +231,11 @@ class TestRights:
         status, out, err = explain("a/b", kubeconfig=cluster.control_plane.kubeconfig_for(token="wrong"))
         assert (status, out) == (1, "")
         assert "the API server does not accept the token or certificate, which is wrong or has expired: log in" in err
+
+    def test_without_a_name_all_rights_are_needed(self, viewer, explain):
+        status, _, err = explain(kubeconfig=viewer)
+        assert status == 1
+        assert "ask for the right to list namespaces, priorityclasses, nodes, " in err
 
     def test_who_shows_no_credentials_is_told_so(self, cluster, explain, tmp_path):
         config = yaml.safe_load(cluster.control_plane.kubeconfig.read_text())

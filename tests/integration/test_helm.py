@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from gangsched.config.dialects import NAMES
+from gangsched.config.workloads import WORKLOADS
 from gangsched.kube.session import connect
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane, ControlPlaneError
@@ -104,6 +105,26 @@ def test_the_dialects_that_are_named_are_configured_and_their_podgroups_may_be_r
     assert {group for rule in read for group in rule["apiGroups"]} == groups
     assert all(rule["verbs"] == ["list", "watch"] for rule in read)
     assert any(rule["resources"] == ["demands"] for rule in rules) == ("palantir" in chosen.split(","))
+
+
+def test_the_workloads_that_are_named_are_configured_and_may_be_read(cluster):
+    text = cluster.helm("template", "gangsched", CHART, *IMAGE, "--set", "workloads={jobset,job}")
+    objects = [each for each in yaml.safe_load_all(text) if each]
+    [config] = [each["data"]["config.yaml"] for each in objects if each["kind"] == "ConfigMap"]
+    [rules] = [
+        each["rules"] for each in objects if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", "gangsched")
+    ]
+    read = {
+        (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
+        for rule in rules
+        if {*rule["apiGroups"]} & {row.resource.group for row in WORKLOADS.values()}
+    }
+    assert yaml.safe_load(config)["workloads"] == ["jobset", "job"]
+    assert read == {
+        ("batch", "jobs", "get"),
+        ("batch", "jobs", "list", "watch"),
+        ("jobset.x-k8s.io", "jobsets", "list", "watch"),
+    }
 
 
 def test_the_deployment_is_admitted_and_locked_down(installed):
@@ -273,6 +294,7 @@ def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(in
     assert yaml.safe_load(config.read_text()) == {
         "repairDeadline": "20s",
         "dialects": [name for name in NAMES if name != "palantir"],
+        "workloads": list(WORKLOADS),
         "leaderElection": {"resourceName": "gangsched", "resourceNamespace": NAMESPACE},
     }
     for name in ("one", "two"):

@@ -111,6 +111,16 @@ def test_pods_of_a_basic_group_with_a_topology_are_bound_in_one_zone(gated: Clus
     assert {node[0] for node in gated.bound().values()} == {first[0]}
 
 
+def test_beside_gangscheds_own_label_it_does_not_count_and_an_event_says_so(gated: Cluster) -> None:
+    gated.add_node("d1")
+    declare(gated, "made", {"gang": {"minCount": 5}})
+    gated.add_group("mine", min_member=2)
+    for name in ("one", "two"):
+        gated.add_pod(name, "mine", schedulingGroup={"podGroupName": "made"})
+    gated.until_bound("", 2)
+    gated.until(lambda: gated.events("mine", "NativeGroupIgnored"))
+
+
 def test_the_manifest_of_its_page_ends_as_the_page_says(gated: Cluster) -> None:
     for number in range(2):
         gated.add_node(f"c{number}", cpu="2")

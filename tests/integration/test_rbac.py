@@ -27,6 +27,7 @@ from tests.integration.devices import (
     remove_devices,
 )
 from tests.integration.foreign import DEMANDS, DIALECTS, served
+from tests.integration.workloads import workloads_served
 
 NAMESPACE = "gangsched-rights"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:gangsched"
@@ -50,8 +51,8 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture(scope="module", autouse=True)
 def _other_systems(with_crd) -> Iterator[None]:
-    """Those whose PodGroups the role may read, and the Demand objects that it may write."""
-    with served(with_crd, *DIALECTS, DEMANDS):
+    """Those whose PodGroups or workloads the role may read, and the Demand objects that it may write."""
+    with served(with_crd, *DIALECTS, DEMANDS), workloads_served(with_crd):
         yield
 
 

@@ -80,7 +80,11 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
             ({"minMember": 3, "scheduleTimeoutSeconds": None}, GroupSpec(min_member=3)),
         )
     ),
-    ("volcano", {"minMember": 3, "queue": "q", "minResources": {"cpu": "3"}}, GroupSpec(min_member=3)),
+    (
+        "volcano",
+        {"minMember": 3, "queue": "q", "minResources": {"cpu": "3", "pods": "3", "nvidia.com/gpu": 8}},
+        GroupSpec(min_member=3, min_resources=(("cpu", 3000), ("nvidia.com/gpu", 8))),
+    ),
     ("volcano", {"minMember": 1, "priorityClassName": "high"}, GroupSpec(min_member=1, priority_class="high")),
     (
         "volcano",
@@ -234,6 +238,11 @@ def test_what_has_another_form_is_told_and_spoils_nothing_else(dialect: str, spe
         ("volcano", {"minTaskMember": {"a": 0}}, "spec.minMember is 0: "),
         (
             "volcano",
+            {"minMember": 1, "minResources": {"cpu": "many"}},
+            "spec.minResources (cpu) is 'many': write an amount such as 8 or 16Gi",
+        ),
+        (
+            "volcano",
             {"minMember": 2, "minTaskMember": {str(number): 1 for number in range(65)}},
             "spec.minTaskMember has 65 entries: write at most 64",
         ),
@@ -370,6 +379,21 @@ def test_a_pod_names_its_group_and_says_little_else(labels, annotations, group, 
     assert (found.source, found.group, found.min_member, found.role) == expected
     assert (found.error, found.contradiction) == ("", "")
     assert found.objects == (found.source,)
+
+
+def test_a_native_group_beside_gangscheds_own_label_does_not_count():
+    """The Job controller makes one for every parallel Job."""
+    labels = {"gangsched.io/pod-group": "mine"}
+    found = DEFAULT.declaration(labels, {"gangsched.io/min-member": "3"}, scheduling_group="train-7fk2p")
+    assert found is not None
+    assert (found.source, found.group, found.min_member, found.passed_over) == ("gangsched", "mine", 3, "train-7fk2p")
+    assert (found.contradiction, found.objects) == ("", ())
+    same = DEFAULT.declaration({"gangsched.io/pod-group": "train"}, {}, scheduling_group="train")
+    assert same is not None
+    assert (same.passed_over, same.objects) == ("", ("native",))
+    other = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "v"}, scheduling_group="train")
+    assert other is not None
+    assert "Its group is 'v'" in other.contradiction
 
 
 def test_the_native_group_is_read_from_the_pods_spec_and_no_annotation_can_feign_it():

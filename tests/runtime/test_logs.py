@@ -41,7 +41,7 @@ def _lines(
 def test_lines_below_the_level_are_not_written(level: logs.LogLevel, written: list[str]) -> None:
     stream = io.StringIO()
     logs.configure("text", level=level, stream=stream)
-    for name, whose in (("gangsched.x", "own"), ("kopf", "library")):
+    for name, whose in (("gangsched.x", "own"), ("library", "library")):
         for severity in ("debug", "info", "warning", "error"):
             logging.getLogger(name).log(getattr(logging, severity.upper()), "%s %s", whose, severity)
     assert [line.rpartition(": ")[2] for line in stream.getvalue().splitlines()] == written

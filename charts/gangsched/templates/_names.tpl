@@ -36,5 +36,5 @@ then run helm again with --set image.repository=REGISTRY/gangsched` $tag $tag) -
 {{/* The operator's settings, with a Lease of the release's own so that two releases never share one. */}}
 {{- define "gangsched.config" -}}
 {{- $lease := dict "resourceName" (include "gangsched.name" .) "resourceNamespace" .Release.Namespace -}}
-{{- mergeOverwrite (dict "leaderElection" $lease) (deepCopy .Values.config) (dict "dialects" .Values.dialects) | toYaml -}}
+{{- mergeOverwrite (dict "leaderElection" $lease) (deepCopy .Values.config) (dict "dialects" .Values.dialects "workloads" .Values.workloads) | toYaml -}}
 {{- end -}}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.terms import Hindrance
-from gangsched.core.objects.declaration import Declaration, GroupKey, Keys, Role
+from gangsched.core.objects.declaration import OWN_KEYS, Declaration, GroupKey, Keys, Role
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
@@ -116,6 +116,13 @@ def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindranc
     if hidden:
         yield Hindrance(Reason.POD_GROUP_UNREADABLE, hidden)
     namespace, name = key.namespace, key.name
+    owner = next((say.object_name for say in says if say.object_name), "")
+    if owner:
+        yield Hindrance(
+            Reason.OWNER_UNKNOWN,
+            f"The {keys.kind} {owner} in namespace {namespace}, to which the pods belong, has not been seen: check "
+            f"that it is there, or name a group in the pods by {OWN_KEYS.group}.",
+        )
     instead = f", or give the pods {keys.minimum}" if keys.minimum else ""
     message = f"There is no {keys.kind} {name} in namespace {namespace}: create it{instead}."
     if says and says[0].leading:

@@ -16,6 +16,7 @@ from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.declarations import device_claims, hindrances, volume_claims
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
+from gangsched.core.declarations.minima import with_resources
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupKey, Role
 from gangsched.core.objects.pod import Pod
@@ -69,7 +70,7 @@ def resolve(
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
     specs = _specs(group, said, found)
-    spec = _completed(*specs.values()) if specs else _said_spec(said, members)
+    spec = with_resources(_completed(*specs.values()), members) if specs else _said_spec(said, members)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
@@ -114,11 +115,11 @@ def declared_spec(key: GroupKey, group: Group | None, members: Iterable[Pod], fo
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
-    """The other systems' objects of the group's name that its pods declare to use."""
+    """The other systems' objects, of the group's name or a workload's, that its pods declare to use."""
     if not any(say.objects for say in says):
         return []
-    dialects = dict.fromkeys(dialect for say in says for dialect in say.objects)
-    found = (foreign.find(dialect, key) for dialect in dialects)
+    named = dict.fromkeys((dialect, say.object_name or key.name) for say in says for dialect in say.objects)
+    found = (foreign.find(dialect, GroupKey(key.namespace, name)) for dialect, name in named)
     return [group for group in found if group is not None]
 
 
@@ -141,8 +142,13 @@ def _minima(says: Sequence[Declaration]) -> list[int]:
 def _source(group: Group | None, says: Sequence[Declaration], found: Sequence[ForeignGroup]) -> str:
     objects = [OWN_DIALECT] if group is not None and not (group.made and says) else []
     objects += [each.dialect for each in found]
-    parts = [OBJECT.format(dialect) for dialect in objects]
+    parts = [OBJECT.format(OWN_DIALECT)] * (len(objects) > len(found)) + list(map(_called, found))
     return ", ".join(parts + [f"{say.source} pods" for say in says[:1] if say.source not in objects])
+
+
+def _called(found: ForeignGroup) -> str:
+    """What people call the object."""
+    return found.workload.title if found.workload is not None else OBJECT.format(found.dialect)
 
 
 def _specs(group: Group | None, said: Said, found: Sequence[ForeignGroup]) -> dict[str, GroupSpec]:
@@ -155,7 +161,7 @@ def _specs(group: Group | None, said: Said, found: Sequence[ForeignGroup]) -> di
         own = None if said_elsewhere else replace(own, roles=plain_roles)
     specs = {} if own is None else {"PodGroup": own}
     if found:
-        specs |= {OBJECT.format(each.dialect): each.spec for each in found if each.spec is not None}
+        specs |= {_called(each): each.spec for each in found if each.spec is not None}
     return specs
 
 

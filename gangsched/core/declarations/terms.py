@@ -16,7 +16,7 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning.strategies import PACK
 
-_UNDECLARED = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.POD_GROUP_UNREADABLE})
+_UNDECLARED = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
 _UNKNOWN_MINIMUM = _UNDECLARED | {Reason.INVALID_DECLARATION, Reason.CONTRADICTION}
 
 

@@ -16,6 +16,7 @@ from gangsched.core.gang import bindings, clock, placeholders, recovery, rollbac
 from gangsched.core.gang.dirty import Dirty
 from gangsched.core.gang.gang import Gang, forget_what_was_told
 from gangsched.core.gang.steps import Step, forget_run, take
+from gangsched.core.gang.undeclared import Undeclared
 from gangsched.core.gang.validation import contradictions
 from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
@@ -29,12 +30,14 @@ from gangsched.core.objects.results import PodBound
 class Members:
     """`gangs` by key, and the key of every pod that matters; `dirty` names the gangs to be brought up to date.
 
-    `foreign` is what other systems' objects declare. `sent` are the nodes that a waiting pod's bindings named.
+    `foreign` is what other systems' objects and workloads declare, `undeclared` which pods follow a workload. `sent`
+    are the nodes that a waiting pod's bindings named.
     """
 
     def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], avoidance: Avoidance, policy: Policy) -> None:
         self.dirty = Dirty()
         self.foreign = Foreign()
+        self.undeclared = Undeclared(cluster, self.foreign, policy)
         self._cluster = cluster
         self.gangs = gangs
         self._policy = policy
@@ -69,10 +72,12 @@ class Members:
 
     def is_known(self, pod: Pod) -> bool:
         """Whether the pod is known in just this form."""
+        pod = self.undeclared.declared(pod)
         return self._cluster.pods.get(pod.uid) == pod and self._key_of.get(pod.uid) == self.key(pod)
 
     def pod_seen(self, pod: Pod) -> None:
         """A pod exists in this form. Most of what a kubelet writes of a pod is not read and changes nothing."""
+        pod = self.undeclared.declared(pod)
         key = self.key(pod)
         before, known = self._key_of.get(pod.uid), self._cluster.pods.get(pod.uid)
         if known is not None and known.node and not pod.node:
@@ -87,9 +92,10 @@ class Members:
         elif old is not None and old.phase is not pod.phase:
             self._note_kubelet(pod)
         sent = self._leave(pod.uid, before) if before is not None and before != key else None
+        self.undeclared.note(pod)
         if key is None:
             if pod.terminal:
-                self._cluster.remove_pod(pod.uid)
+                self._forget(pod.uid)
             return
         gang = self._gang(key)
         self._key_of[pod.uid] = key
@@ -130,7 +136,12 @@ class Members:
             if uid in gang.pods:
                 runs.note_ended(gang, gang.pods[uid])
             self._leave(uid, key)
+        self._forget(uid)
+
+    def _forget(self, uid: str) -> None:
+        """The pod is gone, or has ended and was in no gang."""
         self._cluster.remove_pod(uid)
+        self.undeclared.forget(uid)
 
     def set_aside(self, uid: str) -> None:
         """The API server says that the pod is gone or bound; it is no member until the watch shows its state."""
@@ -231,6 +242,7 @@ class Members:
     def file(self, uid: str) -> list[GroupKey]:
         """Note the pod's gang, without further consequences. Returns the gangs that it was in and is in."""
         before, pod = self._key_of.pop(uid, None), self._cluster.pods.get(uid)
+        self.undeclared.note_or_forget(uid)
         key = self.key(pod) if pod is not None else None
         if pod is not None and key is not None:
             self._key_of[uid] = key

@@ -16,7 +16,9 @@ from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
+from gangsched.core.objects.workload import GANG
 
 
 class Surroundings:
@@ -44,14 +46,14 @@ class Surroundings:
                 for node in nodes:
                     self._cluster.set_node(node)
             case events.NamespaceSeen(name, labels):
-                self._cluster.set_namespace(name, labels)
+                self._set_namespace(name, labels)
             case events.NamespaceGone(name):
-                self._cluster.remove_namespace(name)
+                self._set_namespace(name, None)
             case events.NamespacesReplaced(namespaces):
                 for name in sorted(self._cluster.namespaces.keys() - {name for name, _ in namespaces}):
-                    self._cluster.remove_namespace(name)
+                    self._set_namespace(name, None)
                 for name, labels in namespaces:
-                    self._cluster.set_namespace(name, labels)
+                    self._set_namespace(name, labels)
             case events.PriorityClassSeen(name, value):
                 self._set_priority_classes({**self.priority_classes, name: value})
             case events.PriorityClassGone(name):
@@ -74,6 +76,17 @@ class Surroundings:
             *(events.StorageReplaced(kind, tuple(cluster.volumes.known(kind).values())) for kind in StorageKind),
             *(events.DeviceObjectsReplaced(kind, tuple(cluster.devices.known(kind).values())) for kind in DeviceKind),
         ]
+
+    def _set_namespace(self, name: str, labels: Labels | None) -> None:
+        """The namespace has these labels; with None it is gone."""
+        before = self._cluster.namespaces.get(name)
+        if labels is None:
+            self._cluster.remove_namespace(name)
+        else:
+            self._cluster.set_namespace(name, labels)
+        after = self._cluster.namespaces.get(name)
+        if before is None or after is None or before.get(GANG) != after.get(GANG):
+            self._decide_anew(self._members.undeclared.in_namespace(name))
 
     def _node_gone(self, name: str) -> None:
         """Reservations on the node are of no use any more; their gangs are reconciled."""
@@ -134,14 +147,18 @@ class Surroundings:
             case events.ForeignGroupsHidden(dialect, why):
                 self._members.foreign.hide(dialect, why)
                 self._all_declared_by(dialect)
+                self._decide_anew(self._members.undeclared.of_kind(dialect))
             case events.ForeignGroupsReplaced(dialect, groups):
-                shown = self._all_declared_by(dialect) if self._members.foreign.show(dialect) else []
+                visible = self._members.foreign.show(dialect)
+                shown = self._all_declared_by(dialect) if visible else []
                 listed = {group.key for group in groups}
                 for key in self._members.foreign.keys(dialect):
                     if key not in listed:
                         self._foreign_gone(dialect, key)
                 for group in groups:
                     self._foreign_seen(group)
+                if visible:
+                    self._decide_anew(self._members.undeclared.of_kind(dialect))
                 for gang in shown:
                     self._look_back(gang, now)
 
@@ -149,19 +166,34 @@ class Surroundings:
         if self._policy.namespace and group.key.namespace != self._policy.namespace:
             return
         old = self._members.foreign.keep(group)
-        gang = None if old == group else self._declared_by(group.dialect, group.key)
-        if gang is None:
+        if old == group:
             return
-        if old is None or old.uid != group.uid:
-            self._replaced(gang, over=old is not None)
-        elif (old.spec, old.error) != (group.spec, group.error):
-            clock.begin_anew(gang)
+        if group.workload is not None:
+            self._workload_changed(group.key, old, group)
+        for gang in self._declared_by(group.dialect, group.key):
+            if old is None or old.uid != group.uid:
+                self._replaced(gang, over=old is not None)
+            elif (old.spec, old.error) != (group.spec, group.error):
+                clock.begin_anew(gang)
 
     def _foreign_gone(self, dialect: str, key: GroupKey) -> None:
+        old = self._members.foreign.find(dialect, key)
         if self._members.foreign.drop(dialect, key):
-            gang = self._declared_by(dialect, key)
-            if gang is not None:
+            for gang in self._declared_by(dialect, key):
                 self._replaced(gang, over=True)
+            self._members.undeclared.ended(dialect, key)
+            self._workload_changed(key, old, None)
+
+    def _decide_anew(self, uids: Iterable[str]) -> None:
+        """What these pods of workloads declare may have changed."""
+        for uid in uids:
+            self._members.pod_seen(self._cluster.pods[uid])
+
+    def _workload_changed(self, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:
+        """A workload's object has changed: its pods may become a gang, or be none any more."""
+        either = new or old
+        if either is not None and _decisive(old) != _decisive(new):
+            self._decide_anew(self._members.undeclared.of(either.dialect, key))
 
     def _replaced(self, gang: Gang, *, over: bool) -> None:
         """Another object declares the gang, or none; `over`: the old one's run has ended, bound members stay (rule 10).
@@ -179,13 +211,27 @@ class Surroundings:
             unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:
-        return [gang for key in self._members.gangs if (gang := self._declared_by(dialect, key)) is not None]
+        """The gangs whose pods use the dialect's objects; they are then reconciled."""
+        found = [gang for gang in self._members.gangs.values() if _uses(gang, dialect)]
+        self._members.dirty.note(*(gang.key for gang in found))
+        return found
 
-    def _declared_by(self, dialect: str, key: GroupKey) -> Gang | None:
-        """The gang of that name if its pods use the dialect's objects; it is then reconciled."""
-        gang = self._members.gangs.get(key)
-        says = [] if gang is None else [pod.declaration for pod in gang.pods.values()]
-        if not any(say is not None and dialect in say.objects for say in says):
-            return None
-        self._members.dirty.note(key)
-        return gang
+    def _declared_by(self, dialect: str, key: GroupKey) -> list[Gang]:
+        """The gangs whose pods use this object of the dialect; they are then reconciled."""
+        members = self._members
+        gangs = [members.gangs.get(key), *map(members.gang_of, members.undeclared.of(dialect, key))]
+        named = {gang.key: gang for gang in gangs if gang is not None}
+        found = [gang for gang in named.values() if _uses(gang, dialect)]
+        members.dirty.note(*(gang.key for gang in found))
+        return found
+
+
+def _uses(gang: Gang, dialect: str) -> bool:
+    return any(pod.declaration is not None and dialect in pod.declaration.objects for pod in gang.pods.values())
+
+
+def _decisive(workload: ForeignGroup | None) -> object:
+    """What of a workload's object decides whether its pods are gangs."""
+    if workload is None or workload.workload is None:
+        return None
+    return workload.uid, workload.workload.gang, workload.workload.least_said, bool(workload.error)

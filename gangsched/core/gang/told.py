@@ -18,8 +18,8 @@ class Told:
     only and is not written yet. `hindered` is the reason of the last Event about members that cannot join a scheduled
     group, `named_owners` are the owners named in such an Event. `members` are the reasons on members' conditions, each
     with the time of the write; `on_pods` are the reasons of Events on members. More of these are due at `pods_at`, for
-    which the gang `has_turn` or has to ask for one. `version` is the resourceVersion that was known when `status` was
-    decided.
+    which the gang `has_turn` or has to ask for one. Of `passed_over`, a group of Kubernetes' own, an Event says that it
+    does not count. `version` is the resourceVersion that was known when `status` was decided.
     """
 
     status: GroupStatus | None = None
@@ -38,6 +38,7 @@ class Told:
     pods_at: float = float("inf")
     has_turn: bool = False
     strangers: set[str] = field(default_factory=set)
+    passed_over: str = ""
 
     def owe(self, status: GroupStatus | None) -> None:
         """This status is to be written, though nothing was decided since the last write."""
@@ -67,6 +68,10 @@ class Told:
     def said_of_stranger(self, uid: str) -> None:
         """An Event was emitted that says that the pod is no member."""
         self.strangers.add(uid)
+
+    def said_of_native(self, group: str) -> None:
+        """An Event was emitted that says that this group of Kubernetes' own does not count."""
+        self.passed_over = group
 
     def forget_pod(self, uid: str) -> None:
         """Forget what was written about the pod."""

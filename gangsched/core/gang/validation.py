@@ -20,6 +20,7 @@ def contradictions(members: Members) -> Iterator[str]:
     """
     yield from _membership(members)
     yield from _places(members)
+    yield from members.undeclared.validate()
     for key, gang in members.gangs.items():
         if key not in members.dirty and not gang.look_at:
             yield from _left_over(members, gang)

@@ -97,7 +97,9 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     applies unless a PodGroup says otherwise. `in_turn`: groups of one instance group wait in a strict FIFO lane.
     `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
     where two dialects on the pod differ. `objects` names the dialects whose own objects of the group's name declare it;
-    with `open_roles` a role that the group does not list is no mistake.
+    with `open_roles` a role that the group does not list is no mistake. `object_name` is the name of that object where
+    it is not the group's: the workload's whose pods are the group's members. `passed_over` is a group of Kubernetes'
+    own that the pod names too, and that does not count.
     """
 
     group: str
@@ -116,3 +118,5 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     in_turn: bool = False
     objects: tuple[str, ...] = ()
     open_roles: bool = False
+    object_name: str = ""
+    passed_over: str = ""

@@ -10,6 +10,7 @@ from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.devices import ExtendedUse
 from gangsched.core.objects.shape import Labels, Shape
 from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.workload import Workload
 
 
 def role_of(pod: Pod) -> str:
@@ -63,7 +64,8 @@ class Pod(Struct, frozen=True, gc=False):
 
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
     written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
-    it was bound, 0.0 if that is not known. `soft` is what it prefers, None for nothing.
+    it was bound, 0.0 if that is not known. `soft` is what it prefers, None for nothing. `workload` is the object of a
+    recognised controller that it belongs to, None without one and for a pod that names its group itself.
     """
 
     uid: str
@@ -90,6 +92,7 @@ class Pod(Struct, frozen=True, gc=False):
     rejected: bool = False
     bound_at: float = 0.0
     soft: Soft | None = None
+    workload: Workload | None = None
 
     @property
     def uses_claims(self) -> bool:

@@ -7,7 +7,9 @@ from enum import StrEnum
 from msgspec import Struct
 
 from gangsched.core.objects.declaration import GroupKey, Preference, Role, Topology
+from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import GroupStatus
+from gangsched.core.objects.workload import WorkloadFacts
 
 
 class TimeoutPolicy(StrEnum):
@@ -26,7 +28,11 @@ class OnDegraded(StrEnum):
 
 
 class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores."""
+    """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores.
+
+    `min_resources` are what the members that must be bound together request in all, if another system's object says it:
+    there may have to be more of them than `min_member`.
+    """
 
     min_member: int
     max_member: int | None = None
@@ -39,6 +45,7 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     prefer: tuple[Preference, ...] = ()
     topology: Topology | None = None
     on_degraded: OnDegraded = OnDegraded.REPAIR
+    min_resources: Amounts = ()
     not_built: tuple[str, ...] = ()
 
     @property
@@ -65,7 +72,10 @@ class Group(Struct, frozen=True, gc=False):
 
 
 class ForeignGroup(Struct, frozen=True, gc=False):
-    """What another system's object declares, in its `dialect`, of the group of its name. `error` as for `Group`."""
+    """What another system's object declares, in its `dialect`, of the group of its name. `error` as for `Group`.
+
+    With `workload` it is a controller's object: `dialect` is the name of its kind, `spec` that of each of its gangs.
+    """
 
     dialect: str
     key: GroupKey
@@ -73,3 +83,4 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     created: float
     spec: GroupSpec | None
     error: str = ""
+    workload: WorkloadFacts | None = None

@@ -19,6 +19,9 @@ class Reason(StrEnum):
     minimum itself."""
     POD_GROUP_UNREADABLE = "PodGroupUnreadable"
     """The pod names a PodGroup of another system, which gangsched may not read or has not been able to list."""
+    OWNER_UNKNOWN = "OwnerUnknown"
+    """The pod names no group, and whether its Job or other workload asks for one is not known yet, because that object
+    has not been seen."""
     PRIORITY_CLASS_NOT_FOUND = "PriorityClassNotFound"
     """The PodGroup names a PriorityClass that does not exist."""
     ROLE_UNKNOWN = "RoleUnknown"
@@ -92,6 +95,10 @@ class Reason(StrEnum):
     namespaces; other nodes are preferred for a while."""
     INTERNAL_ERROR = "InternalError"
     """gangsched failed on this group by a defect of its own. The group is left alone for a while; others go on."""
+    NATIVE_GROUP_IGNORED = "NativeGroupIgnored"
+    """The reason of an Event: the pods name a PodGroup of scheduling.k8s.io too, and their own label counts alone."""
+    NO_GANG = "NoGang"
+    """The reason of an Event on a pod: the pods of its workload are scheduled one by one, and how to change that."""
     FOREIGN_MEMBER = "ForeignMember"
     """A pod of another scheduler names the group; it is no member."""
 

@@ -25,7 +25,7 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import bond, waits_for_pods
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.quorum import Quorum
-from gangsched.core.planning.refusal import Refusal, fragmented, gaps, shortage
+from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
 from gangsched.core.planning.search import Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
@@ -245,6 +245,7 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
         waits_for_pods=waits,
         domain=domain,
         demand=demand,
+        oversized=oversized(snapshot, failing),
     )
     snapshot.undo(mark)
     return refusal

@@ -53,7 +53,8 @@ class Refusal:
     label. `missing` are the classes of the members that would complete the quorum and fit nowhere; `demand` is what new
     nodes must offer so that they fit, empty if no new node can help. Quorums that `asked` for the same are refused for
     the same reason. `exhausted`: the search broke off, so there may be places that were not found. `waits_for_pods`: no
-    new node helps before the pods that the members' affinity asks for are there.
+    new node helps before the pods that the members' affinity asks for are there. `oversized` are the resources of which
+    one member of the class `failing` requests more than any node offers that accepts it, with both amounts.
     """
 
     asked: Hashable
@@ -71,6 +72,7 @@ class Refusal:
     waits_for_pods: bool = False
     domain: Domain | None = None
     demand: tuple[Demand, ...] = ()
+    oversized: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def reason(self) -> Reason:
@@ -149,6 +151,18 @@ def obstacles(snapshot: Snapshot, member: MemberClass, rows: IntArray | None = N
         for (reason, resource), nodes in sorted(found.items(), key=lambda item: (-item[1], item[0]))
         if nodes
     )
+
+
+def oversized(snapshot: Snapshot, member: MemberClass) -> tuple[tuple[str, int, int], ...]:
+    """The resources of which one member requests more than any node offers that accepts it, with both amounts."""
+    rows = np.flatnonzero(snapshot.cluster.accepting(member))
+    found = []
+    for resource, amount in member.shape.requests if len(rows) else ():
+        column = snapshot.resources.column(resource)
+        offered = 0 if column is None else int(snapshot.cluster.capacity.allocatable[rows, column].max())
+        if amount > offered and resource not in snapshot.resources.delegated:
+            found.append((resource, amount, offered))
+    return tuple(found)
 
 
 def fragmented(snapshot: Snapshot, member: MemberClass) -> bool:

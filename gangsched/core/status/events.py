@@ -43,12 +43,27 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     if _has_new_owners(gang):
         gang.told.named_owners |= gang.ownership.owners.keys()
         effects += emit(gang, assessment, Reason.SEVERAL_OWNERS, gang.ownership.described(gang.key.name))
+    passed_over = _passed_over(gang)
+    if passed_over:
+        gang.told.said_of_native(passed_over)
+        note = (
+            f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, as the Job controller makes one. "
+            f"Their label for the group {gang.key.name} counts alone: remove it to follow that PodGroup."
+        )
+        effects += emit(gang, assessment, Reason.NATIVE_GROUP_IGNORED, note)
     return effects
 
 
 def has_news(gang: Gang) -> bool:
-    """Whether an Event is due on a pod of another scheduler or on a second owner."""
-    return bool(_new_strangers(gang)) or _has_new_owners(gang)
+    """Whether an Event is due on a pod of another scheduler, on a second owner or on a group that does not count."""
+    return bool(_new_strangers(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
+
+
+def _passed_over(gang: Gang) -> str:
+    """The group that the pods name beside, if no Event says so yet; those of one group name the same."""
+    first = next(iter(gang.pods.values()), None)
+    said = first.declaration.passed_over if first is not None and first.declaration is not None else ""
+    return said if said != gang.told.passed_over else ""
 
 
 def _new_strangers(gang: Gang) -> list[Pod]:

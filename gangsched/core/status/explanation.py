@@ -55,6 +55,12 @@ def incomplete(assessment: Assessment) -> str:
         parts.append(f"missing by role: {roles}")
     if not parts:
         parts.append("its members are more than maxMember leaves room for")
+    asked = assessment.terms.spec.min_resources
+    if asked and assessment.missing:
+        parts.append(
+            f"its minResources ({amounts(asked)}) are those of {minimum} members; if some are made only once others "
+            "run, let all be made at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
+        )
     return f"{there} of {'1 member exists' if minimum == 1 else f'{minimum} members exist'}; {'; '.join(parts)}."
 
 
@@ -79,16 +85,31 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head += ": there are no nodes"
     elif closed == refusal.nodes:
         head += f": no node accepts {them}"
+    elif refusal.oversized:
+        head += f": {'; '.join(_oversized(refusal, *each) for each in refusal.oversized)}"
     elif refusal.never:
         head += f", and the present nodes could not take {them} even if they were empty"
     if not refusal.demand:
         head += f"; a new node would not help{_why_no_node_helps(refusal, them)}"
-    if refusal.short and closed < refusal.nodes:
+    if refusal.oversized:
+        holders = ""  # what is free does not matter
+    elif refusal.short and closed < refusal.nodes:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
         head += f"; enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
     nodes = ". ".join(_gap(refusal, gap) for gap in refusal.gaps if gap.obstacles)
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
+
+
+def _oversized(refusal: Refusal, resource: str, amount: int, offered: int) -> str:
+    """That no node is large enough for one member, or has such a resource at all, and what to do."""
+    each, them = ("it asks", "it") if refusal.wanted == 1 else ("each member asks", "them")
+    if not offered:
+        plug_in = " (is its device plug-in running?)" if "/" in resource else ""
+        return f"no node that accepts {them} offers {resource}{plug_in}"
+    more = " or add a larger node" if refusal.demand else ""
+    asked, largest = amounts([(resource, amount)]), amounts([(resource, offered)])
+    return f"{each} {asked}, and the largest node that accepts {them} has {largest}; ask for less{more}"
 
 
 def demanded(demand: Sequence[Demand]) -> str:

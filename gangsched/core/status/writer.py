@@ -29,6 +29,8 @@ from gangsched.core.status.events import events_of, has_news
 
 AT_ONCE = frozenset({Phase.SCHEDULED, Phase.TIMED_OUT, Phase.FAILED, Phase.SUCCEEDED, Phase.DEGRADED})
 """Phases that are written at once."""
+OWNER_S = 2.0
+"""A workload's object is usually seen this soon after its first pod; only then is its absence told."""
 
 
 class StatusWriter:
@@ -57,7 +59,8 @@ class StatusWriter:
         elif (bindings.unsecured(gang) and gang.group is not None) or decided or newly_scheduled:
             due = now
         elif changed or has_news(gang) or members.owed(gang, assessment, self._policy, now):
-            due = max(min(gang.tell_at, now + self._policy.fold_s), gang.reason_since + self._policy.fold_s)
+            fold_s = OWNER_S if reason is Reason.OWNER_UNKNOWN else self._policy.fold_s
+            due = max(min(gang.tell_at, now + fold_s), gang.reason_since + fold_s)
         elif told.unwritten and gang.group is not None:
             due = now
         elif told.behind or _basis_changed(gang, assessment):

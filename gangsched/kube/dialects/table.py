@@ -21,6 +21,8 @@ from gangsched.kube.dialects.kind import Kind
 
 Texts = Mapping[str, str]
 
+NATIVE = "native"
+"""The dialect of Kubernetes' own groups."""
 _KEPT = 1024
 _LONGEST_KEPT = 4096
 """Longer texts are not cached, so that they cannot fill the memory."""
@@ -87,8 +89,20 @@ class Dialects:
         if len(found) > 1:
             # A declaration without a name in another system's dialect does not count next to one with a name.
             found = [said for said in found if said.group or said.source == OWN_DIALECT] or found
-            return _merged(tuple(found))
+            return _merged(tuple(_without_native(found)))
         return found[0] if found else None
+
+
+def _without_native(found: list[Declaration]) -> list[Declaration]:
+    """Without the group that Kubernetes' own Job controller names in pods beside gangsched's label for another one.
+
+    The label is its owner's wish, and that group nobody's: it is made for every parallel Job.
+    """
+    own = next((said for said in found if said.source == OWN_DIALECT and said.group and not said.error), None)
+    native = next((said for said in found if said.source == NATIVE), None)
+    if own is None or native is None or own.group == native.group:
+        return found
+    return [replace(own, passed_over=native.group), *(said for said in found if said is not own and said is not native)]
 
 
 class _Reader:

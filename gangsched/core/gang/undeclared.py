@@ -1,0 +1,140 @@
+"""Pods that name no group but belong to a workload: which of them there are, and what they declare at present.
+
+What they declare changes with their namespace's label and their workload's annotation. An index finds the pods that
+such a change concerns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.workloads import declared, verdict
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import Effect, EmitEvent
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.workload import AUTO, GANG
+
+Owner = tuple[str, str]
+"""A workload's kind and name; its namespace is known where this is used."""
+
+
+class Undeclared:
+    """The pods, by UID, of each workload in each namespace, and the workloads of which people are still to be told."""
+
+    def __init__(self, cluster: Cluster, foreign: Foreign, policy: Policy) -> None:
+        self._ours = frozenset(policy.scheduler_names)
+        self._cluster = cluster
+        self._foreign = foreign
+        self._pods: dict[str, dict[Owner, set[str]]] = {}
+        self._owners: dict[str, tuple[str, Owner]] = {}
+        self._told: set[tuple[str, Owner]] = set()
+        self._untold: dict[tuple[str, Owner], str] = {}
+
+    def declared(self, pod: Pod) -> Pod:
+        """The pod with what it declares at present. Pods of other schedulers follow no workload."""
+        workload = pod.workload
+        if workload is None or pod.scheduler not in self._ours:
+            return pod
+        said = declared(workload, verdict(workload, pod.namespace, self._cluster.namespaces, self._foreign))
+        return pod if pod.declaration == said else replace(pod, declaration=said)
+
+    def note(self, pod: Pod) -> None:
+        """A pod is there in this form, with its present declaration."""
+        workload = pod.workload
+        if workload is None or pod.scheduler not in self._ours:
+            self.forget(pod.uid)
+            return
+        place = (pod.namespace, (workload.kind, workload.name))
+        if self._owners.get(pod.uid) != place:
+            self.forget(pod.uid)
+            self._owners[pod.uid] = place
+            self._pods.setdefault(pod.namespace, {}).setdefault(place[1], set()).add(pod.uid)
+        if pod.declaration is None and not pod.node and place not in self._told:
+            self._untold.setdefault(place, pod.uid)
+
+    def note_or_forget(self, uid: str) -> None:
+        """The pod is there as the cluster knows it, or gone."""
+        pod = self._cluster.pods.get(uid)
+        if pod is None:
+            self.forget(uid)
+        else:
+            self.note(pod)
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone, or of no workload any more."""
+        place = self._owners.pop(uid, None)
+        if place is None:
+            return
+        namespace, owner = place
+        owners = self._pods[namespace]
+        owners[owner].discard(uid)
+        if not owners[owner]:
+            del owners[owner]
+        if not owners:
+            del self._pods[namespace]
+
+    def of(self, kind: str, key: GroupKey) -> list[str]:
+        """The pods of the workload of this kind, by namespace and name, in the order of their UIDs."""
+        return sorted(self._pods.get(key.namespace, {}).get((kind, key.name), ()))
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The pods of all workloads of the kind."""
+        return sorted(
+            uid for owners in self._pods.values() for owner, uids in owners.items() if owner[0] == kind for uid in uids
+        )
+
+    def in_namespace(self, name: str) -> list[str]:
+        """The pods of all workloads in the namespace."""
+        return sorted(uid for uids in self._pods.get(name, {}).values() for uid in uids)
+
+    def ended(self, kind: str, key: GroupKey) -> None:
+        """The workload's object is gone: another one of that name is news."""
+        self._told.discard((key.namespace, (kind, key.name)))
+
+    def take_events(self) -> Iterator[Effect]:
+        """One Event for each workload whose waiting pods are scheduled one by one since the last call."""
+        untold, self._untold = self._untold, {}
+        for place, uid in untold.items():
+            pod = self._cluster.pods.get(uid)
+            if pod is None or pod.node or pod.declaration is not None or pod.workload is None:
+                continue
+            namespace, (kind, name) = place
+            found = self._foreign.find(kind, GroupKey(namespace, name))
+            if found is None or found.workload is None or found.workload.size <= 1:
+                continue
+            self._told.add(place)
+            told = _told(f"{found.workload.title} {name}", namespace, self._cluster.namespaces.get(namespace, {}))
+            yield EmitEvent("Pod", namespace, pod.name, uid, "Normal", Reason.NO_GANG, "Scheduling", told)
+
+    def validate(self) -> Iterator[str]:
+        """Contradictions between the index and the known pods."""
+        for uid, (namespace, owner) in self._owners.items():
+            pod = self._cluster.pods.get(uid)
+            workload = pod.workload if pod is not None else None
+            if pod is None or workload is None or (pod.namespace, (workload.kind, workload.name)) != (namespace, owner):
+                yield f"{uid}: remembered as a pod of {owner}, which it is not"
+            elif pod != self.declared(pod):
+                yield f"{uid}: it declares what it said before {owner} changed"
+        listed = {(uid, place) for place, uids in self._listed() for uid in uids}
+        if listed != set(self._owners.items()):
+            yield "the pods of workloads are not those that have one"
+
+    def _listed(self) -> Iterator[tuple[tuple[str, Owner], set[str]]]:
+        for namespace, owners in self._pods.items():
+            for owner, uids in owners.items():
+                yield (namespace, owner), uids
+
+
+def _told(workload: str, namespace: str, labels: Mapping[str, str]) -> str:
+    said = labels.get(GANG)
+    label = f"label the namespace {namespace} {GANG}={AUTO}" + (f" (it is {said!r})" if said is not None else "")
+    return (
+        f"The pods of {workload} are scheduled one by one. To have them bound all together or not at all, {label}, or "
+        f'annotate {workload} {GANG}: "true".'
+    )

@@ -1,0 +1,38 @@
+"""The controller's object that a pod without a declaration belongs to, and what that object says."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.core.objects.declaration import Declaration
+
+GANG = "gangsched.io/gang"
+"""The label of a namespace, with the value AUTO, and the annotation of a workload that make gangs of pods."""
+AUTO = "auto"
+
+
+class Workload(Struct, frozen=True, gc=False, cache_hash=True):
+    """An object of a `kind` (a name in the registry of workloads), which is in the pod's namespace.
+
+    `uid` is empty where the pod does not know it. `declaration` is what the pod says if it is to be a gang's member.
+    """
+
+    kind: str
+    name: str
+    declaration: Declaration
+    uid: str = ""
+
+
+class WorkloadFacts(Struct, frozen=True, gc=False):
+    """What such an object says beside its size. `title` is its kind for people, such as `StatefulSet`.
+
+    `gang`: whether its annotation asks for gangs; None where it has none. `size` is how many pods it wants now, of all
+    its gangs. `idle` says in a few words why it wants none for now, empty if it does. `least_said`: an annotation says
+    the minimum of its gangs.
+    """
+
+    title: str
+    gang: bool | None = None
+    size: int = 1
+    idle: str = ""
+    least_said: bool = False

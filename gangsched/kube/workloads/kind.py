@@ -1,0 +1,208 @@
+"""One kind of workload: how its pods are recognised, and what is read of its object."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from gangsched.config.dialects import Key
+from gangsched.config.workloads import Row
+from gangsched.core.objects.declaration import Declaration, GroupKey, Keys, Role
+from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
+from gangsched.core.objects.workload import GANG, Workload, WorkloadFacts
+from gangsched.kube import wire
+from gangsched.kube.dialects.dialect import count, quoted
+from gangsched.kube.errors import printable
+
+MINIMUM = Key("gangsched.io/min-member")
+"""The annotation of a workload's object that says the minimum of each of its gangs."""
+_LONGEST_NAME = 63
+"""The longest name of a PodGroup."""
+_DIGEST = 8
+_GANG = {"true": True, "false": False}
+
+
+class Marks(NamedTuple):
+    """What a pod carries: the texts in its metadata, and its controller."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    owner: Owner
+
+
+class Mark(NamedTuple):
+    """Which object a pod belongs to (its UID where the pod knows it), and as what.
+
+    `part` tells the gangs of one object apart. `size` is that of the pod's gang where the pod says it.
+    """
+
+    name: str
+    uid: str = ""
+    part: str = ""
+    role: str = ""
+    size: int | None = None
+
+
+class Asked(NamedTuple):
+    """What an object asks for: the size of each gang, how many pods in all, and why it wants none now, if so.
+
+    `roles` are the sizes of the gang's roles by name, where it has any.
+    """
+
+    size: int
+    pods: int
+    roles: Mapping[str, int] = {}
+    idle: str = ""
+
+
+class Object(Protocol):
+    """The form of an object."""
+
+    metadata: wire.Meta
+
+
+Form = TypeVar("Form", bound=Object)
+
+
+class _Bare(Struct, gc=False):
+    metadata: wire.Meta
+
+
+_BARE = msgspec.json.Decoder(_Bare)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Generic[Form]):
+    """A kind of workload.
+
+    `controllers` are the controllers of its pods, as API group and kind. `mark` recognises a pod with one of them.
+    `form` has the fields of the object that are read, `asked` what they ask for; it raises ValueError with a sentence
+    for a person. The success of a gang is that of its role `leading`; empty if all members must succeed.
+    """
+
+    row: Row
+    controllers: tuple[tuple[str, str], ...]
+    mark: Callable[[Marks], Mark | None]
+    form: type[Form]
+    asked: Callable[[Form], Asked]
+    leading: str = ""
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Form]:
+        return msgspec.json.Decoder(self.form)
+
+    @cached_property
+    def keys(self) -> Keys:
+        """The names of what declares its gangs, for messages."""
+        kind = self.row.kind
+        return Keys(group=f"their {kind}", minimum=f"{MINIMUM} of the {kind}", time="", role="", kind=kind)
+
+    def workload(self, mark: Mark) -> Workload:
+        """What a pod with this mark carries."""
+        said = Declaration(
+            group=group_name(self.row.name, mark.name, mark.part),
+            role=mark.role,
+            min_member=mark.size,
+            source=self.row.name,
+            keys=self.keys,
+            objects=(self.row.name,),
+            open_roles=True,
+            leading=self.leading,
+            object_name=mark.name,
+        )
+        return Workload(self.row.name, mark.name, said, mark.uid)
+
+    def read(self, raw: Raw | bytes) -> tuple[str | None, ForeignGroup]:
+        """The object's resourceVersion and what it says. An unreadable one has a `ForeignGroup.error`.
+
+        Raises:
+            msgspec.DecodeError: it is not a Kubernetes object.
+        """
+        asked, error = None, ""
+        try:
+            found = self._decoder.decode(raw)
+            meta = found.metadata
+            asked = self.asked(found)
+        except msgspec.ValidationError as fault:
+            meta = _BARE.decode(raw).metadata
+            error = f"it cannot be read ({printable(str(fault), limit=200)}): correct it."
+        except ValueError as fault:
+            error = printable(str(fault), limit=500)
+        return meta.resource_version, self._group(meta, asked, error)
+
+    def _group(self, meta: wire.Meta, asked: Asked | None, error: str) -> ForeignGroup:
+        annotations = meta.annotations or {}
+        gang, least = None, None
+        try:
+            gang = _wish(annotations)
+            least = count(MINIMUM, annotations[MINIMUM.name]) if MINIMUM.name in annotations else None
+        except ValueError as fault:
+            error = error or str(fault)
+            # Whatever was meant, the pods are not to be bound one by one.
+            gang = True if gang is None else gang
+        spec = None
+        if asked is not None and not error:
+            spec = _spec(asked, least)
+        return ForeignGroup(
+            dialect=self.row.name,
+            key=GroupKey(meta.namespace or "default", meta.name or ""),
+            uid=meta.uid or "",
+            created=meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0,
+            spec=spec,
+            error=f"{self.row.kind} {meta.name}: {error}" if error else "",
+            workload=WorkloadFacts(
+                title=self.row.kind,
+                gang=gang,
+                size=asked.pods if asked is not None else 1,
+                idle=asked.idle if asked is not None else "",
+                least_said=least is not None,
+            ),
+        )
+
+
+def _spec(asked: Asked, least: int | None) -> GroupSpec:
+    """The terms of each gang. A minimum that the object's owner chose is one of the whole, of whatever roles."""
+    if least is not None:
+        return GroupSpec(min_member=least)
+    roles = tuple(Role(name=name, min_member=number) for name, number in sorted(asked.roles.items()))
+    return GroupSpec(min_member=max(1, asked.size), roles=roles)
+
+
+def _wish(annotations: Mapping[str, str]) -> bool | None:
+    text = annotations.get(GANG)
+    if text is None:
+        return None
+    if text not in _GANG:
+        raise ValueError(f'The annotation {GANG} is {quoted(text)}: write "true" or "false".')
+    return _GANG[text]
+
+
+def has_ended(conditions: Sequence[wire.Condition] | None, *names: str) -> bool:
+    """Whether the object says by one of these conditions that it has ended."""
+    return any(each.type in names and each.status == "True" for each in conditions or ())
+
+
+def group_name(kind: str, name: str, part: str = "") -> str:
+    """The name of a gang, which a PodGroup can have: shortened, with a digest, where it would be too long."""
+    full = ".".join(filter(None, (kind, name, part)))
+    if len(full) <= _LONGEST_NAME:
+        return full
+    digest = hashlib.sha256(full.encode()).hexdigest()[:_DIGEST]
+    return f"{full[: _LONGEST_NAME - _DIGEST - 1].rstrip('.-')}-{digest}"
+
+
+def controlled(api_group: str, kind: str) -> Callable[[Marks], Mark | None]:
+    """Recognises the pods whose controller is the object itself."""
+
+    def mark(marks: Marks) -> Mark | None:
+        owner = marks.owner
+        return Mark(owner.name, owner.uid) if (owner.api_group, owner.kind) == (api_group, kind) else None
+
+    return mark

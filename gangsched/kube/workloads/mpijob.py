@@ -1,0 +1,63 @@
+"""MPIJobs: launcher and workers are one gang, and the launcher's success is its own.
+
+The API v2beta1 has a Job for the launcher, whose pod is recognised by its labels. Where the launcher is created only
+once the workers are ready, the workers are the minimum.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from gangsched.config.workloads import Row
+from gangsched.kube import wire
+from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks
+from gangsched.kube.workloads.kubeflow import GROUP, Replicas, RunPolicy, Status, asked, roles_of
+
+_NAME = "training.kubeflow.org/job-name"
+_OPERATOR = ("training.kubeflow.org/operator-name", "mpi-operator")
+_ROLE = "training.kubeflow.org/job-role"
+_TYPE = "training.kubeflow.org/replica-type"
+_LAUNCHER = "launcher"
+_LATE = "WaitForWorkersReady"
+
+
+class _Spec(Struct, gc=False, rename="camel"):
+    types: dict[str, Replicas] | None = msgspec.field(default=None, name="mpiReplicaSpecs")
+    run_policy: RunPolicy | None = None
+    launcher_creation_policy: str | None = None
+
+
+class _Job(Struct, gc=False):
+    metadata: wire.Meta
+    spec: _Spec | None = None
+    status: Status | None = None
+
+
+def _mark(marks: Marks) -> Mark | None:
+    labels, owner = marks.labels, marks.owner
+    role = labels.get(_TYPE) or labels.get(_ROLE, "")
+    if owner.api_group == GROUP:
+        return Mark(owner.name, owner.uid, role=role)
+    if labels.get(_OPERATOR[0]) != _OPERATOR[1] or not labels.get(_NAME):
+        return None
+    return Mark(labels[_NAME], role=role)
+
+
+def _asked(job: _Job) -> Asked:
+    spec = job.spec or _Spec()
+    roles = roles_of(spec.types or {})
+    if spec.launcher_creation_policy == _LATE:
+        roles[_LAUNCHER] = 0
+    return asked(roles, spec.run_policy, job.status)
+
+
+def kind(row: Row) -> Kind[_Job]:
+    return Kind(
+        row=row,
+        controllers=((GROUP, row.kind), ("batch", "Job")),
+        mark=_mark,
+        form=_Job,
+        asked=_asked,
+        leading=_LAUNCHER,
+    )

@@ -1,0 +1,60 @@
+"""The kinds of workloads of an installation, in order of precedence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from gangsched.config.settings import Settings
+from gangsched.config.workloads import WORKLOADS, Row
+from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.workload import Workload
+from gangsched.kube import wire
+from gangsched.kube.workloads.kind import Kind, Mark, Marks
+
+_KEPT = 1024
+
+
+class Workloads:
+    """Recognises the workloads of pods. Most pods have no controller of a known kind: that is seen at once."""
+
+    def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
+        self.kinds = {kind.row.name: kind for kind in kinds}
+        self._by_controller: dict[tuple[str, str], list[Kind[Any]]] = {}
+        for kind in self.kinds.values():
+            for controller in kind.controllers:
+                self._by_controller.setdefault(controller, []).append(kind)
+        self._kept = lru_cache(_KEPT)(self._made)
+
+    def of(self, meta: wire.Meta, owner: Owner) -> Workload | None:
+        """The workload of a pod with this controller; None if it is of no known kind."""
+        kinds = self._by_controller.get((owner.api_group, owner.kind))
+        if kinds is None:
+            return None
+        marks = Marks(meta.labels or {}, meta.annotations or {}, owner)
+        for kind in kinds:
+            mark = kind.mark(marks)
+            if mark is not None:
+                return self._kept(kind.row.name, mark)
+        return None
+
+    def _made(self, name: str, mark: Mark) -> Workload:
+        return self.kinds[name].workload(mark)
+
+
+NONE = Workloads(())
+"""For callers to whom all pods without a declaration are on their own."""
+
+
+def chosen(settings: Settings) -> Workloads:
+    """The kinds that the settings name, in the registry's order."""
+    return Workloads(_kind(row) for row in WORKLOADS.values() if row.name in settings.workloads)
+
+
+def _kind(row: Row) -> Kind[Any]:
+    """The kind from the row's file, which is imported by name because the registry must not depend on this package."""
+    file = import_module(f"{__package__}.{row.file}")
+    found: Kind[Any] = file.kind(row)
+    return found

@@ -1,0 +1,50 @@
+"""What is watched of workloads: the objects of each kind that is chosen and served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import (
+    ForeignGroupGone,
+    ForeignGroupSeen,
+    ForeignGroupsHidden,
+    ForeignGroupsReplaced,
+)
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.kube.foreign import Subject
+from gangsched.kube.resources import Resource
+from gangsched.kube.workloads.kind import Kind
+
+
+def objects(kind: Kind[Any]) -> Subject:
+    """The objects of this kind."""
+    row = kind.row
+
+    def read(raw: Raw) -> tuple[str | None, ForeignGroup]:
+        return kind.read(raw)
+
+    def resource(version: str) -> Resource[ForeignGroup]:
+        return Resource[ForeignGroup](
+            name=row.resource.name,
+            path=row.resource.path(version),
+            read=read,
+            seen=lambda group: ForeignGroupSeen(group=group),
+            gone=lambda meta: ForeignGroupGone(
+                dialect=row.name, key=GroupKey(meta.namespace or "default", meta.name or "")
+            ),
+            replaced=lambda groups: ForeignGroupsReplaced(dialect=row.name, groups=groups),
+            optional=True,
+        )
+
+    return Subject(
+        dialect=row.name,
+        value="workloads",
+        kind=row.resource,
+        resource=resource,
+        absent=ForeignGroupsReplaced(dialect=row.name, groups=()),
+        hidden=lambda why: ForeignGroupsHidden(dialect=row.name, why=why),
+        without="their pods are gangs only where a namespace says so, and then wait",
+    )

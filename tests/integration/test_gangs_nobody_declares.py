@@ -1,0 +1,167 @@
+"""Jobs and other workloads with nothing but a schedulerName, made by the real controllers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.cluster import Cluster
+from tests.integration.workloads import path, workloads_served
+
+Json = dict[str, Any]
+
+pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.timeout(180)]
+
+
+def template(*, cpu: str = "1", **metadata: Any) -> Json:
+    container = {"name": "main", "image": "registry.invalid/none", "resources": {"requests": {"cpu": cpu}}}
+    spec = {
+        "schedulerName": "gangsched",
+        "terminationGracePeriodSeconds": 0,
+        "restartPolicy": "Never",
+        "containers": [container],
+    }
+    return {"metadata": metadata, "spec": spec}
+
+
+def job(name: str, size: int, *, annotations: Json | None = None, labels: Json | None = None, **spec: object) -> Json:
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "annotations": annotations or {}},
+        "spec": {"parallelism": size, "completions": size, "template": template(labels=labels or {}), **spec},
+    }
+
+
+def add_job(cluster: Cluster, name: str, size: int, **fields: Any) -> None:
+    cluster.api.post(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", job(name, size, **fields))
+
+
+def add_set(cluster: Cluster, name: str, replicas: int, made: Json, *owners: Json) -> None:
+    """A StatefulSet whose pods are made at once."""
+    made["spec"]["restartPolicy"] = "Always"
+    spec = {
+        "replicas": replicas,
+        "serviceName": name,
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": made["metadata"]["labels"]},
+        "template": made,
+    }
+    body = {"metadata": {"name": name, "ownerReferences": list(owners)}, "spec": spec}
+    cluster.api.post(f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets", body)
+
+
+def bound(cluster: Cluster, owner: str) -> list[str]:
+    """The pods of the workload that have a node."""
+    return [pod for pod in cluster.bound() if pod.startswith(f"{owner}-")]
+
+
+@pytest.fixture
+def auto(cluster: Cluster) -> Cluster:
+    """A namespace in which all workloads are gangs."""
+    labels = {"gangsched.io/gang": "auto"}
+    cluster.api.merge(f"/api/v1/namespaces/{cluster.namespace}", {"metadata": {"labels": labels}})
+    return cluster
+
+
+def test_of_two_jobs_with_room_for_one_and_a_half_one_is_whole_and_the_other_follows(auto: Cluster) -> None:
+    auto.add_node("n1", cpu="8")
+    add_job(auto, "one", 5)
+    add_job(auto, "two", 5)
+    auto.until(lambda: len(auto.pods()) == 10)
+    auto.until(lambda: len(auto.bound()) == 5)
+    [first] = {"one", "two"} & {name.split("-")[0] for name in auto.bound()}
+    second = "two" if first == "one" else "one"
+    waiting = next(name for pod in auto.pods() if (name := pod["metadata"]["name"]).startswith(second))
+    auto.until(lambda: auto.told(waiting).get("reason") == "Unschedulable")
+    told = auto.told(waiting)["message"]
+    assert len(bound(auto, first)) == 5
+    assert told.startswith(f"Group job.{second}: ")
+    assert "3 of 5" in told
+
+    auto.control_plane.kubectl("delete", "job", first, "--namespace", auto.namespace)
+    auto.until(lambda: len(bound(auto, second)) == 5)
+
+
+def test_an_annotated_job_in_an_ordinary_namespace_is_whole_or_waits(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="4")
+    add_job(cluster, "train", 5, annotations={"gangsched.io/gang": "true"})
+    add_job(cluster, "loose", 2)
+    cluster.until(lambda: len(cluster.pods()) == 7)
+    cluster.until(lambda: len(bound(cluster, "loose")) == 2)
+    waiting = next(name for pod in cluster.pods() if (name := pod["metadata"]["name"]).startswith("train"))
+    cluster.until(lambda: cluster.told(waiting).get("reason") == "Unschedulable")
+    assert not bound(cluster, "train")
+    cluster.add_node("n2", cpu="4")
+    cluster.until(lambda: len(bound(cluster, "train")) == 5)
+
+    cluster.until(lambda: any(cluster.events(pod, "NoGang") for pod in bound(cluster, "loose")))
+    assert not any(cluster.events(pod, "NoGang") for pod in bound(cluster, "train"))
+
+
+def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None:
+    auto.add_node("n1", cpu="3")
+    sets = f"/apis/apps/v1/namespaces/{auto.namespace}/statefulsets"
+    add_set(auto, "web", 4, template(labels={"app": "web"}))
+    auto.until(lambda: auto.told("web-0").get("reason") == "Unschedulable")
+    waiting = bound(auto, "web")
+    auto.api.merge(f"{sets}/web", {"spec": {"replicas": 2}})
+    auto.until(lambda: len(bound(auto, "web")) == 2)
+    assert not waiting
+
+
+LWS = "leaderworkerset.sigs.k8s.io"
+JOBSET = "jobset.sigs.k8s.io"
+
+
+def owned(api_version: str, kind: str, name: str, uid: str) -> Json:
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}
+
+
+def test_each_replica_of_a_leader_worker_set_is_a_gang(auto: Cluster) -> None:
+    auto.add_node("n1", cpu="4")
+    with workloads_served(auto.control_plane, "lws"):
+        made = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "serve"}}
+        spec = {"replicas": 2, "leaderWorkerTemplate": {"size": 3}}
+        uid = auto.api.post(path("lws", auto.namespace), {**made, "spec": spec})["metadata"]["uid"]
+        owner = owned("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "serve", uid)
+        for replica in ("0", "1"):
+            labels = {f"{LWS}/name": "serve", f"{LWS}/group-index": replica}
+            made = template(labels=labels, annotations={f"{LWS}/size": "3"})
+            add_set(auto, f"serve-{replica}", 3, made, owner)
+        auto.until(lambda: len(auto.bound()) == 3)
+        [whole] = {name.rpartition("-")[0] for name in auto.bound()}
+        other = "serve-1" if whole == "serve-0" else "serve-0"
+        auto.until(lambda: auto.told(f"{other}-0").get("reason") == "Unschedulable")
+        assert auto.told(f"{other}-0")["message"].startswith(f"Group lws.serve.{other[-1]}: ")
+        auto.add_node("n2", cpu="2")
+        auto.until(lambda: len(auto.bound()) == 6)
+
+
+def test_all_pods_of_a_jobset_are_one_gang(auto: Cluster) -> None:
+    auto.add_node("n1", cpu="3")
+    with workloads_served(auto.control_plane, "jobset"):
+        sizes = {"lead": 1, "work": 3}
+        jobs = [
+            {"name": name, "replicas": 1, "template": {"spec": {"parallelism": size, "completions": size}}}
+            for name, size in sizes.items()
+        ]
+        body = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "train"}}
+        made = auto.api.post(path("jobset", auto.namespace), {**body, "spec": {"replicatedJobs": jobs}})
+        uid = made["metadata"]["uid"]
+        for role, size in sizes.items():
+            marks = {
+                f"{JOBSET}/jobset-name": "train",
+                f"{JOBSET}/jobset-uid": uid,
+                f"{JOBSET}/replicatedjob-name": role,
+            }
+            body = job(f"train-{role}-0", size, labels=marks, suspend=False)
+            auto.api.post(f"/apis/batch/v1/namespaces/{auto.namespace}/jobs", body)
+        auto.until(lambda: len(auto.pods()) == 4)
+        waits = auto.pods()[0]["metadata"]["name"]
+        auto.until(lambda: auto.told(waits).get("reason") == "Unschedulable")
+        waiting = auto.bound()
+        auto.add_node("n2", cpu="1")
+        auto.until(lambda: len(auto.bound()) == 4)
+        assert not waiting

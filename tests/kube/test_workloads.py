@@ -1,0 +1,277 @@
+"""What is read of workloads: which pods belong to them, and what their objects say."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from importlib import import_module
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.config.settings import Settings
+from gangsched.config.workloads import NAMES, WORKLOADS
+from gangsched.core.gang.making import OBJECT_NAME
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.kube import convert, wire, workloads
+from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.workloads.kind import group_name
+from gangsched.kube.workloads.table import NONE, Workloads, chosen
+
+ALL = chosen(Settings())
+Json = dict[str, Any]
+
+
+def pod_of(kind: str, name: str, *, group: str = "", **metadata: Any) -> Json:
+    """A pod whose controller is this object."""
+    owner = {
+        "apiVersion": f"{group}/v1" if group else "v1",
+        "kind": kind,
+        "name": name,
+        "uid": f"uid-{name}",
+        "controller": True,
+    }
+    return {
+        "metadata": {"name": "p", "namespace": "ns", "uid": "p", "ownerReferences": [owner], **metadata},
+        "spec": {},
+    }
+
+
+def read(body: Json, kinds: Workloads = ALL) -> Pod:
+    return convert.pod(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, kinds)
+
+
+def of(kind: str, spec: object, *, status: object = None, name: str = "w", **metadata: object) -> ForeignGroup:
+    """What the object with this spec says."""
+    body: Json = {"metadata": {"name": name, "namespace": "ns", "uid": "u", **metadata}, "spec": spec}
+    if status is not None:
+        body["status"] = status
+    return ALL.kinds[kind].read(json.dumps(body).encode())[1]
+
+
+def said(found: ForeignGroup) -> tuple[int, dict[str, int], str]:
+    """The minimum of its gangs, those of their roles, and why it wants no pods."""
+    assert found.spec is not None
+    assert found.workload is not None
+    roles = {role.name: role.min_member for role in found.spec.roles}
+    return found.spec.min_member, roles, found.workload.idle
+
+
+LWS: Json = {
+    "labels": {"leaderworkerset.sigs.k8s.io/name": "serve", "leaderworkerset.sigs.k8s.io/group-index": "1"},
+    "annotations": {"leaderworkerset.sigs.k8s.io/size": "4"},
+}
+JOBSET: Json = {
+    "labels": {
+        "jobset.sigs.k8s.io/jobset-name": "js",
+        "jobset.sigs.k8s.io/jobset-uid": "uid-js",
+        "jobset.sigs.k8s.io/replicatedjob-name": "w",
+    }
+}
+_MPI = {"training.kubeflow.org/operator-name": "mpi-operator", "training.kubeflow.org/job-name": "mpi"}
+LAUNCHER: Json = {"labels": {**_MPI, "training.kubeflow.org/job-role": "launcher"}}
+WORKER: Json = {"labels": {**_MPI, "training.kubeflow.org/job-role": "worker"}}
+MASTER: Json = {"labels": {"training.kubeflow.org/replica-type": "master"}}
+HEAD: Json = {"labels": {"ray.io/cluster": "ray", "ray.io/group": "headgroup", "ray.io/node-type": "head"}}
+SUCCEEDED = {"conditions": [{"type": "Succeeded", "status": "True"}]}
+COMPLETED = {"conditions": [{"type": "Completed", "status": "True"}]}
+
+
+def replicated(name: str, replicas: int | None, **spec: int) -> Json:
+    return {"name": name, "template": {"spec": spec}} | ({} if replicas is None else {"replicas": replicas})
+
+
+def ray_workers(name: str, replicas: int, **fields: object) -> Json:
+    return {"groupName": name, "replicas": replicas, "maxReplicas": 9, **fields}
+
+
+PT, ONE, HEADED, SUSPENDED = {"master": 1, "worker": 3}, {"master": 1}, {"headgroup": 1}, "is suspended"
+MPI = {"Launcher": {"replicas": 1}, "Worker": {"replicas": 3}}
+ENDED = {"conditions": [{"type": "Complete", "status": "True"}]}
+NOT_ENDED = {"conditions": [{"type": "Failed", "status": "False"}, {"type": "Suspended", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "group", "role"),
+    [
+        (pod_of("Job", "train", group="batch"), "job", "job.train", ""),
+        (pod_of("StatefulSet", "web", group="apps"), "statefulset", "statefulset.web", ""),
+        (pod_of("StatefulSet", "s", group="apps", **LWS), "lws", "lws.serve.1", ""),
+        (pod_of("Job", "js-w-0", group="batch", **JOBSET), "jobset", "jobset.js", "w"),
+        (pod_of("Job", "mpi-launcher", group="batch", **LAUNCHER), "mpijob", "mpijob.mpi", "launcher"),
+        (pod_of("MPIJob", "mpi", group="kubeflow.org", **WORKER), "mpijob", "mpijob.mpi", "worker"),
+        (pod_of("PyTorchJob", "pt", group="kubeflow.org", **MASTER), "pytorchjob", "pytorchjob.pt", "master"),
+        (pod_of("JAXJob", "jx", group="kubeflow.org", **MASTER), "jaxjob", "jaxjob.jx", "master"),
+        (pod_of("RayCluster", "ray", group="ray.io", **HEAD), "raycluster", "raycluster.ray", "headgroup"),
+    ],
+)
+def test_a_pod_belongs_to_the_workload_that_it_carries(body, kind, group, role):
+    found = read(body).workload
+    assert found is not None
+    assert (found.kind, found.declaration.group, found.declaration.role) == (kind, group, role)
+    assert (found.declaration.objects, found.declaration.object_name) == ((kind,), found.name)
+    assert OBJECT_NAME.fullmatch(group)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pod_of("ReplicaSet", "web-1", group="apps"),
+        pod_of("Job", "train", group="example.com"),
+        pod_of("Job", "train"),
+        pod_of("Job", "train", group="batch", labels={"gangsched.io/pod-group": "a"}),
+        {"metadata": {"name": "p", "uid": "p"}, "spec": {}},
+    ],
+)
+def test_a_pod_of_another_kind_or_with_a_group_of_its_own_has_no_workload(body):
+    assert read(body).workload is None
+
+
+def test_pods_of_one_workload_share_one_value():
+    body = pod_of("Job", "train", group="batch")
+    assert read(body).workload is read(body).workload
+
+
+def test_a_kind_that_is_not_chosen_is_not_recognised():
+    body = pod_of("Job", "train", group="batch")
+    assert read(body, chosen(Settings(workloads=("statefulset",)))).workload is None
+    assert read(body, NONE).workload is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "expected"),
+    [
+        ("job", {"parallelism": 5, "completions": 5}, None, (5, {}, "")),
+        ("job", {"parallelism": 5, "completions": 3}, None, (3, {}, "")),
+        ("job", {"parallelism": 5}, None, (5, {}, "")),
+        ("job", {}, NOT_ENDED, (1, {}, "")),
+        ("job", {"parallelism": 0}, None, (1, {}, "has parallelism 0")),
+        ("job", {"parallelism": 5, "suspend": True}, None, (5, {}, "is suspended")),
+        ("job", {"parallelism": 5, "suspend": True}, ENDED, (5, {}, "has ended")),
+        ("statefulset", {"replicas": 4}, None, (4, {}, "")),
+        ("statefulset", {}, None, (1, {}, "")),
+        ("statefulset", {"replicas": 0}, None, (1, {}, "has 0 replicas")),
+        ("lws", {"replicas": 3, "leaderWorkerTemplate": {"size": 4}}, None, (4, {}, "")),
+        ("lws", {"replicas": 0, "leaderWorkerTemplate": {}}, None, (1, {}, "has 0 replicas")),
+        (
+            "jobset",
+            {
+                "replicatedJobs": [
+                    replicated("a", 2, parallelism=3),
+                    replicated("b", None, parallelism=4, completions=2),
+                ]
+            },
+            None,
+            (8, {"a": 6, "b": 2}, ""),
+        ),
+        ("jobset", {"replicatedJobs": [replicated("a", 0)]}, None, (1, {"a": 0}, "has no pods")),
+        ("jobset", {"replicatedJobs": [replicated("a", 1)], "suspend": True}, None, (1, {"a": 1}, "is suspended")),
+        ("jobset", {"replicatedJobs": [replicated("a", 1)]}, COMPLETED, (1, {"a": 1}, "has ended")),
+        ("pytorchjob", {"pytorchReplicaSpecs": {"Master": {}, "Worker": {"replicas": 3}}}, None, (4, PT, "")),
+        ("tfjob", {"tfReplicaSpecs": {"PS": {"replicas": 2}}}, SUCCEEDED, (2, {"ps": 2}, "has ended")),
+        ("xgboostjob", {"xgbReplicaSpecs": {"Master": {}}, "runPolicy": {"suspend": True}}, None, (1, ONE, SUSPENDED)),
+        ("paddlejob", {"paddleReplicaSpecs": {"Master": {"replicas": 0}}}, None, (1, {"master": 0}, "has no replicas")),
+        ("jaxjob", {"jaxReplicaSpecs": {"Master": {}}}, NOT_ENDED, (1, ONE, "")),
+        ("mpijob", {"mpiReplicaSpecs": MPI}, None, (4, {"launcher": 1, "worker": 3}, "")),
+        (
+            "mpijob",
+            {"mpiReplicaSpecs": MPI, "launcherCreationPolicy": "WaitForWorkersReady"},
+            None,
+            (3, {"launcher": 0, "worker": 3}, ""),
+        ),
+        ("raycluster", {"workerGroupSpecs": [ray_workers("w", 2, numOfHosts=2)]}, None, (5, HEADED | {"w": 4}, "")),
+        (
+            "raycluster",
+            {"enableInTreeAutoscaling": True, "workerGroupSpecs": [ray_workers("w", 5, minReplicas=1)]},
+            None,
+            (2, HEADED | {"w": 1}, ""),
+        ),
+        ("raycluster", {"workerGroupSpecs": [ray_workers("w", 2, suspend=True)]}, None, (1, HEADED | {"w": 0}, "")),
+        ("raycluster", {"workerGroupSpecs": [ray_workers("w", 1, maxReplicas=0)]}, None, (1, HEADED | {"w": 0}, "")),
+        ("raycluster", {"workerGroupSpecs": [ray_workers("w", 1, minReplicas=3)]}, None, (4, HEADED | {"w": 3}, "")),
+        ("raycluster", {"suspend": True}, None, (1, HEADED, "is suspended")),
+    ],
+)
+def test_the_size_follows_the_spec(kind, spec, status, expected):
+    assert said(of(kind, spec, status=status)) == expected
+
+
+@pytest.mark.parametrize(("text", "wish"), [("true", True), ("false", False)])
+def test_the_annotation_is_read(text, wish):
+    facts = of("job", {}, annotations={"gangsched.io/gang": text}).workload
+    assert facts is not None
+    assert facts.gang is wish
+
+
+@pytest.mark.parametrize(
+    ("annotations", "told"),
+    [
+        ({"gangsched.io/gang": "yes"}, 'Job w: The annotation gangsched.io/gang is \'yes\': write "true" or "false".'),
+        (
+            {"gangsched.io/min-member": "0"},
+            "Job w: The annotation gangsched.io/min-member is '0': write a whole number",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_named(annotations, told):
+    found = of("job", {}, annotations=annotations)
+    assert found.spec is None
+    assert found.error.startswith(told)
+    assert found.workload is not None
+    assert found.workload.gang is not False
+
+
+def test_a_wish_counts_though_the_minimum_cannot_be_read():
+    facts = of("job", {}, annotations={"gangsched.io/gang": "false", "gangsched.io/min-member": "x"}).workload
+    assert facts is not None
+    assert facts.gang is False
+
+
+def test_an_object_of_an_unknown_form_is_known_with_an_error():
+    found = of("job", {"parallelism": "many"})
+    assert found.spec is None
+    assert "Job w: it cannot be read" in found.error
+
+
+def test_a_replica_says_its_own_size():
+    found = read(pod_of("StatefulSet", "s", group="apps", **LWS)).workload
+    assert found is not None
+    assert found.declaration.min_member == 4
+
+
+def test_a_launchers_success_is_its_jobs():
+    found = read(pod_of("Job", "mpi-launcher", group="batch", **LAUNCHER)).workload
+    assert found is not None
+    assert found.declaration.leading == "launcher"
+
+
+def test_the_pods_of_a_jobset_are_those_of_its_jobs_where_jobsets_are_not_chosen():
+    found = read(pod_of("Job", "js-w-0", group="batch", **JOBSET), chosen(Settings(workloads=("job",)))).workload
+    assert found is not None
+    assert found.declaration.group == "job.js-w-0"
+
+
+def test_a_minimum_that_is_annotated_is_of_whatever_roles():
+    found = of("mpijob", {"mpiReplicaSpecs": MPI}, annotations={"gangsched.io/min-member": "2"})
+    assert said(found)[:2] == (2, {})
+
+
+def test_the_minimum_that_is_annotated_replaces_the_size():
+    assert said(of("job", {"parallelism": 5}, annotations={"gangsched.io/min-member": "2"}))[0] == 2
+
+
+@given(st.lists(st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,120}[a-z0-9])?", fullmatch=True), min_size=2, unique=True))
+def test_each_workload_has_a_name_of_its_own_that_a_podgroup_can_have(names):
+    made = [group_name(kind, name) for kind in NAMES for name in names]
+    assert len(set(made)) == len(made)
+    assert all(OBJECT_NAME.fullmatch(name) for name in made)
+
+
+def test_each_row_has_a_file_and_each_file_a_row():
+    modules = [import_module(f"{workloads.__name__}.{each.name}") for each in pkgutil.iter_modules(workloads.__path__)]
+    files = {module.__name__.rpartition(".")[2] for module in modules if hasattr(module, "kind") and module.kind}
+    assert files == {row.file for row in WORKLOADS.values()}

@@ -1,0 +1,110 @@
+"""What a workload's pods declare follows from what there is, in whatever order it became known."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangsched.config.settings import Settings
+from gangsched.core.machine import Machine
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.events import (
+    Event,
+    ForeignGroupGone,
+    ForeignGroupSeen,
+    ForeignGroupsHidden,
+    ForeignGroupsReplaced,
+    NamespaceGone,
+    NamespaceSeen,
+    PodGone,
+    PodSeen,
+    Synced,
+)
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.policy import Policy
+from gangsched.kube.workloads.kind import Mark
+from gangsched.kube.workloads.table import chosen
+from tests.builders import pod
+
+KINDS = chosen(Settings()).kinds
+NAMES = ("a",)
+EXPLICIT = Declaration(group="chosen", min_member=2)
+
+
+def workload(kind: str, name: str, uid: str, annotations: dict[str, str]) -> ForeignGroup:
+    body = {"metadata": {"name": name, "namespace": "default", "uid": uid, "annotations": annotations}, "spec": {}}
+    return KINDS[kind].read(json.dumps(body).encode())[1]
+
+
+def pod_of(kind: str, name: str, uid: str, number: int, *, explicit: bool, mine: bool) -> Pod:
+    carried = KINDS[kind].workload(Mark(name, uid if kind == "job" else "", size=None if kind == "job" else 3))
+    return pod(
+        f"default/{kind}-{name}-{number}",
+        group="",
+        declaration=EXPLICIT if explicit else None,
+        workload=None if explicit else carried,
+        scheduler="gangsched" if mine else "other",
+    )
+
+
+KIND, NAME, UID = st.sampled_from(("job", "lws")), st.sampled_from(NAMES), st.sampled_from(("1", "2"))
+ANNOTATIONS = st.sampled_from(
+    ({}, {"gangsched.io/gang": "true"}, {"gangsched.io/gang": "false"}, {"gangsched.io/gang": "?"})
+).flatmap(lambda said: st.sampled_from((said, said | {"gangsched.io/min-member": "2"})))
+LABELS = st.sampled_from(((), (("gangsched.io/gang", "auto"),), (("gangsched.io/gang", "true"),)))
+EVENTS = st.lists(
+    st.one_of(
+        st.builds(NamespaceSeen, st.just("default"), LABELS),
+        st.just(NamespaceGone("default")),
+        st.builds(ForeignGroupSeen, st.builds(workload, KIND, NAME, UID, ANNOTATIONS)),
+        st.builds(
+            lambda kind, name: ForeignGroupGone(kind, workload(kind, name, "", {}).key),
+            KIND,
+            NAME,
+        ),
+        st.builds(ForeignGroupsHidden, KIND, st.just("It may not be read.")),
+        st.builds(
+            lambda kind, names: ForeignGroupsReplaced(kind, tuple(workload(kind, name, "1", {}) for name in names)),
+            KIND,
+            st.sets(NAME),
+        ),
+        st.builds(
+            PodSeen,
+            st.builds(pod_of, KIND, NAME, UID, st.integers(0, 1), explicit=st.booleans(), mine=st.booleans()),
+        ),
+        st.builds(
+            lambda kind, name, number: PodGone(f"uid-default/{kind}-{name}-{number}"), KIND, NAME, st.integers(0, 1)
+        ),
+    ),
+    max_size=30,
+)
+
+
+def declared(machine: Machine) -> dict[str, Declaration | None]:
+    return {uid: each.declaration for uid, each in machine.cluster.pods.items()}
+
+
+@given(EVENTS, st.integers(0, 30))
+def test_deciding_anew_gives_the_same_as_deciding_at_first(events: list[Event], synced: int) -> None:
+    machine = Machine(Policy())
+    for number, event in enumerate(events):
+        machine.handle([event, Synced()] if number == synced else [event], float(number))
+        assert machine.validate() == []
+    successor = Machine(Policy())
+    successor.handle([*machine.facts(), Synced()], 100.0)
+
+    assert declared(successor) == declared(machine)
+    assert successor.validate() == []
+
+
+@given(EVENTS)
+def test_a_group_that_a_pod_names_always_wins(events: list[Event]) -> None:
+    machine = Machine(Policy())
+    machine.handle([*events, Synced()], 1.0)
+    last = {event.pod.uid: event.pod for event in events if isinstance(event, PodSeen)}
+    for uid, known in machine.cluster.pods.items():
+        if last[uid].workload is None:
+            assert known.declaration == EXPLICIT
