@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Gap, Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.status.explanation import accepting_rows, amounts
+from gangsched.core.status.explanation import accepting_rows, amounts, oversized
 
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
 TRIED = 5
@@ -128,6 +129,7 @@ def _without_back_off(group: Group) -> Group:
 class _Examination:
     def __init__(self, machine: Machine, key: GroupKey) -> None:
         self._cluster: Cluster = machine.cluster
+        self._gangs = list(machine.gangs.values())
         self._gang: Gang = machine.gangs[key]
         self._assessment: Assessment = machine.assessments[key]
         self._findings = Findings(machine)
@@ -195,10 +197,15 @@ class _Examination:
     def _completing(self) -> Iterator[str]:
         """What would make an incomplete group complete."""
         gang, assessment = self._gang, self._assessment
-        if assessment.facts.complete or gang.record.scheduled_at or assessment.terms.hindrance is not None:
+        hindrance = assessment.terms.hindrance
+        if hindrance is not None and hindrance.reason is Reason.POD_GROUP_NOT_FOUND:
+            yield from self._misnamed()
+        if assessment.facts.complete or gang.record.scheduled_at or hindrance is not None:
             return
         if assessment.missing:
             yield f"{number_of(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"
+            if len(assessment.census.live) and not assessment.terms.spec.roles:
+                yield f"a minimum of {len(assessment.census.live)}, as many as exist"
         for role, number in sorted(assessment.missing_roles.items()):
             yield f"{number_of(number, 'more member')} of role {role}"
         if gated := sum(pod.gated for pod in gang.pods.values()):
@@ -207,6 +214,17 @@ class _Examination:
             other = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
             pods = number_of(len(gang.strangers), "pod")
             yield f"another schedulerName: {pods} of {other} named the group without effect"
+
+    def _misnamed(self) -> Iterator[str]:
+        """PodGroups that may be meant: of almost this name, or of this name in another namespace."""
+        namespace, name, _ = self._gang.key
+        there = [gang.key for gang in self._gangs if gang.group is not None]
+        near = get_close_matches(name, [key.name for key in there if key.namespace == namespace])
+        if near:
+            yield f"the right name in the pods' label: there is a PodGroup {' and '.join(near)}"
+        for key in there:
+            if key.name == name and key.namespace != namespace:
+                yield f"a PodGroup in the pods' own namespace {namespace}: {key} counts only for pods of its own"
 
     # A refusal
 
@@ -248,7 +266,9 @@ class _Examination:
             yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], ask)
         each = amounts(refusal.failing.shape.requests)
         where = f" in one domain of {refusal.domain[0]}" if refusal.domain is not None else ""
-        if refusal.short:
+        if refusal.oversized:
+            yield from oversized(refusal)
+        elif refusal.short:
             yield f"{amounts(refusal.short)} more on nodes that accept its members{where}, {each} per member"
         else:
             yield f"nodes with {each} free{where} for each member that does not fit"

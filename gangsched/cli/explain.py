@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gangsched.cli.live import Reading
     from gangsched.cli.nodegroups import NodeGroup
     from gangsched.cli.overview import Leaders
+    from gangsched.cli.owners import Owner
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.core.objects.status import Demand
     from gangsched.core.planning.refusal import Obstacle
@@ -78,7 +80,7 @@ def _execute(arguments: argparse.Namespace) -> int:
     flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
     try:
         policy = load(flags=flags).policy()
-        reading = asyncio.run(_read(key, kubeconfig=arguments.kubeconfig, context=arguments.context))
+        reading, owners = asyncio.run(_read(key, kubeconfig=arguments.kubeconfig, context=arguments.context))
     except (InvalidConfig, NoCredentials) as error:
         return _fail(str(error), WRONG_USAGE)
     except ApiError as error:
@@ -87,6 +89,7 @@ def _execute(arguments: argparse.Namespace) -> int:
         return _fail(str(error), FAILED)
 
     from gangsched.cli.diagnosis import from_cluster, from_status  # noqa: PLC0415
+    from gangsched.cli.owners import remedies  # noqa: PLC0415
 
     if reading.events:
         diagnosis = from_cluster(reading.events, key, policy=policy, now=time.time())
@@ -94,6 +97,8 @@ def _execute(arguments: argparse.Namespace) -> int:
         diagnosis = from_status(reading.group) if reading.group is not None else None
     if diagnosis is None:
         return _fail(_unknown(key, reading), FAILED)
+    if diagnosis.shortfall is None and diagnosis.members < diagnosis.minimum:
+        diagnosis = replace(diagnosis, helps=(*diagnosis.helps, *remedies(owners, diagnosis.minimum)))
     if arguments.json:
         print(json.dumps(_json(diagnosis, reading), ensure_ascii=False, indent=2))
     else:
@@ -141,13 +146,14 @@ async def _read_all(*, kubeconfig: str | None, context: str | None) -> tuple[Rea
         await session.close()
 
 
-async def _read(key: GroupKey, *, kubeconfig: str | None, context: str | None) -> Reading:
+async def _read(key: GroupKey, *, kubeconfig: str | None, context: str | None) -> tuple[Reading, Sequence[Owner]]:
     from gangsched.cli.live import read  # noqa: PLC0415
+    from gangsched.cli.owners import read_owners  # noqa: PLC0415
     from gangsched.kube.session import connect  # noqa: PLC0415
 
     session = await connect(kubeconfig=kubeconfig, context=context)
     try:
-        return await read(session, key)
+        return await read(session, key), await read_owners(session, key.namespace, key.name)
     finally:
         await session.close()
 

@@ -120,6 +120,7 @@ class TestFully:
         assert (told["reason"], told["members"]) == ("GangIncomplete", 1)
         assert told["helps"] == [
             "2 more members, with the label gangsched.io/pod-group: few",
+            "a minimum of 1, as many as exist",
             "another schedulerName: 1 pod of default-scheduler named the group without effect",
         ]
 

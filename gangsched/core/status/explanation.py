@@ -86,7 +86,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     elif closed == refusal.nodes:
         head += f": no node accepts {them}"
     elif refusal.oversized:
-        head += f": {'; '.join(_oversized(refusal, *each) for each in refusal.oversized)}"
+        head += f": {'; '.join(oversized(refusal))}"
     elif refusal.never:
         head += f", and the present nodes could not take {them} even if they were empty"
     if not refusal.demand:
@@ -101,15 +101,20 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
 
-def _oversized(refusal: Refusal, resource: str, amount: int, offered: int) -> str:
-    """That no node is large enough for one member, or has such a resource at all, and what to do."""
+def oversized(refusal: Refusal) -> list[str]:
+    """That no node is large enough for one member, or has such a resource at all, and what to do; by resource."""
     each, them = ("it asks", "it") if refusal.wanted == 1 else ("each member asks", "them")
-    if not offered:
-        plug_in = " (is its device plug-in running?)" if "/" in resource else ""
-        return f"no node that accepts {them} offers {resource}{plug_in}"
     more = " or add a larger node" if refusal.demand else ""
-    asked, largest = amounts([(resource, amount)]), amounts([(resource, offered)])
-    return f"{each} {asked}, and the largest node that accepts {them} has {largest}; ask for less{more}"
+    told = []
+    for resource, amount, offered in refusal.oversized:
+        asked, largest = amounts([(resource, amount)]), amounts([(resource, offered)])
+        plug_in = " (is its device plug-in running?)" if "/" in resource else ""
+        told.append(
+            f"{each} {asked}, and the largest node that accepts {them} has {largest}; ask for less{more}"
+            if offered
+            else f"no node that accepts {them} offers {resource}{plug_in}"
+        )
+    return told
 
 
 def demanded(demand: Sequence[Demand]) -> str:
