@@ -1,0 +1,238 @@
+"""Members that their controller creates only once others are ready: places are held for them, whoever else waits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.config.settings import Settings
+from gangsched.core.objects.effects import MakeGroup
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import PodTerm, Requirement
+from gangsched.core.objects.workload import Reference
+from gangsched.kube.workloads.kind import Mark
+from gangsched.kube.workloads.statefulset import ROLE
+from gangsched.kube.workloads.table import chosen
+from tests.builders import node, pod
+from tests.harness import Harness
+
+KINDS = chosen(Settings()).kinds
+READY_S = 20.0
+WEB = Reference("apps/v1", "StatefulSet", "web", "uid-web")
+
+
+def stateful_set(name: str = "web", *, replicas: int = 5, cpu: str = "1", **annotations: str) -> ForeignGroup:
+    """One whose pods are created one after the other, in the namespace default."""
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    notes = {f"gangsched.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers}}
+    spec = {"replicas": replicas, "template": template}
+    body = {"metadata": meta | {"annotations": notes}, "spec": spec}
+    return KINDS["statefulset"].read(json.dumps(body).encode())[1]
+
+
+def replica(number: int, name: str = "web", **fields: Any) -> Pod:
+    owner = Owner("StatefulSet", name, f"uid-{name}", "apps")
+    workload = KINDS["statefulset"].workload(Mark(name, owner.uid, role=ROLE))
+    labels = {"app": name}
+    return pod(f"default/{name}-{number}", group="", owner=owner, workload=workload, labels=labels, **fields)
+
+
+class Controller:
+    """Creates the pods of StatefulSets as Kubernetes does: the next one once the last has been running for a while."""
+
+    def __init__(self, harness: Harness, **fields: Any) -> None:
+        self._harness = harness
+        self._fields = fields
+
+    def create(self, name: str = "web", *, replicas: int = 5, first: int = 0, **fields: Any) -> None:
+        self._harness.add(stateful_set(name, replicas=replicas, **fields))
+        self._next(name, first, replicas)
+
+    def _next(self, name: str, number: int, replicas: int) -> None:
+        if number < replicas:
+            self._harness.add(replica(number, name, created=self._harness.now, **self._fields))
+            self._harness.after(READY_S, lambda: self._look(name, number, replicas))
+
+    def _look(self, name: str, number: int, replicas: int) -> None:
+        last = self._harness.pod(f"default/{name}-{number}")
+        if last.node and last.phase is PodPhase.RUNNING:
+            self._next(name, number + 1, replicas)
+            return
+        if last.node:
+            self._harness.add(replace(last, phase=PodPhase.RUNNING))
+        self._harness.after(READY_S, lambda: self._look(name, number, replicas))
+
+
+@pytest.fixture
+def auto() -> Harness:
+    return labelled(Harness())
+
+
+def labelled(harness: Harness) -> Harness:
+    harness.label_namespace("default", {"gangsched.io/gang": "auto"})
+    return harness
+
+
+def bound(harness: Harness, name: str = "web") -> int:
+    return sum(bool(each.node) for each in harness.pods.values() if each.name.startswith(f"{name}-"))
+
+
+def held(harness: Harness, name: str = "web") -> int:
+    """How many places are held for members to come."""
+    return len(harness.gang(f"default/statefulset.{name}").vacant())
+
+
+def test_of_two_sets_with_room_for_one_one_becomes_whole_and_the_other_waits_whole(auto):
+    auto.add(node(cpu="7"))
+    controller = Controller(auto)
+    controller.create("one")
+    controller.create("two")
+    for _ in range(12):
+        auto.wait(READY_S)
+        assert 0 in (bound(auto, "one"), bound(auto, "two"))
+    assert sorted((bound(auto, "one"), bound(auto, "two"))) == [0, 5]
+
+
+def test_the_next_one_follows_when_the_first_is_gone(auto):
+    auto.add(node(cpu="7"))
+    controller = Controller(auto)
+    controller.create("one")
+    auto.settle()
+    controller.create("two")
+    auto.wait(12 * READY_S)
+    before = bound(auto, "two")
+    auto.delete(*(f"default/one-{number}" for number in range(5)))
+    auto.delete_foreign("statefulset", "default/one")
+    auto.wait(12 * READY_S)
+    assert (before, bound(auto, "two")) == (0, 5)
+
+
+def test_the_object_that_declares_the_gang_owns_its_podgroup_and_no_clock_runs(auto):
+    auto.add(node(cpu="5"))
+    Controller(auto).create()
+    auto.wait(READY_S)
+    assert {each.owner for each in auto.effects if isinstance(each, MakeGroup)} == {WEB}
+    status = auto.status("default/statefulset.web")
+    assert (bound(auto), held(auto)) == (1, 4)
+    assert (status.phase, status.schedule_start_time) == ("Reserved", 0.0)
+    told = auto.condition("default/statefulset.web")
+    assert told.message == "1 of 5 members are bound and 4 places are held for those to come, for up to 600s."
+
+
+def test_places_are_held_for_longer_than_a_gang_may_wait_for_room(auto):
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.settle()
+    auto.add(*(pod(f"plain-{number}", group="") for number in range(4)))
+    auto.wait(550)
+    assert held(auto) == 4
+    assert not auto.bound("default/plain-")
+    assert auto.status("default/statefulset.web").phase == "Reserved"
+
+
+def test_max_hold_time_ends_it_and_bound_members_stay(auto):
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.settle()
+    auto.add(*(pod(f"plain-{number}", group="") for number in range(4)))
+    auto.wait(610)
+    assert (bound(auto), held(auto)) == (1, 0)
+    assert auto.condition("default/statefulset.web").reason == "HoldLimit"
+    assert len(auto.bound("default/plain-")) == 4
+    assert not auto.evicted
+
+
+def test_what_a_pod_asks_for_counts_more_than_the_template(auto):
+    auto.add(node("n1", cpu="6"), node("n2", cpu="5"))
+    auto.add(stateful_set(replicas=3, cpu="1"), replica(0, cpu=3))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (1, 2)
+    auto.add(*(pod(f"plain-{number}", group="", created=auto.now) for number in range(5)))
+    auto.settle()
+    assert len(auto.bound("default/plain-")) == 2
+    auto.add(replica(1, cpu=3), replica(2, cpu=3))
+    auto.settle()
+    assert bound(auto) == 3
+    assert not auto.events("TemplateMismatch")
+
+
+def test_places_heed_what_members_ask_of_each_other(auto):
+    apart = [PodTerm("host", (Requirement("app", "In", ("web",)),), namespaces=("default",))]
+    auto.add(*(node(f"n{number}", cpu="4", labels={"host": f"n{number}"}) for number in range(2)))
+    auto.add(stateful_set(replicas=3), replica(0, anti_affinity=apart))
+    auto.wait(2)
+    before = bound(auto)
+    auto.add(node("n2", cpu="4", labels={"host": "n2"}))
+    auto.settle()
+    after = (bound(auto), held(auto))
+    auto.add(replica(1, anti_affinity=apart))
+    auto.settle()
+    auto.add(replica(2, anti_affinity=apart))
+    auto.settle()
+    assert (before, after) == (0, (1, 2))
+    assert {each.node for each in auto.pods.values()} == {"n0", "n1", "n2"}
+    assert not auto.events("TemplateMismatch")
+
+
+def test_a_set_that_grows_holds_places_for_what_it_adds(auto):
+    auto.add(node(cpu="6"))
+    controller = Controller(auto)
+    controller.create(replicas=2)
+    auto.wait(4 * READY_S)
+    before = bound(auto)
+    controller.create(replicas=5, first=2)
+    auto.wait(5)
+    between = bound(auto), held(auto)
+    auto.add(*(pod(f"plain-{number}", group="") for number in range(5)))
+    auto.wait(8 * READY_S)
+    assert (before, between) == (2, (3, 2))
+    assert bound(auto) == 5
+    assert len(auto.bound("default/plain-")) == 1
+
+
+def test_a_set_that_cannot_grow_whole_keeps_what_it_has_and_holds_nothing(auto):
+    auto.add(node(cpu="4"))
+    controller = Controller(auto)
+    controller.create(replicas=2)
+    auto.wait(4 * READY_S)
+    controller.create(replicas=5, first=2)
+    auto.wait(5)
+    assert bound(auto) == 2
+    auto.add(stateful_set(replicas=3))
+    auto.settle()
+    assert bound(auto) == 3
+
+
+def test_a_set_that_shrinks_gives_places_back(auto):
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.settle()
+    auto.add(stateful_set(replicas=2))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (1, 1)
+
+
+def test_a_minimum_on_the_object_holds_places_for_no_more(auto):
+    auto.add(node(cpu="8"), stateful_set(min_member="3"), replica(0))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (1, 2)
+
+
+def test_a_minimum_above_the_size_holds_nothing_and_binds_nothing(auto):
+    auto.add(node(cpu="8"), stateful_set(min_member="6"), replica(0))
+    auto.wait(3)
+    assert bound(auto) == 0
+    assert auto.pod("default/web-0").told_reason == "GangIncomplete"
+
+
+def test_without_a_limit_for_the_namespace_large_sets_are_held_whole():
+    harness = labelled(Harness(Policy()))
+    harness.add(*(node(f"n{number}", cpu="8") for number in range(10)))
+    harness.add(stateful_set(replicas=40), replica(0))
+    harness.wait(3)
+    assert bound(harness) == 0
+    assert harness.pod("default/web-0").told_reason == "NamespaceLimit"
