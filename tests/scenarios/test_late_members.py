@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import MakeGroup
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -18,7 +19,7 @@ from gangsched.core.objects.workload import Reference
 from gangsched.kube.workloads.kind import Mark
 from gangsched.kube.workloads.statefulset import ROLE
 from gangsched.kube.workloads.table import chosen
-from tests.builders import node, pod
+from tests.builders import group, node, pod
 from tests.harness import Harness
 
 KINDS = chosen(Settings()).kinds
@@ -236,3 +237,47 @@ def test_without_a_limit_for_the_namespace_large_sets_are_held_whole():
     harness.wait(3)
     assert bound(harness) == 0
     assert harness.pod("default/web-0").told_reason == "NamespaceLimit"
+
+
+@pytest.mark.parametrize("kind", ["PodGroup", "annotation"])
+def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come(kind):
+    harness = Harness()
+    harness.label_namespace("default", {})
+    said = Declaration(group="a", min_member=None if kind == "PodGroup" else 5)
+    if kind == "PodGroup":
+        harness.add(group("default/a", min_member=5))
+    owner = Owner("StatefulSet", "web", "uid-web", "apps")
+    harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
+    harness.wait(3)
+    told = harness.pod("default/web-0")
+    assert told.told_reason == "GangIncomplete"
+    assert told.told_message == (
+        "Group a: 1 of 5 members exist; 4 more members are needed. The StatefulSet web creates each pod only once the "
+        "ones before it are ready: create the StatefulSet again with podManagementPolicy: Parallel, or give the "
+        "PodGroup a role with a template."
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ({"cpu": "much"}, "uses spec.containers[].resources.requests (cpu: 'much' is no amount)"),
+        (7, "cannot be read (Expected `object | null`, got `int`"),
+    ],
+)
+def test_a_template_that_cannot_be_honoured_is_named_with_the_remedy(auto, broken, why):
+    containers = [{"name": "main", "resources": {"requests": broken}}]
+    body = {
+        "metadata": {"name": "web", "namespace": "default", "uid": "uid-web"},
+        "spec": {"replicas": 3, "template": {"spec": {"containers": containers}}},
+    }
+    auto.add(node(), KINDS["statefulset"].read(json.dumps(body).encode())[1], replica(0))
+    auto.wait(3)
+    told = auto.pod("default/web-0")
+    assert bound(auto) == 0
+    assert told.told_reason == "InvalidDeclaration"
+    assert "StatefulSet web: no place can be held for pods that are created only once others are ready" in (
+        told.told_message
+    )
+    assert why in told.told_message
+    assert told.told_message.endswith("create the StatefulSet again with podManagementPolicy: Parallel.")

@@ -104,6 +104,7 @@ def resolve(
         lowered=lowered,
         hindrance=next(found_hindrances, None),
         workload=next(filter(None, map(_reference, found)), None),
+        in_turn=_in_turn(spec, members, foreign),
     )
 
 
@@ -233,6 +234,22 @@ def _like(role: Role, pod: Pod | None) -> Role:
     if pod is None or not role.derived:
         return role
     return replace(role, template=replace(pod.shape, unsupported=()), labels=pod.labels, soft=pod.soft)
+
+
+def _in_turn(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
+    """Why the members to come cannot exist yet, and what to do, in a sentence; empty if nothing is known about that."""
+    first = min(members, key=member_order, default=None)
+    if first is None or first.owner is None or any(role.template for role in spec.roles):
+        return ""
+    # The names of kinds of workloads are those of Kubernetes, in lower case.
+    owner = first.owner
+    found = foreign.find(owner.kind.lower(), GroupKey(first.namespace, owner.name))
+    if found is None or found.workload is None or found.uid != owner.uid or not found.workload.remedy:
+        return ""
+    return (
+        f"The {owner.kind} {owner.name} creates each pod only once the ones before it are ready: "
+        f"{found.workload.remedy}, or give the PodGroup a role with a template."
+    )
 
 
 def _reference(found: ForeignGroup) -> Reference | None:

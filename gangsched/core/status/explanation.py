@@ -55,7 +55,8 @@ def incomplete(assessment: Assessment) -> str:
         parts.append(f"missing by role: {roles}")
     if not parts:
         parts.append("its members are more than maxMember leaves room for")
-    return f"{there} of {'1 member exists' if minimum == 1 else f'{minimum} members exist'}; {'; '.join(parts)}."
+    exist = "1 member exists" if minimum == 1 else f"{minimum} members exist"
+    return f"{there} of {exist}; {'; '.join(parts)}. {assessment.terms.in_turn}".rstrip()
 
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
