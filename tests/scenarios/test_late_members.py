@@ -281,3 +281,93 @@ def test_a_template_that_cannot_be_honoured_is_named_with_the_remedy(auto, broke
     )
     assert why in told.told_message
     assert told.told_message.endswith("create the StatefulSet again with podManagementPolicy: Parallel.")
+
+
+def of_kind(kind: str, spec: dict[str, Any], status: dict[str, Any] | None = None) -> ForeignGroup:
+    """The object w in the namespace default."""
+    meta = {"name": "w", "namespace": "default", "uid": "uid-w"}
+    return KINDS[kind].read(json.dumps({"metadata": meta, "spec": spec, "status": status or {}}).encode())[1]
+
+
+def of_role(kind: str, role: str, number: int = 0, *, size: int | None = None, **fields: Any) -> Pod:
+    workload = KINDS[kind].workload(Mark("w", part="0" if kind == "lws" else "", role=role, size=size))
+    return pod(f"default/{role}-{number}", group="", workload=workload, **fields)
+
+
+def asking(cpu: str) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
+
+
+def vacant(harness: Harness, name: str) -> int:
+    return len(harness.gang(f"default/{name}").vacant())
+
+
+def test_workers_of_a_leader_that_must_be_ready_have_places_whatever_size_the_leader_says(auto):
+    spec = {"startupPolicy": "LeaderReady", "leaderWorkerTemplate": {"size": 3, "workerTemplate": asking("2")}}
+    auto.add(node(cpu="4"), of_kind("lws", spec), of_role("lws", "leader", size=3))
+    auto.wait(2)
+    before = bound(auto, "leader")
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    between = bound(auto, "leader"), vacant(auto, "lws.w.0")
+    auto.add(*(pod(f"plain-{number}", group="") for number in range(5)))
+    auto.settle()
+    auto.add(*(of_role("lws", "worker", number, size=3, cpu=2) for number in range(2)))
+    auto.settle()
+    assert (before, between) == (0, (1, 2))
+    assert bound(auto, "worker") == 2
+
+
+def test_a_launcher_that_waits_for_its_workers_has_a_place(auto):
+    types = {"Launcher": {"template": asking("2")}, "Worker": {"replicas": 2}}
+    auto.add(of_kind("mpijob", {"mpiReplicaSpecs": types, "launcherCreationPolicy": "WaitForWorkersReady"}))
+    auto.add(node(cpu="3"), *(of_role("mpijob", "worker", number) for number in range(2)))
+    auto.wait(2)
+    before = bound(auto, "worker")
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    assert (before, bound(auto, "worker"), vacant(auto, "mpijob.w")) == (0, 2, 1)
+    auto.add(of_role("mpijob", "launcher", cpu=2))
+    auto.settle()
+    assert bound(auto, "launcher") == 1
+
+
+def replicated(name: str, *awaited: tuple[str, str]) -> dict[str, Any]:
+    spec = {"parallelism": 2, "completions": 2, "template": asking("1")}
+    return {
+        "name": name,
+        "template": {"spec": spec},
+        "dependsOn": [{"name": other, "status": status} for other, status in awaited],
+    }
+
+
+def test_jobs_that_wait_for_others_to_be_ready_have_places(auto):
+    jobs = [replicated("first"), replicated("then", ("first", "Ready"))]
+    auto.add(node(cpu="3"), of_kind("jobset", {"replicatedJobs": jobs}))
+    auto.add(*(of_role("jobset", "first", number) for number in range(2)))
+    auto.wait(2)
+    before = bound(auto, "first")
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    assert (before, bound(auto, "first"), vacant(auto, "jobset.w")) == (0, 2, 2)
+    auto.add(*(of_role("jobset", "then", number) for number in range(2)))
+    auto.settle()
+    assert bound(auto, "then") == 2
+
+
+def test_jobs_that_wait_for_others_to_end_are_a_gang_after_them(auto):
+    spec = {"replicatedJobs": [replicated("load"), replicated("train", ("load", "Complete"))]}
+    auto.add(node(cpu="2"), of_kind("jobset", spec), *(of_role("jobset", "load", number) for number in range(2)))
+    auto.settle()
+    assert (bound(auto, "load"), vacant(auto, "jobset.w")) == (2, 0)
+    auto.run_pods()
+    auto.settle()
+    auto.run_pods(PodPhase.SUCCEEDED)
+    auto.add(of_kind("jobset", spec, {"replicatedJobsStatus": [{"name": "load", "succeeded": 1}]}))
+    auto.settle()
+    auto.add(of_role("jobset", "train", 0))
+    auto.wait(2)
+    before = bound(auto, "train")
+    auto.add(of_role("jobset", "train", 1))
+    auto.settle()
+    assert (before, bound(auto, "train")) == (0, 2)
