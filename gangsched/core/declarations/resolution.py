@@ -238,7 +238,7 @@ def _like(role: Role, pod: Pod | None) -> Role:
 
 def _in_turn(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
     """Why the members to come cannot exist yet, and what to do, in a sentence; empty if nothing is known about that."""
-    first = min(members, key=member_order, default=None)
+    first = next(iter(members), None)
     if first is None or first.owner is None or any(role.template for role in spec.roles):
         return ""
     # The names of kinds of workloads are those of Kubernetes, in lower case.
