@@ -41,7 +41,7 @@ def stateful_set(name: str = "web", *, replicas: int = 5, cpu: str = "1", **anno
 def replica(number: int, name: str = "web", **fields: Any) -> Pod:
     owner = Owner("StatefulSet", name, f"uid-{name}", "apps")
     workload = KINDS["statefulset"].workload(Mark(name, owner.uid, role=ROLE))
-    labels = {"app": name}
+    labels = {"app": name, "controller-revision-hash": "1"}
     return pod(f"default/{name}-{number}", group="", owner=owner, workload=workload, labels=labels, **fields)
 
 
@@ -163,7 +163,7 @@ def test_what_a_pod_asks_for_counts_more_than_the_template(auto):
 
 
 def test_places_heed_what_members_ask_of_each_other(auto):
-    apart = [PodTerm("host", (Requirement("app", "In", ("web",)),), namespaces=("default",))]
+    apart = [PodTerm("host", (Requirement("controller-revision-hash", "In", ("1",)),), namespaces=("default",))]
     auto.add(*(node(f"n{number}", cpu="4", labels={"host": f"n{number}"}) for number in range(2)))
     auto.add(stateful_set(replicas=3), replica(0, anti_affinity=apart))
     auto.wait(2)
@@ -371,3 +371,59 @@ def test_jobs_that_wait_for_others_to_end_are_a_gang_after_them(auto):
     auto.add(of_role("jobset", "train", 1))
     auto.settle()
     assert (before, bound(auto, "train")) == (0, 2)
+
+
+@pytest.mark.without("all", why="a restart forgets that a binding was withheld")
+def test_a_clock_that_ran_while_all_members_were_there_ends_no_places(auto):
+    auto.add(node(cpu="2"), stateful_set(replicas=3), *map(replica, range(3)))
+    auto.wait(20)
+    auto.withhold = lambda effect: effect.name == "web-2"
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    auto.delete("default/web-2")
+    auto.settle()
+    assert (bound(auto), held(auto)) == (2, 1)
+    auto.wait(100)
+    assert (bound(auto), held(auto)) == (2, 1)
+
+
+def test_a_member_of_a_growing_set_that_does_not_fit_its_place_is_placed_elsewhere(auto):
+    auto.add(node(cpu="2"), stateful_set(replicas=1), replica(0))
+    auto.settle()
+    auto.add(node("big", cpu="3"), stateful_set(replicas=3), replica(1))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (2, 1)
+    auto.add(node("bigger", cpu="4"), replica(2, cpu=4))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (3, 0)
+    assert auto.pod("default/web-2").node == "bigger"
+
+
+def test_a_leader_says_its_size_until_its_workers_have_to_wait_for_it(auto):
+    made = {"size": 2, "workerTemplate": asking("2")}
+    auto.add(node(cpu="4"), of_kind("lws", {"leaderWorkerTemplate": made}), of_role("lws", "leader", size=2))
+    auto.wait(2)
+    before = bound(auto, "leader")
+    auto.add(of_kind("lws", {"startupPolicy": "LeaderReady", "leaderWorkerTemplate": made}))
+    auto.settle()
+    assert (before, bound(auto, "leader"), vacant(auto, "lws.w.0")) == (0, 1, 1)
+
+
+def test_a_set_that_waits_for_room_never_times_out(auto):
+    auto.add(node(cpu="4"), stateful_set(), replica(0))
+    auto.wait(200)
+    assert auto.pod("default/web-0").told_reason == "Unschedulable"
+    assert not auto.events("TimedOut")
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (1, 4)
+
+
+def test_a_set_of_that_name_that_is_not_the_owner_explains_nothing():
+    harness = Harness()
+    harness.label_namespace("default", {})
+    owner = Owner("StatefulSet", "web", "former", "apps")
+    said = Declaration(group="a", min_member=5)
+    harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
+    harness.wait(3)
+    assert harness.pod("default/web-0").told_message == "Group a: 1 of 5 members exist; 4 more members are needed."
