@@ -23,6 +23,7 @@ from gangsched.core.objects import declaration
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.duration import format_duration, parse_duration
 from gangsched.core.objects.podgroup import Group, GroupSpec
+from gangsched.core.objects.workload import Reference
 
 MADE_LABEL, MADE_BY = "gangsched.io/created-by", "gangsched"
 """Marks a PodGroup that the operator has created."""
@@ -48,8 +49,8 @@ def group_from_object(obj: Mapping[str, object]) -> Group:
     )
 
 
-def made_group(key: GroupKey, spec: GroupSpec, *, owner: str, owner_uid: str) -> dict[str, Any]:
-    """The PodGroup to create for a group that the pod with this name and UID declares. The pod owns the PodGroup."""
+def made_group(key: GroupKey, spec: GroupSpec, owner: Reference) -> dict[str, Any]:
+    """The PodGroup to create for a group that this object declares, which owns the PodGroup."""
     body: dict[str, Any] = {"minMember": spec.min_member}
     if spec.max_member is not None:
         body["maxMember"] = spec.max_member
@@ -57,7 +58,7 @@ def made_group(key: GroupKey, spec: GroupSpec, *, owner: str, owner_uid: str) ->
         body["maxScheduleTime"] = format_duration(spec.max_schedule_time_s)
     if spec.roles:
         body["roles"] = [_role_to_object(role) for role in spec.roles]
-    reference = {"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner_uid}
+    reference = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": KIND,

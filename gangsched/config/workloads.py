@@ -61,7 +61,7 @@ WORKLOADS = {
             name="mpijob",
             kind="MPIJob",
             resource=CustomResource(group="kubeflow.org", versions=("v2beta1", "v1"), plural="mpijobs"),
-            size="launcher and workers, which are its roles; the workers alone where the launcher waits for them",
+            size="launcher and workers, which are its roles",
         ),
         _kubeflow("pytorchjob", "PyTorchJob"),
         _kubeflow("tfjob", "TFJob"),

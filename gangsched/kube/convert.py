@@ -9,7 +9,7 @@ pods.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
@@ -18,24 +18,14 @@ from gangsched.api.times import parse_time
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
-from gangsched.core.objects.quantity import Exact, InvalidQuantity, unrounded
-from gangsched.core.objects.requests import InitContainer, counted, pod_requests, with_resize
-from gangsched.core.objects.shape import (
-    Amounts,
-    Disk,
-    HostPort,
-    Labels,
-    Shape,
-)
+from gangsched.core.objects.requests import counted
+from gangsched.core.objects.shape import Amounts, Labels, Shape
 from gangsched.kube import extended_uses, preferences, wire
 from gangsched.kube.device_uses import uses
 from gangsched.kube.dialects.table import DEFAULT, Dialects
-from gangsched.kube.errors import printable
-from gangsched.kube.features import needed_features
-from gangsched.kube.node_terms import node_term, toleration
-from gangsched.kube.pod_terms import REQUIRED, labels, required_terms, spread
+from gangsched.kube.pod_terms import labels
+from gangsched.kube.shapes import amounts, shape
 from gangsched.kube.storage import NO_VOLUMES, pod_volumes
-from gangsched.kube.unsupported import unsupported_fields
 from gangsched.kube.workloads.table import NONE, Workloads
 
 _PHASES = {phase.value: phase for phase in PodPhase}
@@ -54,10 +44,6 @@ _REJECTIONS = frozenset(
     }
 )
 _NOTHING: dict[str, str] = {}
-_CONTAINERS = "spec.containers[].resources.requests"
-
-_Asked = tuple[tuple[tuple[str, str | int | float], ...], ...]
-"""Resources and amounts by container, as they are written."""
 
 
 class _Said(NamedTuple):
@@ -81,13 +67,13 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
     owner = _kept_owner(_owner(meta.owner_references)) if meta.owner_references else None
     why = found.why if isinstance(found, wire.UnreadablePod) else ""
     volumes = pod_volumes(meta.name or "", spec.volumes) if spec.volumes else NO_VOLUMES
-    shape = _interned(_shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=said.resize_infeasible))
+    found_shape = _interned(shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=said.resize_infeasible))
     declaration = _declaration(meta, spec, _maker(meta, owner), dialects)
     return Pod(
         uid=meta.uid or "",
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
-        shape=shape,
+        shape=found_shape,
         created=_created(meta),
         scheduler=intern(spec.scheduler_name or "default-scheduler"),
         phase=_PHASES.get(status.phase, PodPhase.UNKNOWN) if status.phase else PodPhase.PENDING,
@@ -102,7 +88,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
         own_volume_claims=volumes.own_claims,
         device_claims=uses(spec, status) if spec.resource_claims else (),
         extended=()
-        if spec.node_name or not any("/" in name for name, _ in shape.requests)
+        if spec.node_name or not any("/" in name for name, _ in found_shape.requests)
         else extended_uses.uses(spec),
         owner=owner,
         told_reason=said.reason,
@@ -130,9 +116,9 @@ def node(found: wire.Node) -> Node:
 
 
 @lru_cache(maxsize=_KEPT)
-def _interned(shape: Shape) -> Shape:
+def _interned(found: Shape) -> Shape:
     """The first shape equal to this one, as long as it is among the `_KEPT` most recently used."""
-    return shape
+    return found
 
 
 @lru_cache(maxsize=_KEPT)
@@ -170,173 +156,11 @@ def _created(meta: wire.Meta) -> float:
     return meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0
 
 
-def _shape(
-    meta: wire.Meta,
-    spec: wire.PodSpec,
-    status: wire.PodStatus,
-    disks: tuple[Disk, ...],
-    *,
-    why: str,
-    resize_infeasible: bool,
-) -> Shape:
-    unreadable: list[str] = []
-    asked = _asked(spec, status)
-    if asked is not None:
-        requests, refused_amounts = _sum(asked)
-    else:
-        requests = _requests(spec, status, unreadable, resize_infeasible=resize_infeasible)
-        refused_amounts = tuple(unreadable)
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required if affinity is not None else None
-    refused = unsupported_fields(spec)
-    if why:
-        refused = (*refused, f"a field that cannot be read ({printable(why)})")
-    if refused_amounts:
-        refused = (*refused, *refused_amounts)
-    return Shape(
-        requests=requests,
-        node_selector=labels(spec.node_selector),
-        node_affinity=None
-        if required is None
-        else tuple(node_term(term) for term in required.node_selector_terms or ()),
-        tolerations=tuple(map(toleration, spec.tolerations)) if spec.tolerations else (),
-        host_ports=_host_ports(spec),
-        disks=disks,
-        affinity=required_terms(spec.affinity.pod_affinity, meta) if spec.affinity is not None else (),
-        anti_affinity=required_terms(spec.affinity.pod_anti_affinity, meta) if spec.affinity is not None else (),
-        spread=spread(spec.topology_spread_constraints, meta, REQUIRED) if spec.topology_spread_constraints else (),
-        unsupported=refused,
-        features=needed_features(spec),
-    )
-
-
-def _asked(spec: wire.PodSpec, status: wire.PodStatus) -> _Asked | None:
-    """What each container asks for, if that is all that counts, as in most pods; None if more counts."""
-    if spec.init_containers or spec.overhead or (spec.resources is not None and spec.resources.requests):
-        return None
-    for held in status.container_statuses or ():
-        if held.resources is not None:
-            return None
-    return tuple(
-        [
-            tuple(container.resources.requests.items())
-            if container.resources is not None and container.resources.requests
-            else ()
-            for container in spec.containers or ()
-        ]
-    )
-
-
-@lru_cache(maxsize=_KEPT)
-def _sum(asked: _Asked) -> tuple[Amounts, tuple[str, ...]]:
-    """What such a pod requests, and which amounts are unreadable: every event of a pod says the same."""
-    unreadable: list[str] = []
-    amounts = [_amounts(dict(each), _CONTAINERS, unreadable) for each in asked]
-    return pod_requests(containers=amounts), tuple(unreadable)
-
-
-def _requests(spec: wire.PodSpec, status: wire.PodStatus, unreadable: list[str], *, resize_infeasible: bool) -> Amounts:
-    """The pod's requests on its node. Unreadable amounts are left out and named in `unreadable`."""
-    statuses = {held.name: held for held in status.container_statuses or () if held.resources is not None}
-    pod_level: Mapping[str, Exact] | None = None
-    if spec.resources is not None and spec.resources.requests:
-        where = "spec.resources.requests"
-        wanted = _amounts(spec.resources.requests, where, unreadable)
-        held = _held(wanted, status.resources, status.allocated_resources, infeasible=resize_infeasible)
-        pod_level = {name: held[name] for name in wanted}
-    init_containers: list[InitContainer] = []
-    if spec.init_containers:
-        where = "spec.initContainers[].resources.requests"
-        sidecars = {held.name: held for held in status.init_container_statuses or () if held.resources is not None}
-        for container in spec.init_containers:
-            sidecar = container.restart_policy == "Always"
-            taken = _container(container, sidecars if sidecar else {}, where, unreadable, infeasible=resize_infeasible)
-            init_containers.append(InitContainer(taken, sidecar))
-    where = _CONTAINERS
-    return pod_requests(
-        containers=[
-            _container(container, statuses, where, unreadable, infeasible=resize_infeasible)
-            for container in spec.containers or ()
-        ],
-        init_containers=init_containers,
-        pod_level=pod_level,
-        overhead=_amounts(spec.overhead, "spec.overhead", unreadable) if spec.overhead else {},
-    )
-
-
-def _container(
-    container: wire.Container,
-    statuses: Mapping[str, wire.ContainerStatus],
-    where: str,
-    unreadable: list[str],
-    *,
-    infeasible: bool,
-) -> Mapping[str, Exact]:
-    asked = container.resources.requests if container.resources is not None else None
-    wanted = _amounts(asked, where, unreadable) if asked else {}
-    status = statuses.get(container.name) if statuses else None
-    if status is None or status.resources is None:
-        return wanted
-    actuated, allocated = status.resources.requests, status.allocated_resources
-    if actuated == asked and (allocated is None or allocated == asked):
-        return wanted
-    return _held(wanted, status.resources, allocated, infeasible=infeasible)
-
-
-def _held(
-    wanted: Mapping[str, Exact],
-    actuated: wire.Resources | None,
-    allocated: wire.Quantities | None,
-    *,
-    infeasible: bool,
-) -> Mapping[str, Exact]:
-    """The amounts reserved on the node during a resize. Unreadable amounts in the status count as missing."""
-    if actuated is None:
-        return wanted
-    return with_resize(
-        wanted,
-        actuated=_amounts(actuated.requests or {}, "status", []),
-        allocated=_amounts(allocated or {}, "status", []),
-        infeasible=infeasible,
-    )
-
-
-def _amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> dict[str, Exact]:
-    amounts: dict[str, Exact] = {}
-    for name, text in quantities.items():
-        try:
-            found = unrounded(name, text)
-        except InvalidQuantity:
-            found = -1
-        if found < 0:
-            unreadable.append(printable(f"{where} ({name}: {text!r} is no amount)", limit=200))
-        else:
-            amounts[name] = found
-    return amounts
-
-
 def _allocatable(quantities: wire.Quantities) -> Amounts:
-    amounts = _amounts(quantities, "status.allocatable", [])
+    found = amounts(quantities, "status.allocatable", [])
     return tuple(
-        sorted((name, math.ceil(size)) for name, size in amounts.items() if size and (name == "pods" or counted(name)))
+        sorted((name, math.ceil(size)) for name, size in found.items() if size and (name == "pods" or counted(name)))
     )
-
-
-def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
-    """The host ports of containers and sidecars. Those of ordinary init containers do not count."""
-    running = spec.containers or ()
-    if spec.init_containers:
-        running = [*running, *(each for each in spec.init_containers if each.restart_policy == "Always")]
-    if not any([container.ports for container in running]):  # noqa: C419 - half the cost of a generator
-        return ()
-    taken = {
-        (port.host_port, port.protocol or "TCP", port.host_ip or "0.0.0.0")  # noqa: S104 - the API's wildcard as data
-        for container in running
-        if container.ports
-        for port in container.ports
-        if port.host_port
-    }
-    return tuple(HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(taken))
 
 
 def _owner(references: Iterable[wire.Owner]) -> Owner | None:

@@ -14,6 +14,7 @@ from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.shape import NodeTerm, Requirement, Shape, Toleration
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.status import GroupStatus
+from gangsched.core.objects.workload import Reference
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
 
 
@@ -76,7 +77,7 @@ def test_the_full_group_is_read_whole():
 def test_a_group_that_is_made_is_read_back_as_it_was_meant():
     roles = (Role("driver", 1), Role("executor", 5, 7, WORKER, soft=LIKED), Role("other", 0, None, Shape(), soft=LIKED))
     spec = GroupSpec(min_member=6, max_schedule_time_s=5400.0, roles=roles)
-    made = made_group(GroupKey("default", "app"), spec, owner="driver", owner_uid="uid-1")
+    made = made_group(GroupKey("default", "app"), spec, Reference("v1", "Pod", "driver", "uid-1"))
     read = group_from_object(made)
     assert (read.key, read.spec, read.made) == (GroupKey("default", "app"), spec, True)
     assert made["metadata"]["ownerReferences"] == [

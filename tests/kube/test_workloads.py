@@ -99,7 +99,7 @@ NOT_ENDED = {"conditions": [{"type": "Failed", "status": "False"}, {"type": "Sus
     ("body", "kind", "group", "role"),
     [
         (pod_of("Job", "train", group="batch"), "job", "job.train", ""),
-        (pod_of("StatefulSet", "web", group="apps"), "statefulset", "statefulset.web", ""),
+        (pod_of("StatefulSet", "web", group="apps"), "statefulset", "statefulset.web", "replica"),
         (pod_of("StatefulSet", "s", group="apps", **LWS), "lws", "lws.serve.1", ""),
         (pod_of("Job", "js-w-0", group="batch", **JOBSET), "jobset", "jobset.js", "w"),
         (pod_of("Job", "mpi-launcher", group="batch", **LAUNCHER), "mpijob", "mpijob.mpi", "launcher"),
@@ -152,9 +152,10 @@ def test_a_kind_that_is_not_chosen_is_not_recognised():
         ("job", {"parallelism": 0}, None, (1, {}, "has parallelism 0")),
         ("job", {"parallelism": 5, "suspend": True}, None, (5, {}, "is suspended")),
         ("job", {"parallelism": 5, "suspend": True}, ENDED, (5, {}, "has ended")),
-        ("statefulset", {"replicas": 4}, None, (4, {}, "")),
-        ("statefulset", {}, None, (1, {}, "")),
-        ("statefulset", {"replicas": 0}, None, (1, {}, "has 0 replicas")),
+        ("statefulset", {"replicas": 4, "podManagementPolicy": "Parallel"}, None, (4, {}, "")),
+        ("statefulset", {"replicas": 4, "podManagementPolicy": "OrderedReady"}, None, (4, {"replica": 4}, "")),
+        ("statefulset", {}, None, (1, {"replica": 1}, "")),
+        ("statefulset", {"replicas": 0}, None, (1, {"replica": 0}, "has 0 replicas")),
         ("lws", {"replicas": 3, "leaderWorkerTemplate": {"size": 4}}, None, (4, {}, "")),
         ("lws", {"replicas": 0, "leaderWorkerTemplate": {}}, None, (1, {}, "has 0 replicas")),
         (
@@ -181,7 +182,7 @@ def test_a_kind_that_is_not_chosen_is_not_recognised():
             "mpijob",
             {"mpiReplicaSpecs": MPI, "launcherCreationPolicy": "WaitForWorkersReady"},
             None,
-            (3, {"launcher": 0, "worker": 3}, ""),
+            (4, {"launcher": 1, "worker": 3}, ""),
         ),
         ("raycluster", {"workerGroupSpecs": [ray_workers("w", 2, numOfHosts=2)]}, None, (5, HEADED | {"w": 4}, "")),
         (
@@ -198,6 +199,150 @@ def test_a_kind_that_is_not_chosen_is_not_recognised():
 )
 def test_the_size_follows_the_spec(kind, spec, status, expected):
     assert said(of(kind, spec, status=status)) == expected
+
+
+def late_pod(cpu: str, **spec: object) -> Json:
+    containers = [{"name": "main", "resources": {"limits": {"cpu": cpu}}, "env": 7, "command": 7}]
+    return {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": containers, "volumes": 7, **spec}}
+
+
+def later(name: str, cpu: str, **depends_on: str) -> Json:
+    awaited = [{"name": other, "status": status} for other, status in depends_on.items()]
+    job = {"parallelism": 2, "completions": 2, "template": late_pod(cpu)}
+    return {"name": name, "replicas": 1, "template": {"spec": job}} | ({"dependsOn": awaited} if awaited else {})
+
+
+IN_ORDER = {"startupPolicy": {"startupPolicyOrder": "InOrder"}}
+CREATED = {"startupPolicy": {"startupPolicyOrder": "AnyOrder"}}
+LATE_MPI = {"Launcher": {"template": late_pod("1")}, "Worker": {"replicas": 3, "template": late_pod("2")}}
+LEADER_READY = {"leaderWorkerTemplate": {"size": 4, "leaderTemplate": late_pod("1"), "workerTemplate": late_pod("2")}}
+CHAIN = {"replicatedJobs": [later("a", "1"), later("b", "2", a="Complete"), later("c", "3", b="Ready")]}
+DONE = {"replicatedJobsStatus": [{"name": "a", "succeeded": 1}, {"name": "b", "succeeded": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "held", "roles"),
+    [
+        ("statefulset", {"replicas": 3, "template": late_pod("1")}, None, {"replica": 1000}, {"replica": 3}),
+        ("statefulset", {"podManagementPolicy": "Parallel", "template": late_pod("1")}, None, {}, {}),
+        ("statefulset", {"replicas": 0, "template": late_pod("1")}, None, {}, {"replica": 0}),
+        ("lws", LEADER_READY | {"startupPolicy": "LeaderReady"}, None, {"worker": 2000}, {"leader": 1, "worker": 3}),
+        ("lws", LEADER_READY | {"startupPolicy": "LeaderCreated"}, None, {}, {}),
+        ("lws", {"startupPolicy": "LeaderReady", "leaderWorkerTemplate": {"size": 1}}, None, {}, {}),
+        (
+            "jobset",
+            {"replicatedJobs": [later("a", "1"), later("b", "2")], **IN_ORDER},
+            None,
+            {"b": 2000},
+            {"a": 2, "b": 2},
+        ),
+        ("jobset", {"replicatedJobs": [later("a", "1"), later("b", "2")], **CREATED}, None, {}, {"a": 2, "b": 2}),
+        (
+            "jobset",
+            {"replicatedJobs": [later("a", "1"), later("b", "2", a="Ready")]},
+            None,
+            {"b": 2000},
+            {"a": 2, "b": 2},
+        ),
+        ("jobset", CHAIN, None, {}, {"a": 2, "b": 0, "c": 0}),
+        ("jobset", CHAIN, DONE, {"c": 3000}, {"a": 0, "b": 2, "c": 2}),
+        (
+            "mpijob",
+            {"mpiReplicaSpecs": LATE_MPI, "launcherCreationPolicy": "WaitForWorkersReady"},
+            None,
+            {"launcher": 1000},
+            {"launcher": 1, "worker": 3},
+        ),
+        (
+            "mpijob",
+            {"mpiReplicaSpecs": LATE_MPI, "launcherCreationPolicy": "AtStartup"},
+            None,
+            {},
+            {"launcher": 1, "worker": 3},
+        ),
+    ],
+)
+def test_pods_that_are_created_later_have_a_template(kind, spec, status, held, roles):
+    found = of(kind, spec, status=status)
+    assert found.spec is not None
+    assert found.workload is not None
+    made = {role.name: role.template for role in found.spec.roles if role.template is not None}
+    assert {name: dict(shape.requests)["cpu"] for name, shape in made.items()} == held
+    assert {role.name: role.min_member for role in found.spec.roles} == roles
+    assert {role.name for role in found.spec.roles if role.derived} == set(held)
+    assert all(role.labels == (("app", "w"),) for role in found.spec.roles if role.derived)
+    assert bool(found.workload.remedy) or not held
+
+
+@pytest.mark.parametrize(
+    ("least", "held"), [(1, {}), (2, {}), (3, {"b": 1}), (5, {"b": 2, "c": 1}), (9, {"b": 2, "c": 2})]
+)
+def test_a_minimum_that_is_annotated_asks_of_later_pods_what_it_asks_beyond_the_first(least, held):
+    spec = {"replicatedJobs": [later("a", "1"), later("b", "2"), later("c", "3")], **IN_ORDER}
+    found = of("jobset", spec, annotations={"gangsched.io/min-member": str(least)}).spec
+    assert found is not None
+    assert found.min_member == least
+    assert {role.name: role.min_member for role in found.roles} == held
+
+
+@pytest.mark.parametrize(
+    ("spec", "asked"),
+    [
+        ({"resources": {"limits": {"cpu": "3"}}, "containers": [{"name": "a"}]}, {"cpu": 3000}),
+        (
+            {
+                "resources": {"limits": {"cpu": "9"}, "requests": {"memory": "2"}},
+                "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}],
+            },
+            {"cpu": 1000, "memory": 2},
+        ),
+        (
+            {
+                "overhead": {"cpu": "1"},
+                "containers": [{"name": "a"}],
+                "initContainers": [{"name": "b", "resources": {"limits": {"cpu": "2"}}}],
+            },
+            {"cpu": 3000},
+        ),
+    ],
+)
+def test_a_template_has_the_defaults_that_its_pods_will_have(spec, asked):
+    found = of("statefulset", {"replicas": 2, "template": {"spec": spec}}).spec
+    assert found is not None
+    [role] = found.roles
+    assert role.template is not None
+    assert dict(role.template.requests) == asked
+
+
+def test_a_template_says_where_its_pods_may_run():
+    away = {"topologyKey": "host", "labelSelector": {"matchLabels": {"app": "w"}}}
+    body = late_pod(
+        "1",
+        nodeSelector={"pool": "a"},
+        tolerations=[{"key": "gpu", "operator": "Exists"}],
+        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [away]}},
+        hostNetwork=True,
+    )
+    body["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
+    found = of("statefulset", {"replicas": 2, "template": body}).spec
+    assert found is not None
+    [role] = found.roles
+    assert role.template is not None
+    assert role.template.node_selector == (("pool", "a"),)
+    assert [each.key for each in role.template.tolerations] == ["gpu"]
+    assert [(each.topology_key, each.namespaces) for each in role.template.anti_affinity] == [("host", ("ns",))]
+    assert [each.port for each in role.template.host_ports] == [80]
+
+
+def test_a_leader_and_its_workers_have_roles():
+    leader = {**LWS, "labels": {**LWS["labels"], "leaderworkerset.sigs.k8s.io/worker-index": "0"}}
+    worker = {**LWS, "labels": {**LWS["labels"], "leaderworkerset.sigs.k8s.io/worker-index": "3"}}
+    roles = []
+    for marks in (leader, worker):
+        found = read(pod_of("StatefulSet", "s", group="apps", **marks)).workload
+        assert found is not None
+        roles.append(found.declaration.role)
+    assert roles == ["leader", "worker"]
 
 
 @pytest.mark.parametrize(("text", "wish"), [("true", True), ("false", False)])

@@ -12,6 +12,7 @@ from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWritten
 from gangsched.core.objects.status import GroupStatus, Reservation
+from gangsched.core.objects.workload import Reference
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.writes import emit_event, make_group, patch_condition, patch_status
 from tests.kube.fake_api import Answer as Reply
@@ -22,7 +23,8 @@ STATUS_PATH = "/apis/gangsched.io/v1alpha1/namespaces/team/podgroups/g/status"
 GROUPS_PATH = "/apis/gangsched.io/v1alpha1/namespaces/team/podgroups"
 EVENTS_PATH = "/apis/events.k8s.io/v1/namespaces/team/events"
 STATUS = PatchStatus(key=GroupKey("team", "g"), uid="g1", status=GroupStatus(Record(phase=Phase.QUEUED), members=3))
-MAKE = MakeGroup(GroupKey("team", "g"), GroupSpec(min_member=5, roles=(Role("driver", 1),)), "driver", "d1")
+DRIVER = Reference("v1", "Pod", "driver", "d1")
+MAKE = MakeGroup(GroupKey("team", "g"), GroupSpec(min_member=5, roles=(Role("driver", 1),)), DRIVER)
 CONDITION = PatchPodCondition(uid="u1", namespace="team", name="a-0", reason="GangIncomplete", message="1 more")
 EVENT = EmitEvent(
     kind="PodGroup", namespace="team", name="g", uid="g1", type="Normal", reason="Scheduled", action="Bind", note="n"
@@ -50,7 +52,7 @@ async def test_a_group_is_made_and_its_being_there_left_to_the_watch(code: int, 
     """Its end may have been seen before the answer came, or another one has the name."""
     found, api = await sent(MAKE, status(code, "it is there"))
     assert found == Answer(outcome)
-    assert api.asked[0].body == made_group(MAKE.key, MAKE.spec, owner="driver", owner_uid="d1")
+    assert api.asked[0].body == made_group(MAKE.key, MAKE.spec, DRIVER)
 
 
 @pytest.mark.parametrize("code", [403, 422, 429, 500])

@@ -40,6 +40,7 @@ from gangsched.core.objects.results import (
     StatusRefused,
 )
 from gangsched.core.objects.status import GroupStatus
+from gangsched.core.objects.workload import Reference
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.credentials import Connection
 from gangsched.kube.session import ApiSession
@@ -61,7 +62,7 @@ SAMPLES: tuple[Effect, ...] = (
     EvictPod(uid="u", namespace="ns", name="p"),
     LookUpOwner(uid="u", namespace="ns", name="p"),
     PatchStatus(key=KEY, uid="u", status=GroupStatus()),
-    MakeGroup(key=KEY, spec=SPEC, owner="driver", owner_uid="d"),
+    MakeGroup(key=KEY, spec=SPEC, owner=Reference("v1", "Pod", "driver", "d")),
     PatchPodCondition(uid="u", namespace="ns", name="p", reason="GangIncomplete", message="1 more"),
     EmitEvent(kind="Pod", namespace="ns", name="p", uid="u", type="Normal", reason="R", action="A", note=""),
     PutDemand(DemandObject(DEMAND, "p", "u", POOL)),

@@ -39,6 +39,7 @@ from gangsched.core.objects.results import (
     StatusWritten,
 )
 from gangsched.core.objects.status import GroupStatus
+from gangsched.core.objects.workload import Reference
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.runtime.backlog import AT_FIRST
 from gangsched.runtime.executor import Executor
@@ -76,7 +77,7 @@ def put(name: str, *, zone: str = "") -> PutDemand:
 
 
 LOOK_UP = LookUpOwner(uid="j", namespace="ns", name="job")
-MAKE = MakeGroup(key=KEY, spec=GroupSpec(min_member=5), owner="driver", owner_uid="d")
+MAKE = MakeGroup(key=KEY, spec=GroupSpec(min_member=5), owner=Reference("v1", "Pod", "driver", "d"))
 EVENT = EmitEvent(kind="Pod", namespace="ns", name="p", uid="p", type="Normal", reason="R", action="A", note="")
 
 

@@ -19,10 +19,11 @@ from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.minima import with_resources
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupKey, Role
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, member_order, role_of
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.workload import Reference
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
 OBJECT = "{} PodGroup"
@@ -70,7 +71,7 @@ def resolve(
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
     specs = _specs(group, said, found)
-    spec = with_resources(_completed(*specs.values()), members) if specs else _said_spec(said, members)
+    spec = _told_by_members(_completed(*specs.values()), members) if specs else _said_spec(said, members)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
@@ -103,15 +104,23 @@ def resolve(
         max_hold_s=policy.max_hold_s,
         lowered=lowered,
         hindrance=next(found_hindrances, None),
+        workload=next(filter(None, map(_reference, found)), None),
+        in_turn=_in_turn(spec, members, foreign),
     )
 
 
-def declared_spec(key: GroupKey, group: Group | None, members: Iterable[Pod], foreign: Foreign) -> GroupSpec | None:
-    """The spec of the group's PodGroup, else of another system's object that its members name; None without one."""
-    if group is not None:
+def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], foreign: Foreign) -> GroupSpec | None:
+    """The spec of the group's PodGroup, else of another system's object that its members name; None without one.
+
+    A PodGroup that gangsched made repeats what such an object has said, which may have changed since.
+    """
+    if group is not None and not group.made:
         return group.spec
     says = [pod.declaration for pod in members if pod.declaration is not None]
-    return next((found.spec for found in _objects(key, says, foreign)), None)
+    found = next((each.spec for each in _objects(key, says, foreign)), None)
+    if found is not None:
+        return _derived(found, members)
+    return group.spec if group is not None else None
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
@@ -207,6 +216,52 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
         else role
         for role in roles
     )
+
+
+def _told_by_members(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
+    """The objects' spec with what only the members say: derived templates, and how many have its minResources."""
+    return with_resources(_derived(spec, members), members)
+
+
+def _derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
+    """The spec with the templates that are derived: of a role that has a member, what the oldest one asks for.
+
+    A pod that the API server has admitted has defaults that its controller's template leaves out.
+    """
+    if not any(role.derived for role in spec.roles):
+        return spec
+    first: dict[str, Pod] = {}
+    for pod in sorted(members, key=member_order):
+        first.setdefault(role_of(pod), pod)
+    return replace(spec, roles=tuple(_like(role, first.get(role.name)) for role in spec.roles))
+
+
+def _like(role: Role, pod: Pod | None) -> Role:
+    if pod is None or not role.derived:
+        return role
+    return replace(role, template=replace(pod.shape, unsupported=()), labels=pod.labels, soft=pod.soft)
+
+
+def _in_turn(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
+    """Why the members to come cannot exist yet, and what to do, in a sentence; empty if nothing is known about that."""
+    first = next(iter(members), None)
+    if first is None or first.owner is None or any(role.template for role in spec.roles):
+        return ""
+    # The names of kinds of workloads are those of Kubernetes, in lower case.
+    owner = first.owner
+    found = foreign.find(owner.kind.lower(), GroupKey(first.namespace, owner.name))
+    if found is None or found.workload is None or found.uid != owner.uid or not found.workload.remedy:
+        return ""
+    return (
+        f"The {owner.kind} {owner.name} creates each pod only once the ones before it are ready: "
+        f"{found.workload.remedy}, or give the PodGroup a role with a template."
+    )
+
+
+def _reference(found: ForeignGroup) -> Reference | None:
+    """The controller's object that this is."""
+    facts = found.workload
+    return Reference(facts.api_version, facts.title, found.key.name, found.uid) if facts is not None else None
 
 
 def _wants_gpu(pod: Pod) -> bool:

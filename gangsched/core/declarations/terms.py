@@ -14,6 +14,7 @@ from gangsched.core.objects.policy import Policy, PriorityFrom, TurnRules
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Strategy
+from gangsched.core.objects.workload import Reference
 from gangsched.core.planning.strategies import PACK
 
 _UNDECLARED = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
@@ -35,7 +36,8 @@ class Terms(Struct, frozen=True, kw_only=True):
     `keys` say where its pods declare it. In the FIFO lane of `instance_group`, if not empty, no group may overtake it
     once it is `in_turn_after_s` old. Placeholders are kept for `max_hold_s` at a time. `lowered` is a sentence saying
     why the priority is less than the group asks for; empty if it is not. `hindrance` is what keeps the group from being
-    tried, None if nothing does.
+    tried, None if nothing does. `workload` is the controller's object that declares it, None if none does; `in_turn` is
+    a sentence about why its members are created one after the other, empty if they are not.
     """
 
     spec: GroupSpec
@@ -51,6 +53,13 @@ class Terms(Struct, frozen=True, kw_only=True):
     max_hold_s: float = float("inf")
     lowered: str = ""
     hindrance: Hindrance | None = None
+    workload: Reference | None = None
+    in_turn: str = ""
+
+    @property
+    def unhurried(self) -> bool:
+        """Whether its controller creates members only once others are ready: no clock runs while places are held."""
+        return any(role.derived for role in self.spec.roles)
 
     @property
     def undeclared(self) -> bool:

@@ -46,7 +46,7 @@ def verdict(
             return Verdict.UNKNOWN
         if found.workload.gang is not None:
             wanted = found.workload.gang
-        self_said = self_said and not (found.workload.least_said or found.error)
+        self_said = self_said and not (found.workload.least_said or found.workload.remedy or found.error)
     if not wanted:
         return Verdict.SINGLE
     return Verdict.SELF_SAID if self_said else Verdict.GANG

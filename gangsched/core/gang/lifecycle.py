@@ -100,8 +100,8 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         _give_up(gang, cluster)
         standing = _standing(gang, take_census(gang), need, terms, now)
     _unpark_if_changed(gang, standing.census, terms)
-    counts = not gang.outside and (not standing.to_come or bool(gang.vacant()))
     overdue = prebinding.overdue(gang, policy) if gang.record.prebinding_at else ""
+    counts = _counts(gang, standing, terms)
     timed_out = keep_clock(
         gang, standing.census, terms, complete=standing.complete, counts=counts, now=now, policy=policy
     )
@@ -152,6 +152,16 @@ def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) 
     enough = bool(gang.record.scheduled_at) or (need.met_by(there) and bool(need or there))
     complete = enough and (terms.hindrance is None or _finishes(gang, terms))
     return Standing(census, eligible, surplus, to_come, complete)
+
+
+def _counts(gang: Gang, standing: Standing, terms: Terms) -> bool:
+    """Whether the time that passes counts: the gang is tried, and places are held for members that do not exist.
+
+    Where a controller creates these only once others are ready, it does not count while any is to come.
+    """
+    held = bool(gang.vacant())
+    comes = (standing.to_come or held) if terms.unhurried else (standing.to_come and not held)
+    return not (gang.outside or comes)
 
 
 def _give_up(gang: Gang, cluster: Cluster) -> None:

@@ -14,6 +14,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, MakeGroup
 from gangsched.core.objects.pod import member_order
+from gangsched.core.objects.workload import Reference
 
 AGAIN_S = 5.0
 """The request for a PodGroup that has not been seen is repeated after this."""
@@ -47,10 +48,15 @@ def ask(gang: Gang, terms: Terms, now: float) -> list[Effect]:
         return []
     if gang.made_at and now < due(gang):
         return []
-    live = sorted(gang.live(), key=member_order)
-    owner = next((pod for pod in live if pod.declaration is not None and pod.declaration.roles), live[0])
     gang.made_at = now
-    return [MakeGroup(gang.key, terms.spec, owner.name, owner.uid)]
+    return [MakeGroup(gang.key, terms.spec, terms.workload or _declarer(gang))]
+
+
+def _declarer(gang: Gang) -> Reference:
+    """The pod that declares the gang, the first of those that do."""
+    live = sorted(gang.live(), key=member_order)
+    pod = next((pod for pod in live if pod.declaration is not None and pod.declaration.roles), live[0])
+    return Reference("v1", "Pod", pod.name, pod.uid)
 
 
 def note_refused(gang: Gang, message: str) -> None:

@@ -21,7 +21,7 @@ from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock, rollback
 from gangsched.core.gang.gang import Census, Gang, take_census
 from gangsched.core.gang.steps import Step, take
-from gangsched.core.gang.wants import quorum_need, roles_of
+from gangsched.core.gang.wants import quorum_need, raised, roles_of
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import EmitEvent
@@ -43,7 +43,8 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
     record = gang.record
     if record.vacated or record.outcome is Outcome.OUT_OF_TIME:
         return []
-    if record.scheduled_at and (terms.spec.on_degraded is not OnDegraded.REPAIR or not gang.short_since):
+    grows = terms.unhurried and raised(gang, terms.spec)
+    if record.scheduled_at and (terms.spec.on_degraded is not OnDegraded.REPAIR or not (gang.short_since or grows)):
         return []
     lacks = missing(need, there, terms.spec)
     return [
@@ -54,10 +55,9 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
     ]
 
 
-def again(gang: Gang, place: Place, number: int) -> list[Pod]:
-    """So many placeholders of a reservation that was written down before a restart."""
-    roles = gang.group.spec.roles if gang.group is not None and gang.group.spec is not None else ()
-    role = next((role for role in roles if role.name == place.role), None)
+def again(gang: Gang, spec: GroupSpec | None, place: Place, number: int) -> list[Pod]:
+    """So many placeholders of a reservation that was written down before a restart, by the present spec."""
+    role = next((role for role in spec.roles if role.name == place.role), None) if spec is not None else None
     if role is None or role.template is None:
         return []
     return _placeholders(gang, role, replace(role.template, requests=place.requests), number)
@@ -74,8 +74,8 @@ def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
     have = Counter(map(role_of, there))
     lacks = Counter({name: max(0, need.roles.get(name, 0) - have[name]) for name in templates})
     more = need.total - len(there) - lacks.total()
-    if more > 0 and len(templates) == 1:
-        (role,) = templates.values()
+    role, *others = templates.values()
+    if more > 0 and not (others or role.derived):
         most = more if role.max_member is None else role.max_member - have[role.name] - lacks[role.name]
         lacks[role.name] += max(0, min(more, most))
     return lacks
@@ -119,7 +119,7 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
         return False
     if not record.held_since:
         take(gang, Step.PLACES_HELD, held_since=now)
-    if not record.clock_start:
+    if not (record.clock_start or terms.unhurried):
         clock.start(gang, now)
     if not (record.scheduled_at or census.bound) or now < expires(gang, terms):
         return False
@@ -144,8 +144,11 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
 
 
 def expires(gang: Gang, terms: Terms) -> float:
-    """When reservations that no member has taken are given up, in epoch seconds; infinity if there are none."""
-    if not (gang.record.clock_start and gang.vacant()):
+    """When reservations that no member has taken are given up, in epoch seconds; infinity if there are none.
+
+    Those of a gang whose controller creates members only once others are ready are given up by a cap alone.
+    """
+    if terms.unhurried or not (gang.record.clock_start and gang.vacant()):
         return clock.NEVER
     return gang.record.clock_start + terms.max_schedule_time_s
 
@@ -186,7 +189,17 @@ def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod
     uids = (f"place/{gang.key}/{role.name}/{at}" for at in count())
     said = Declaration(group=gang.key.name, role=role.name)
     return [
-        Pod(uid, gang.key.namespace, "", shape, created=0.0, scheduler="", declaration=said, soft=role.soft)
+        Pod(
+            uid,
+            gang.key.namespace,
+            "",
+            shape,
+            created=0.0,
+            scheduler="",
+            declaration=said,
+            labels=role.labels,
+            soft=role.soft,
+        )
         for uid in islice((uid for uid in uids if uid not in gang.bindings), number)
     ]
 
@@ -252,7 +265,9 @@ def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
     """Give up reservations beyond what is missing beside members with a node: the minimum may have been lowered."""
     census = take_census(gang)
     if gang.record.scheduled_at:
-        owed = missing_of(lowered(gang.record.satisfied, terms.spec), census.bound_roles + census.done_roles)
+        grows = terms.unhurried and not gang.short_since
+        least = minima(terms.spec) if grows else lowered(gang.record.satisfied, terms.spec)
+        owed = missing_of(least, census.bound_roles + census.done_roles)
     else:
         owed = quorum_need(gang, census, terms)
     left = missing(owed, [binding.pod for binding in gang.flying() if not binding.vacant], terms.spec)

@@ -11,25 +11,27 @@ from collections.abc import Sequence
 from msgspec.structs import asdict
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import MOST_PLACES
 from gangsched.core.declarations.minima import minima, missing_of
+from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.runs import leads
 from gangsched.core.gang.steps import Step, begin_quorum, begin_run, take
 from gangsched.core.gang.writes import Undo
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
-from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded
+from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome
-from gangsched.core.objects.status import Condition, Reservation
+from gangsched.core.objects.status import Condition, GroupStatus, Reservation
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
 
 
-def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
+def adopt(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, now: float) -> None:
     """Resume with the record in the status of the gang's PodGroup; without a record nothing is taken over."""
     group = gang.group
     record = group.status.record if group is not None else None
@@ -53,7 +55,8 @@ def adopt(gang: Gang, cluster: Cluster, *, policy: Policy, now: float) -> None:
         return
     _count_ended(gang, [pod for pod in ended if pod.uid not in gang.roster.past])
     if group.status.reservation is not None:
-        _hold_or_give_up(gang, cluster, group, group.status.reservation, policy=policy, now=now)
+        spec = declared_spec(gang.key, group, gang.live(), foreign)
+        _hold_or_give_up(gang, cluster, spec, group.status, group.status.reservation, policy=policy, now=now)
     _resume_rollback(gang, group.spec, degraded, now)
 
 
@@ -108,13 +111,23 @@ def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
 
 
 def _hold_or_give_up(
-    gang: Gang, cluster: Cluster, group: Group, reservation: Reservation, *, policy: Policy, now: float
+    gang: Gang,
+    cluster: Cluster,
+    spec: GroupSpec | None,
+    status: GroupStatus,
+    reservation: Reservation,
+    *,
+    policy: Policy,
+    now: float,
 ) -> None:
     """Hold the reservations of the status again; those that expired without a leader are given up."""
-    spec, started = group.spec, group.status.schedule_start_time
+    started = status.schedule_start_time
     to_come = any(place.count > len(place.pods) for place in reservation.placements)
     expires, capped = reservation.expires, clock.NEVER
-    if to_come and started:
+    if to_come and gang.record.held_since and not started:
+        # No clock runs for it: its controller creates members only once others are ready.
+        expires = clock.NEVER
+    elif to_come and started:
         # maxScheduleTime may have been changed since (rule 4).
         time_s = spec.max_schedule_time_s if spec is not None else None
         default = max(expires, started + policy.default_max_schedule_time_s)
@@ -144,7 +157,7 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
         pods = [waiting.pop(name) for name in place.pods if name in waiting]
         vacant = max(0, min(place.count - len(place.pods), left[place.role]))
         left[place.role] -= vacant
-        pods += placeholders.again(gang, place, vacant)
+        pods += placeholders.again(gang, spec, place, vacant)
         if row is None:
             continue
         for pod in pods:

@@ -234,4 +234,10 @@ def _decisive(workload: ForeignGroup | None) -> object:
     """What of a workload's object decides whether its pods are gangs."""
     if workload is None or workload.workload is None:
         return None
-    return workload.uid, workload.workload.gang, workload.workload.least_said, bool(workload.error)
+    return (
+        workload.uid,
+        workload.workload.gang,
+        workload.workload.least_said,
+        workload.workload.remedy,
+        bool(workload.error),
+    )

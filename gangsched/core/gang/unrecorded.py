@@ -38,7 +38,7 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
             # Time without a leader does not count (rule 1), but its length is unknown: at least half is left.
             first = min(gang.pods[uid].bound_at for uid in gang.roster.inherited)
             rollback.count_on(gang, since=min(now, max(first, now - rollback.lasts_s(policy) / 2)))
-    spec = declared_spec(gang.key, gang.group, gang.pods.values(), foreign)
+    spec = declared_spec(gang.key, gang.group, gang.live(), foreign)
     if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
         _recall_scheduled(gang, spec)
     if gang.roster.inherited and spec is not None:

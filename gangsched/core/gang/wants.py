@@ -136,7 +136,7 @@ def want_of(
         return Want(repair=bool(missed or moves), repairs=missed, moves=moves, extras=others)
     flying = roles_of(gang.flying())
     if scheduled and flying:
-        return Want()
+        return Want(repair=bool(moves), moves=moves)
     need = need.beside(flying)
     if not need and flying and not gang.durability.asked_at:
         # The quorum has its reservations; the cycle that found them had no time left for the other members.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.shape import Labels, Shape
 from gangsched.core.objects.soft import Soft
 
 
@@ -59,7 +59,9 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
 
     `template` is the shape of members that do not exist yet, for which placeholders are reserved; None: for none.
     `like_declarer`: the template takes selectors, preferred ones too, and tolerations from the pod that declares it.
-    `prefer` are preferences for nodes that come before the group's, and `soft` is what those members themselves prefer.
+    `derived`: the template is read from the object of the members' controller, which creates them only once others are
+    ready; a member that exists is a better pattern. `labels` are those that the members will have. `prefer` are
+    preferences for nodes that come before the group's, and `soft` is what those members themselves prefer.
     """
 
     name: str
@@ -67,6 +69,8 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
     max_member: int | None = None
     template: Shape | None = None
     like_declarer: bool = False
+    derived: bool = False
+    labels: Labels = ()
     prefer: tuple[Preference, ...] = ()
     soft: Soft | None = None
 

@@ -15,6 +15,7 @@ from gangsched.core.objects.demands import DemandKey, DemandObject
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.status import GroupStatus
+from gangsched.core.objects.workload import Reference
 
 
 class Effect(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
@@ -83,12 +84,11 @@ class PatchStatus(Effect, frozen=True):
 
 
 class MakeGroup(Effect, frozen=True):
-    """Create a PodGroup with this spec for a group that its pods declare, owned by the pod of this name and UID."""
+    """Create a PodGroup with this spec for a group that nobody has made one for, owned by what declares the group."""
 
     key: GroupKey
     spec: GroupSpec
-    owner: str
-    owner_uid: str
+    owner: Reference
 
 
 class PatchPodCondition(Effect, frozen=True):

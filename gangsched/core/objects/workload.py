@@ -23,15 +23,27 @@ class Workload(Struct, frozen=True, gc=False, cache_hash=True):
     uid: str = ""
 
 
+class Reference(Struct, frozen=True, gc=False):
+    """Names an object as an owner reference does."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
 class WorkloadFacts(Struct, frozen=True, gc=False):
     """What such an object says beside its size. `title` is its kind for people, such as `StatefulSet`.
 
     `gang`: whether its annotation asks for gangs; None where it has none. `size` is how many pods it wants now, of all
     its gangs. `idle` says in a few words why it wants none for now, empty if it does. `least_said`: an annotation says
-    the minimum of its gangs.
+    the minimum of its gangs. `api_version` is the one that it is read in. `remedy`: its controller creates pods only
+    once others are ready, and this is what to do to have them created at once; empty if it does create them so.
     """
 
     title: str
+    api_version: str = ""
+    remedy: str = ""
     gang: bool | None = None
     size: int = 1
     idle: str = ""

@@ -192,8 +192,13 @@ def _held(gang: Gang, assessment: Assessment) -> str:
     return (
         f"{len(assessment.census.bound)} of {number_is(assessment.minimum, 'member')} bound and "
         f"{'a place is' if places == 1 else f'{places} places are'} held for those to come, for up to "
-        f"{min(assessment.terms.max_schedule_time_s, assessment.terms.max_hold_s):g}s."
+        f"{_held_at_most_s(assessment):g}s."
     )
+
+
+def _held_at_most_s(assessment: Assessment) -> float:
+    terms = assessment.terms
+    return terms.max_hold_s if terms.unhurried else min(terms.max_schedule_time_s, terms.max_hold_s)
 
 
 def _there(assessment: Assessment) -> int:

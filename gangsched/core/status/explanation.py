@@ -61,7 +61,8 @@ def incomplete(assessment: Assessment) -> str:
             f"its minResources ({amounts(asked)}) are those of {minimum} members; if some are made only once others "
             "run, let all be made at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
         )
-    return f"{there} of {'1 member exists' if minimum == 1 else f'{minimum} members exist'}; {'; '.join(parts)}."
+    exist = "1 member exists" if minimum == 1 else f"{minimum} members exist"
+    return f"{there} of {exist}; {'; '.join(parts)}. {assessment.terms.in_turn}".rstrip()
 
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:

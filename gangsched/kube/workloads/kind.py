@@ -20,6 +20,7 @@ from gangsched.core.objects.workload import GANG, Workload, WorkloadFacts
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.errors import printable
+from gangsched.kube.workloads import template
 
 MINIMUM = Key("gangsched.io/min-member")
 """The annotation of a workload's object that says the minimum of each of its gangs."""
@@ -53,13 +54,16 @@ class Mark(NamedTuple):
 class Asked(NamedTuple):
     """What an object asks for: the size of each gang, how many pods in all, and why it wants none now, if so.
 
-    `roles` are the sizes of the gang's roles by name, where it has any.
+    `roles` are the sizes of the gang's roles by name, where it has any; `late` are the templates of those whose members
+    are created only once others are ready, and `remedy` says what to do to have them created at once.
     """
 
     size: int
     pods: int
     roles: Mapping[str, int] = {}
     idle: str = ""
+    late: Mapping[str, Raw] = {}
+    remedy: str = ""
 
 
 class Object(Protocol):
@@ -119,8 +123,10 @@ class Kind(Generic[Form]):
         )
         return Workload(self.row.name, mark.name, said, mark.uid)
 
-    def read(self, raw: Raw | bytes) -> tuple[str | None, ForeignGroup]:
+    def read(self, raw: Raw | bytes, version: str = "") -> tuple[str | None, ForeignGroup]:
         """The object's resourceVersion and what it says. An unreadable one has a `ForeignGroup.error`.
+
+        It is of this version of the API, by default the first that the row names.
 
         Raises:
             msgspec.DecodeError: it is not a Kubernetes object.
@@ -135,9 +141,9 @@ class Kind(Generic[Form]):
             error = f"it cannot be read ({printable(str(fault), limit=200)}): correct it."
         except ValueError as fault:
             error = printable(str(fault), limit=500)
-        return meta.resource_version, self._group(meta, asked, error)
+        return meta.resource_version, self._group(meta, asked, error, version or self.row.resource.versions[0])
 
-    def _group(self, meta: wire.Meta, asked: Asked | None, error: str) -> ForeignGroup:
+    def _group(self, meta: wire.Meta, asked: Asked | None, error: str, version: str) -> ForeignGroup:
         annotations = meta.annotations or {}
         gang, least = None, None
         try:
@@ -147,18 +153,23 @@ class Kind(Generic[Form]):
             error = error or str(fault)
             # Whatever was meant, the pods are not to be bound one by one.
             gang = True if gang is None else gang
-        spec = None
+        namespace, spec = meta.namespace or "default", None
         if asked is not None and not error:
-            spec = _spec(asked, least)
+            try:
+                spec = _spec(asked, least, namespace)
+            except ValueError as fault:
+                error = str(fault)
         return ForeignGroup(
             dialect=self.row.name,
-            key=GroupKey(meta.namespace or "default", meta.name or ""),
+            key=GroupKey(namespace, meta.name or ""),
             uid=meta.uid or "",
             created=meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0,
             spec=spec,
             error=f"{self.row.kind} {meta.name}: {error}" if error else "",
             workload=WorkloadFacts(
                 title=self.row.kind,
+                api_version=f"{self.row.resource.group}/{version}",
+                remedy=asked.remedy if asked is not None else "",
                 gang=gang,
                 size=asked.pods if asked is not None else 1,
                 idle=asked.idle if asked is not None else "",
@@ -167,12 +178,29 @@ class Kind(Generic[Form]):
         )
 
 
-def _spec(asked: Asked, least: int | None) -> GroupSpec:
-    """The terms of each gang. A minimum that the object's owner chose is one of the whole, of whatever roles."""
+def _spec(asked: Asked, least: int | None, namespace: str) -> GroupSpec:
+    """The terms of each gang. A minimum that the object's owner chose is one of the whole, of whatever roles.
+
+    What such a minimum asks for beyond the members that are created at once is asked of the later roles, in order.
+
+    Raises:
+        ValueError: no places can be held for members that are created later; a sentence for a person.
+    """
+    roles = dict(asked.roles)
     if least is not None:
-        return GroupSpec(min_member=least)
-    roles = tuple(Role(name=name, min_member=number) for name, number in sorted(asked.roles.items()))
-    return GroupSpec(min_member=max(1, asked.size), roles=roles)
+        left = least - (asked.size - sum(asked.roles[name] for name in asked.late))
+        roles = {}
+        for name in asked.late:
+            roles[name] = max(0, min(left, asked.roles[name]))
+            left -= roles[name]
+    made = [
+        template.role(name, number, asked.late[name], namespace=namespace, remedy=asked.remedy)
+        if number and name in asked.late
+        else Role(name=name, min_member=number)
+        for name, number in sorted(roles.items())
+        if least is None or number
+    ]
+    return GroupSpec(min_member=max(1, asked.size) if least is None else least, roles=tuple(made))
 
 
 def _wish(annotations: Mapping[str, str]) -> bool | None:

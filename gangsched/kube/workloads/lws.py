@@ -2,28 +2,36 @@
 
 Leaders belong to one StatefulSet, the workers of each to another. All carry the name of the set, the index of their
 replica as labels, and the size of their replica, which a rolling update changes for one replica after the other.
+With `startupPolicy` LeaderReady workers are created once their leader is ready: places are held for them.
 """
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
 from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks
+from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "leaderworkerset.sigs.k8s.io/name"
 _REPLICA = "leaderworkerset.sigs.k8s.io/group-index"
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 
 
-class _Template(Struct, gc=False):
+_WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
+_LEADERS, _WORKERS = "leader", "worker"
+
+
+class _Template(Struct, gc=False, rename="camel"):
     size: int | None = None
+    worker_template: Raw = NOTHING
 
 
 class _Spec(Struct, gc=False, rename="camel"):
     replicas: int | None = None
     leader_worker_template: _Template | None = None
+    startup_policy: str | None = None
 
 
 class _Set(Struct, gc=False):
@@ -36,15 +44,23 @@ def _mark(marks: Marks) -> Mark | None:
     if not name or not replica:
         return None
     size = marks.annotations.get(_SIZE, "")
-    return Mark(name, part=replica, size=int(size) if size.isdecimal() and int(size) else None)
+    role = {None: "", "0": _LEADERS}.get(marks.labels.get(_WORKER), _WORKERS)
+    return Mark(name, part=replica, role=role, size=int(size) if size.isdecimal() and int(size) else None)
 
 
 def _asked(found: _Set) -> Asked:
     spec = found.spec or _Spec()
-    size = (spec.leader_worker_template or _Template()).size
-    size = 1 if size is None else size
+    made = spec.leader_worker_template or _Template()
+    size = 1 if made.size is None else made.size
     replicas = 1 if spec.replicas is None else spec.replicas
-    return Asked(size=size, pods=size * replicas, idle="" if replicas else "has 0 replicas")
+    asked = Asked(size=size, pods=size * replicas, idle="" if replicas else "has 0 replicas")
+    if spec.startup_policy != "LeaderReady" or size <= 1:
+        return asked
+    return asked._replace(
+        roles={_LEADERS: 1, _WORKERS: size - 1},
+        late={_WORKERS: made.worker_template},
+        remedy="set startupPolicy: LeaderCreated in the LeaderWorkerSet",
+    )
 
 
 def kind(row: Row) -> Kind[_Set]:

@@ -1,18 +1,19 @@
 """MPIJobs: launcher and workers are one gang, and the launcher's success is its own.
 
 The API v2beta1 has a Job for the launcher, whose pod is recognised by its labels. Where the launcher is created only
-once the workers are ready, the workers are the minimum.
+once the workers are ready, its place is held for it.
 """
 
 from __future__ import annotations
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
 from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks
 from gangsched.kube.workloads.kubeflow import GROUP, Replicas, RunPolicy, Status, asked, roles_of
+from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "training.kubeflow.org/job-name"
 _OPERATOR = ("training.kubeflow.org/operator-name", "mpi-operator")
@@ -22,8 +23,12 @@ _LAUNCHER = "launcher"
 _LATE = "WaitForWorkersReady"
 
 
+class _Replicas(Replicas, gc=False):
+    template: Raw = NOTHING
+
+
 class _Spec(Struct, gc=False, rename="camel"):
-    types: dict[str, Replicas] | None = msgspec.field(default=None, name="mpiReplicaSpecs")
+    types: dict[str, _Replicas] | None = msgspec.field(default=None, name="mpiReplicaSpecs")
     run_policy: RunPolicy | None = None
     launcher_creation_policy: str | None = None
 
@@ -46,10 +51,11 @@ def _mark(marks: Marks) -> Mark | None:
 
 def _asked(job: _Job) -> Asked:
     spec = job.spec or _Spec()
-    roles = roles_of(spec.types or {})
-    if spec.launcher_creation_policy == _LATE:
-        roles[_LAUNCHER] = 0
-    return asked(roles, spec.run_policy, job.status)
+    found = asked(roles_of(spec.types or {}), spec.run_policy, job.status)
+    if spec.launcher_creation_policy != _LATE:
+        return found
+    late = {name.lower(): each.template for name, each in (spec.types or {}).items() if name.lower() == _LAUNCHER}
+    return found._replace(late=late, remedy="create the MPIJob again with launcherCreationPolicy: AtStartup")
 
 
 def kind(row: Row) -> Kind[_Job]:

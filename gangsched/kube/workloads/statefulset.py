@@ -1,18 +1,25 @@
-"""StatefulSets of Kubernetes."""
+"""StatefulSets of Kubernetes. Unless told otherwise, each pod is created once the one before it is ready."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, controlled
+from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks
+from gangsched.kube.workloads.template import NOTHING
 
 _OWNER = ("apps", "StatefulSet")
 
 
-class _Spec(Struct, gc=False):
+ROLE = "replica"
+"""The role of all its pods."""
+
+
+class _Spec(Struct, gc=False, rename="camel"):
     replicas: int | None = None
+    pod_management_policy: str | None = None
+    template: Raw = NOTHING
 
 
 class _StatefulSet(Struct, gc=False):
@@ -21,10 +28,24 @@ class _StatefulSet(Struct, gc=False):
 
 
 def _asked(found: _StatefulSet) -> Asked:
-    replicas = (found.spec or _Spec()).replicas
-    size = 1 if replicas is None else replicas
-    return Asked(size=size, pods=size, idle="" if size else "has 0 replicas")
+    spec = found.spec or _Spec()
+    size = 1 if spec.replicas is None else spec.replicas
+    idle = "" if size else "has 0 replicas"
+    if spec.pod_management_policy == "Parallel":
+        return Asked(size=size, pods=size, idle=idle)
+    return Asked(
+        size=size,
+        pods=size,
+        idle=idle,
+        roles={ROLE: size},
+        late={ROLE: spec.template},
+        remedy="create the StatefulSet again with podManagementPolicy: Parallel",
+    )
+
+
+def _mark(marks: Marks) -> Mark | None:
+    return Mark(marks.owner.name, marks.owner.uid, role=ROLE)
 
 
 def kind(row: Row) -> Kind[_StatefulSet]:
-    return Kind(row=row, controllers=(_OWNER,), mark=controlled(*_OWNER), form=_StatefulSet, asked=_asked)
+    return Kind(row=row, controllers=(_OWNER,), mark=_mark, form=_StatefulSet, asked=_asked)

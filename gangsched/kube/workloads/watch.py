@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
-
-from msgspec import Raw
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
@@ -23,14 +22,11 @@ def objects(kind: Kind[Any]) -> Subject:
     """The objects of this kind."""
     row = kind.row
 
-    def read(raw: Raw) -> tuple[str | None, ForeignGroup]:
-        return kind.read(raw)
-
     def resource(version: str) -> Resource[ForeignGroup]:
         return Resource[ForeignGroup](
             name=row.resource.name,
             path=row.resource.path(version),
-            read=read,
+            read=partial(kind.read, version=version),
             seen=lambda group: ForeignGroupSeen(group=group),
             gone=lambda meta: ForeignGroupGone(
                 dialect=row.name, key=GroupKey(meta.namespace or "default", meta.name or "")

@@ -1,0 +1,137 @@
+"""The template of pods that a controller creates only once others are ready, so that places can be held for them.
+
+Only what decides where a pod may run is decoded: never environments, volumes or commands. The API server's defaults
+for pods are filled in (`SetDefaults_Pod`, `defaultPodRequests` and `defaultHostNetworkPorts` in
+k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3); what admission adds is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Raw, Struct
+
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.shape import Labels
+from gangsched.kube import preferences, shapes, wire
+from gangsched.kube.errors import printable
+from gangsched.kube.pod_terms import labels
+
+
+class _Resources(Struct, gc=False):
+    requests: wire.Quantities | None = None
+    limits: wire.Quantities | None = None
+
+
+class _Port(Struct, gc=False, rename="camel"):
+    container_port: int | None = None
+    host_port: int | None = None
+    host_ip: str | None = None
+    protocol: str | None = None
+
+
+class _Container(Struct, gc=False, rename="camel"):
+    name: str = ""
+    image: str | None = None
+    resources: _Resources | None = None
+    ports: list[_Port] | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: list[wire.RestartRule] | None = None
+
+
+class _PodSpec(Struct, gc=False, rename="camel"):
+    node_selector: wire.Strings | None = None
+    affinity: wire.Affinity | None = None
+    tolerations: list[wire.Toleration] | None = None
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    resources: _Resources | None = None
+    overhead: wire.Quantities | None = None
+    topology_spread_constraints: list[wire.SpreadConstraint] | None = None
+    host_network: bool | None = None
+    host_users: bool | None = None
+
+
+class _Meta(Struct, gc=False):
+    labels: wire.Strings | None = None
+
+
+class _Template(Struct, gc=False):
+    metadata: _Meta | None = None
+    spec: _PodSpec | None = None
+
+
+_TEMPLATE: msgspec.json.Decoder[_Template | None] = msgspec.json.Decoder(_Template | None)
+NOTHING = Raw(b"{}")
+"""The template of an object that has none."""
+
+
+def role(name: str, number: int, raw: Raw, *, namespace: str, remedy: str) -> Role:
+    """The role of so many members with this pod template, of which some are created later.
+
+    Raises:
+        ValueError: no place can be held for them; a sentence for a person that names the cause and this remedy.
+    """
+    try:
+        template = _TEMPLATE.decode(raw) or _Template()
+    except msgspec.ValidationError as fault:
+        raise ValueError(_impossible(f"cannot be read ({printable(str(fault), limit=200)})", remedy)) from None
+    meta = wire.Meta(namespace=namespace, labels=template.metadata.labels if template.metadata is not None else None)
+    spec = _admitted(template.spec or _PodSpec())
+    shape = shapes.shape(meta, spec, wire.PodStatus(), (), why="", resize_infeasible=False)
+    if shape.unsupported:
+        raise ValueError(_impossible(f"uses {', '.join(shape.unsupported)}", remedy))
+    own: Labels = labels(meta.labels)
+    return Role(name, number, template=shape, derived=True, labels=own, soft=preferences.soft(spec, meta))
+
+
+def _impossible(why: str, remedy: str) -> str:
+    return (
+        f"no place can be held for pods that are created only once others are ready, because their template {why}: "
+        f"correct the template, or {remedy}."
+    )
+
+
+def _admitted(spec: _PodSpec) -> wire.PodSpec:
+    """The spec of a pod of the template, with the API server's defaults."""
+    host = bool(spec.host_network)
+    containers = [_container(each, host=host) for each in spec.containers or ()]
+    init_containers = [_container(each, host=host) for each in spec.init_containers or ()]
+    return wire.PodSpec(
+        node_selector=spec.node_selector,
+        affinity=spec.affinity,
+        tolerations=spec.tolerations,
+        containers=containers,
+        init_containers=init_containers,
+        resources=_of_pod(spec.resources, [*containers, *init_containers]),
+        overhead=spec.overhead,
+        topology_spread_constraints=spec.topology_spread_constraints,
+        host_network=spec.host_network,
+        host_users=spec.host_users,
+    )
+
+
+def _container(found: _Container, *, host: bool) -> wire.Container:
+    resources = found.resources or _Resources()
+    return wire.Container(
+        name=found.name,
+        image=found.image,
+        resources=wire.Resources({**(resources.limits or {}), **(resources.requests or {})}),
+        ports=[
+            wire.Port(each.host_port or (each.container_port if host else None), each.host_ip, each.protocol)
+            for each in found.ports or ()
+        ],
+        restart_policy=found.restart_policy,
+        restart_policy_rules=found.restart_policy_rules,
+    )
+
+
+def _of_pod(found: _Resources | None, containers: Iterable[wire.Container]) -> wire.Resources | None:
+    """The pod's own requests. Its limits are requests where neither it nor, for cpu and memory, a container has any."""
+    if found is None:
+        return None
+    asked = {name for each in containers if each.resources is not None for name in each.resources.requests or ()}
+    asked &= {"cpu", "memory"}
+    defaults = {name: limit for name, limit in (found.limits or {}).items() if name not in asked}
+    return wire.Resources({**defaults, **(found.requests or {})})

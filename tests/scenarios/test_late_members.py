@@ -1,0 +1,429 @@
+"""Members that their controller creates only once others are ready: places are held for them, whoever else waits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.effects import MakeGroup
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import PodTerm, Requirement
+from gangsched.core.objects.workload import Reference
+from gangsched.kube.workloads.kind import Mark
+from gangsched.kube.workloads.statefulset import ROLE
+from gangsched.kube.workloads.table import chosen
+from tests.builders import group, node, pod
+from tests.harness import Harness
+
+KINDS = chosen(Settings()).kinds
+READY_S = 20.0
+WEB = Reference("apps/v1", "StatefulSet", "web", "uid-web")
+
+
+def stateful_set(name: str = "web", *, replicas: int = 5, cpu: str = "1", **annotations: str) -> ForeignGroup:
+    """One whose pods are created one after the other, in the namespace default."""
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    notes = {f"gangsched.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers}}
+    spec = {"replicas": replicas, "template": template}
+    body = {"metadata": meta | {"annotations": notes}, "spec": spec}
+    return KINDS["statefulset"].read(json.dumps(body).encode())[1]
+
+
+def replica(number: int, name: str = "web", **fields: Any) -> Pod:
+    owner = Owner("StatefulSet", name, f"uid-{name}", "apps")
+    workload = KINDS["statefulset"].workload(Mark(name, owner.uid, role=ROLE))
+    labels = {"app": name, "controller-revision-hash": "1"}
+    return pod(f"default/{name}-{number}", group="", owner=owner, workload=workload, labels=labels, **fields)
+
+
+class Controller:
+    """Creates the pods of StatefulSets as Kubernetes does: the next one once the last has been running for a while."""
+
+    def __init__(self, harness: Harness, **fields: Any) -> None:
+        self._harness = harness
+        self._fields = fields
+
+    def create(self, name: str = "web", *, replicas: int = 5, first: int = 0, **fields: Any) -> None:
+        self._harness.add(stateful_set(name, replicas=replicas, **fields))
+        self._next(name, first, replicas)
+
+    def _next(self, name: str, number: int, replicas: int) -> None:
+        if number < replicas:
+            self._harness.add(replica(number, name, created=self._harness.now, **self._fields))
+            self._harness.after(READY_S, lambda: self._look(name, number, replicas))
+
+    def _look(self, name: str, number: int, replicas: int) -> None:
+        last = self._harness.pod(f"default/{name}-{number}")
+        if last.node and last.phase is PodPhase.RUNNING:
+            self._next(name, number + 1, replicas)
+            return
+        if last.node:
+            self._harness.add(replace(last, phase=PodPhase.RUNNING))
+        self._harness.after(READY_S, lambda: self._look(name, number, replicas))
+
+
+@pytest.fixture
+def auto() -> Harness:
+    return labelled(Harness())
+
+
+def labelled(harness: Harness) -> Harness:
+    harness.label_namespace("default", {"gangsched.io/gang": "auto"})
+    return harness
+
+
+def bound(harness: Harness, name: str = "web") -> int:
+    return sum(bool(each.node) for each in harness.pods.values() if each.name.startswith(f"{name}-"))
+
+
+def held(harness: Harness, name: str = "web") -> int:
+    """How many places are held for members to come."""
+    return len(harness.gang(f"default/statefulset.{name}").vacant())
+
+
+def test_of_two_sets_with_room_for_one_one_becomes_whole_and_the_other_waits_whole(auto):
+    auto.add(node(cpu="7"))
+    controller = Controller(auto)
+    controller.create("one")
+    controller.create("two")
+    for _ in range(12):
+        auto.wait(READY_S)
+        assert 0 in (bound(auto, "one"), bound(auto, "two"))
+    assert sorted((bound(auto, "one"), bound(auto, "two"))) == [0, 5]
+
+
+def test_the_next_one_follows_when_the_first_is_gone(auto):
+    auto.add(node(cpu="7"))
+    controller = Controller(auto)
+    controller.create("one")
+    auto.settle()
+    controller.create("two")
+    auto.wait(12 * READY_S)
+    before = bound(auto, "two")
+    auto.delete(*(f"default/one-{number}" for number in range(5)))
+    auto.delete_foreign("statefulset", "default/one")
+    auto.wait(12 * READY_S)
+    assert (before, bound(auto, "two")) == (0, 5)
+
+
+def test_the_object_that_declares_the_gang_owns_its_podgroup_and_no_clock_runs(auto):
+    auto.add(node(cpu="5"))
+    Controller(auto).create()
+    auto.wait(READY_S)
+    assert {each.owner for each in auto.effects if isinstance(each, MakeGroup)} == {WEB}
+    status = auto.status("default/statefulset.web")
+    assert (bound(auto), held(auto)) == (1, 4)
+    assert (status.phase, status.schedule_start_time) == ("Reserved", 0.0)
+    told = auto.condition("default/statefulset.web")
+    assert told.message == "1 of 5 members are bound and 4 places are held for those to come, for up to 600s."
+
+
+def test_places_are_held_for_longer_than_a_gang_may_wait_for_room(auto):
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.settle()
+    auto.add(*(pod(f"plain-{number}", group="") for number in range(4)))
+    auto.wait(550)
+    assert held(auto) == 4
+    assert not auto.bound("default/plain-")
+    assert auto.status("default/statefulset.web").phase == "Reserved"
+
+
+def test_max_hold_time_ends_it_and_bound_members_stay(auto):
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.settle()
+    auto.add(*(pod(f"plain-{number}", group="") for number in range(4)))
+    auto.wait(610)
+    assert (bound(auto), held(auto)) == (1, 0)
+    assert auto.condition("default/statefulset.web").reason == "HoldLimit"
+    assert len(auto.bound("default/plain-")) == 4
+    assert not auto.evicted
+
+
+def test_what_a_pod_asks_for_counts_more_than_the_template(auto):
+    auto.add(node("n1", cpu="6"), node("n2", cpu="5"))
+    auto.add(stateful_set(replicas=3, cpu="1"), replica(0, cpu=3))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (1, 2)
+    auto.add(*(pod(f"plain-{number}", group="", created=auto.now) for number in range(5)))
+    auto.settle()
+    assert len(auto.bound("default/plain-")) == 2
+    auto.add(replica(1, cpu=3), replica(2, cpu=3))
+    auto.settle()
+    assert bound(auto) == 3
+    assert not auto.events("TemplateMismatch")
+
+
+def test_places_heed_what_members_ask_of_each_other(auto):
+    apart = [PodTerm("host", (Requirement("controller-revision-hash", "In", ("1",)),), namespaces=("default",))]
+    auto.add(*(node(f"n{number}", cpu="4", labels={"host": f"n{number}"}) for number in range(2)))
+    auto.add(stateful_set(replicas=3), replica(0, anti_affinity=apart))
+    auto.wait(2)
+    before = bound(auto)
+    auto.add(node("n2", cpu="4", labels={"host": "n2"}))
+    auto.settle()
+    after = (bound(auto), held(auto))
+    auto.add(replica(1, anti_affinity=apart))
+    auto.settle()
+    auto.add(replica(2, anti_affinity=apart))
+    auto.settle()
+    assert (before, after) == (0, (1, 2))
+    assert {each.node for each in auto.pods.values()} == {"n0", "n1", "n2"}
+    assert not auto.events("TemplateMismatch")
+
+
+def test_a_set_that_grows_holds_places_for_what_it_adds(auto):
+    auto.add(node(cpu="6"))
+    controller = Controller(auto)
+    controller.create(replicas=2)
+    auto.wait(4 * READY_S)
+    before = bound(auto)
+    controller.create(replicas=5, first=2)
+    auto.wait(5)
+    between = bound(auto), held(auto)
+    auto.add(*(pod(f"plain-{number}", group="") for number in range(5)))
+    auto.wait(8 * READY_S)
+    assert (before, between) == (2, (3, 2))
+    assert bound(auto) == 5
+    assert len(auto.bound("default/plain-")) == 1
+
+
+def test_a_set_that_cannot_grow_whole_keeps_what_it_has_and_holds_nothing(auto):
+    auto.add(node(cpu="4"))
+    controller = Controller(auto)
+    controller.create(replicas=2)
+    auto.wait(4 * READY_S)
+    controller.create(replicas=5, first=2)
+    auto.wait(5)
+    assert bound(auto) == 2
+    auto.add(stateful_set(replicas=3))
+    auto.settle()
+    assert bound(auto) == 3
+
+
+def test_a_set_that_shrinks_gives_places_back(auto):
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.settle()
+    auto.add(stateful_set(replicas=2))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (1, 1)
+
+
+def test_a_minimum_on_the_object_holds_places_for_no_more(auto):
+    auto.add(node(cpu="8"), stateful_set(min_member="3"), replica(0))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (1, 2)
+
+
+def test_a_minimum_above_the_size_holds_nothing_and_binds_nothing(auto):
+    auto.add(node(cpu="8"), stateful_set(min_member="6"), replica(0))
+    auto.wait(3)
+    assert bound(auto) == 0
+    assert auto.pod("default/web-0").told_reason == "GangIncomplete"
+
+
+def test_without_a_limit_for_the_namespace_large_sets_are_held_whole():
+    harness = labelled(Harness(Policy()))
+    harness.add(*(node(f"n{number}", cpu="8") for number in range(10)))
+    harness.add(stateful_set(replicas=40), replica(0))
+    harness.wait(3)
+    assert bound(harness) == 0
+    assert harness.pod("default/web-0").told_reason == "NamespaceLimit"
+
+
+@pytest.mark.parametrize("kind", ["PodGroup", "annotation"])
+def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come(kind):
+    harness = Harness()
+    harness.label_namespace("default", {})
+    said = Declaration(group="a", min_member=None if kind == "PodGroup" else 5)
+    if kind == "PodGroup":
+        harness.add(group("default/a", min_member=5))
+    owner = Owner("StatefulSet", "web", "uid-web", "apps")
+    harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
+    harness.wait(3)
+    told = harness.pod("default/web-0")
+    assert told.told_reason == "GangIncomplete"
+    assert told.told_message == (
+        "Group a: 1 of 5 members exist; 4 more members are needed. The StatefulSet web creates each pod only once the "
+        "ones before it are ready: create the StatefulSet again with podManagementPolicy: Parallel, or give the "
+        "PodGroup a role with a template."
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ({"cpu": "much"}, "uses spec.containers[].resources.requests (cpu: 'much' is no amount)"),
+        (7, "cannot be read (Expected `object | null`, got `int`"),
+    ],
+)
+def test_a_template_that_cannot_be_honoured_is_named_with_the_remedy(auto, broken, why):
+    containers = [{"name": "main", "resources": {"requests": broken}}]
+    body = {
+        "metadata": {"name": "web", "namespace": "default", "uid": "uid-web"},
+        "spec": {"replicas": 3, "template": {"spec": {"containers": containers}}},
+    }
+    auto.add(node(), KINDS["statefulset"].read(json.dumps(body).encode())[1], replica(0))
+    auto.wait(3)
+    told = auto.pod("default/web-0")
+    assert bound(auto) == 0
+    assert told.told_reason == "InvalidDeclaration"
+    assert "StatefulSet web: no place can be held for pods that are created only once others are ready" in (
+        told.told_message
+    )
+    assert why in told.told_message
+    assert told.told_message.endswith("create the StatefulSet again with podManagementPolicy: Parallel.")
+
+
+def of_kind(kind: str, spec: dict[str, Any], status: dict[str, Any] | None = None) -> ForeignGroup:
+    """The object w in the namespace default."""
+    meta = {"name": "w", "namespace": "default", "uid": "uid-w"}
+    return KINDS[kind].read(json.dumps({"metadata": meta, "spec": spec, "status": status or {}}).encode())[1]
+
+
+def of_role(kind: str, role: str, number: int = 0, *, size: int | None = None, **fields: Any) -> Pod:
+    workload = KINDS[kind].workload(Mark("w", part="0" if kind == "lws" else "", role=role, size=size))
+    return pod(f"default/{role}-{number}", group="", workload=workload, **fields)
+
+
+def asking(cpu: str) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
+
+
+def vacant(harness: Harness, name: str) -> int:
+    return len(harness.gang(f"default/{name}").vacant())
+
+
+def test_workers_of_a_leader_that_must_be_ready_have_places_whatever_size_the_leader_says(auto):
+    spec = {"startupPolicy": "LeaderReady", "leaderWorkerTemplate": {"size": 3, "workerTemplate": asking("2")}}
+    auto.add(node(cpu="4"), of_kind("lws", spec), of_role("lws", "leader", size=3))
+    auto.wait(2)
+    before = bound(auto, "leader")
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    between = bound(auto, "leader"), vacant(auto, "lws.w.0")
+    auto.add(*(pod(f"plain-{number}", group="") for number in range(5)))
+    auto.settle()
+    auto.add(*(of_role("lws", "worker", number, size=3, cpu=2) for number in range(2)))
+    auto.settle()
+    assert (before, between) == (0, (1, 2))
+    assert bound(auto, "worker") == 2
+
+
+def test_a_launcher_that_waits_for_its_workers_has_a_place(auto):
+    types = {"Launcher": {"template": asking("2")}, "Worker": {"replicas": 2}}
+    auto.add(of_kind("mpijob", {"mpiReplicaSpecs": types, "launcherCreationPolicy": "WaitForWorkersReady"}))
+    auto.add(node(cpu="3"), *(of_role("mpijob", "worker", number) for number in range(2)))
+    auto.wait(2)
+    before = bound(auto, "worker")
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    assert (before, bound(auto, "worker"), vacant(auto, "mpijob.w")) == (0, 2, 1)
+    auto.add(of_role("mpijob", "launcher", cpu=2))
+    auto.settle()
+    assert bound(auto, "launcher") == 1
+
+
+def replicated(name: str, *awaited: tuple[str, str]) -> dict[str, Any]:
+    spec = {"parallelism": 2, "completions": 2, "template": asking("1")}
+    return {
+        "name": name,
+        "template": {"spec": spec},
+        "dependsOn": [{"name": other, "status": status} for other, status in awaited],
+    }
+
+
+def test_jobs_that_wait_for_others_to_be_ready_have_places(auto):
+    jobs = [replicated("first"), replicated("then", ("first", "Ready"))]
+    auto.add(node(cpu="3"), of_kind("jobset", {"replicatedJobs": jobs}))
+    auto.add(*(of_role("jobset", "first", number) for number in range(2)))
+    auto.wait(2)
+    before = bound(auto, "first")
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    assert (before, bound(auto, "first"), vacant(auto, "jobset.w")) == (0, 2, 2)
+    auto.add(*(of_role("jobset", "then", number) for number in range(2)))
+    auto.settle()
+    assert bound(auto, "then") == 2
+
+
+def test_jobs_that_wait_for_others_to_end_are_a_gang_after_them(auto):
+    spec = {"replicatedJobs": [replicated("load"), replicated("train", ("load", "Complete"))]}
+    auto.add(node(cpu="2"), of_kind("jobset", spec), *(of_role("jobset", "load", number) for number in range(2)))
+    auto.settle()
+    assert (bound(auto, "load"), vacant(auto, "jobset.w")) == (2, 0)
+    auto.run_pods()
+    auto.settle()
+    auto.run_pods(PodPhase.SUCCEEDED)
+    auto.add(of_kind("jobset", spec, {"replicatedJobsStatus": [{"name": "load", "succeeded": 1}]}))
+    auto.settle()
+    auto.add(of_role("jobset", "train", 0))
+    auto.wait(2)
+    before = bound(auto, "train")
+    auto.add(of_role("jobset", "train", 1))
+    auto.settle()
+    assert (before, bound(auto, "train")) == (0, 2)
+
+
+@pytest.mark.without("all", why="a restart forgets that a binding was withheld")
+def test_a_clock_that_ran_while_all_members_were_there_ends_no_places(auto):
+    auto.add(node(cpu="2"), stateful_set(replicas=3), *map(replica, range(3)))
+    auto.wait(20)
+    auto.withhold = lambda effect: effect.name == "web-2"
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    auto.delete("default/web-2")
+    auto.settle()
+    assert (bound(auto), held(auto)) == (2, 1)
+    auto.wait(100)
+    assert (bound(auto), held(auto)) == (2, 1)
+
+
+def test_a_member_of_a_growing_set_that_does_not_fit_its_place_is_placed_elsewhere(auto):
+    auto.add(node(cpu="2"), stateful_set(replicas=1), replica(0))
+    auto.settle()
+    auto.add(node("big", cpu="3"), stateful_set(replicas=3), replica(1))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (2, 1)
+    auto.add(node("bigger", cpu="4"), replica(2, cpu=4))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (3, 0)
+    assert auto.pod("default/web-2").node == "bigger"
+
+
+def test_a_leader_says_its_size_until_its_workers_have_to_wait_for_it(auto):
+    made = {"size": 2, "workerTemplate": asking("2")}
+    auto.add(node(cpu="4"), of_kind("lws", {"leaderWorkerTemplate": made}), of_role("lws", "leader", size=2))
+    auto.wait(2)
+    before = bound(auto, "leader")
+    auto.add(of_kind("lws", {"startupPolicy": "LeaderReady", "leaderWorkerTemplate": made}))
+    auto.settle()
+    assert (before, bound(auto, "leader"), vacant(auto, "lws.w.0")) == (0, 1, 1)
+
+
+def test_a_set_that_waits_for_room_never_times_out(auto):
+    auto.add(node(cpu="4"), stateful_set(), replica(0))
+    auto.wait(200)
+    assert auto.pod("default/web-0").told_reason == "Unschedulable"
+    assert not auto.events("TimedOut")
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    assert (bound(auto), held(auto)) == (1, 4)
+
+
+def test_a_set_of_that_name_that_is_not_the_owner_explains_nothing():
+    harness = Harness()
+    harness.label_namespace("default", {})
+    owner = Owner("StatefulSet", "web", "former", "apps")
+    said = Declaration(group="a", min_member=5)
+    harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
+    harness.wait(3)
+    assert harness.pod("default/web-0").told_message == "Group a: 1 of 5 members exist; 4 more members are needed."
