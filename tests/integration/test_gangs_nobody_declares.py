@@ -111,6 +111,47 @@ def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None
     assert not waiting
 
 
+def succeed(cluster: Cluster, pod: str) -> None:
+    """What a kubelet writes when the pod's containers have ended well."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod}/status"
+    cluster.api.merge(path, {"status": {"phase": "Succeeded"}})
+
+
+@pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
+def test_a_job_of_ten_completions_keeps_five_members_until_it_owes_less(auto: Cluster, declared: str) -> None:
+    auto.add_node("n1", cpu="5")
+    labels = {} if declared == "by nobody" else {"gangsched.io/pod-group": "t"}
+    if labels:
+        auto.add_group("t", min_member=5)
+    add_job(auto, "train", 5, labels=labels, completions=10)
+
+    def alive() -> list[Json]:
+        return [each for each in auto.pods() if each["metadata"]["name"].startswith("train-") and not ended(each)]
+
+    def whole(size: int) -> bool:
+        nodes = [each["spec"].get("nodeName") for each in alive()]
+        return len(nodes) == size and all(nodes)
+
+    auto.until(lambda: whole(5))
+    auto.add_group("b", min_member=1)
+    auto.add_pods("b", 1, requests={"cpu": "2"})
+    auto.until_reason("b", "Unschedulable")
+    for done in range(1, 11):
+        waits = not auto.bound("b")
+        succeed(auto, alive()[0]["metadata"]["name"])
+        auto.until(lambda: whole(min(5, 10 - done)))  # noqa: B023 - called in this turn only
+        if labels and done < 10:
+            auto.until(lambda: auto.status("t")["minimum"] == min(5, 10 - done))  # noqa: B023 - as above
+        assert waits or done > 7
+    auto.until_bound("b", 1)
+    if labels:
+        auto.until(lambda: auto.phase("t") == "Succeeded")
+
+
+def ended(pod: Json) -> bool:
+    return pod["status"].get("phase") in ("Succeeded", "Failed")
+
+
 LWS = "leaderworkerset.sigs.k8s.io"
 JOBSET = "jobset.sigs.k8s.io"
 

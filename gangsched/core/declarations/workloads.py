@@ -39,7 +39,7 @@ def verdict(
     if labels is None:
         return Verdict.UNKNOWN
     wanted = labels.get(GANG) == AUTO
-    self_said = workload.declaration.min_member is not None
+    self_said = workload.declaration is not None and workload.declaration.min_member is not None
     if not foreign.why_hidden(workload.kind):
         found = foreign.find(workload.kind, GroupKey(namespace, workload.name))
         if found is None or found.workload is None or (workload.uid and found.uid != workload.uid):
@@ -57,7 +57,8 @@ def declared(workload: Workload, decided: Verdict) -> Declaration | None:
 
     While that is not known it is a member, of a group that nothing declares.
     """
-    return None if decided is Verdict.SINGLE else _declared(workload.declaration, decided)
+    said = workload.declaration
+    return None if decided is Verdict.SINGLE or said is None else _declared(said, decided)
 
 
 @lru_cache(_KEPT)

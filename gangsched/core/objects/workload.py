@@ -14,13 +14,19 @@ AUTO = "auto"
 class Workload(Struct, frozen=True, gc=False, cache_hash=True):
     """An object of a `kind` (a name in the registry of workloads), which is in the pod's namespace.
 
-    `uid` is empty where the pod does not know it. `declaration` is what the pod says if it is to be a gang's member.
+    `uid` is empty where the pod does not know it. `declaration` is what the pod says if it is to be a gang's member;
+    None for a pod that names its group itself.
     """
 
     kind: str
     name: str
-    declaration: Declaration
+    declaration: Declaration | None
     uid: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Which object it is, beside its namespace."""
+        return (self.kind, self.name, self.uid)
 
 
 class WorkloadFacts(Struct, frozen=True, gc=False):
@@ -28,7 +34,8 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
 
     `gang`: whether its annotation asks for gangs; None where it has none. `size` is how many pods it wants now, of all
     its gangs. `idle` says in a few words why it wants none for now, empty if it does. `least_said`: an annotation says
-    the minimum of its gangs.
+    the minimum of its gangs. If its pods come in waves, `completions` is how many of them must succeed in all, and
+    `succeeded` how many it has counted; None and 0 otherwise.
     """
 
     title: str
@@ -36,3 +43,5 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     size: int = 1
     idle: str = ""
     least_said: bool = False
+    completions: int | None = None
+    succeeded: int = 0

@@ -53,13 +53,16 @@ class Mark(NamedTuple):
 class Asked(NamedTuple):
     """What an object asks for: the size of each gang, how many pods in all, and why it wants none now, if so.
 
-    `roles` are the sizes of the gang's roles by name, where it has any.
+    `roles` are the sizes of the gang's roles by name, where it has any. `completions` and `succeeded` are those of
+    `WorkloadFacts`.
     """
 
     size: int
     pods: int
     roles: Mapping[str, int] = {}
     idle: str = ""
+    completions: int | None = None
+    succeeded: int = 0
 
 
 class Object(Protocol):
@@ -163,6 +166,8 @@ class Kind(Generic[Form]):
                 size=asked.pods if asked is not None else 1,
                 idle=asked.idle if asked is not None else "",
                 least_said=least is not None,
+                completions=asked.completions if asked is not None else None,
+                succeeded=asked.succeeded if asked is not None else 0,
             ),
         )
 
