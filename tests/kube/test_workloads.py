@@ -317,3 +317,20 @@ def test_each_row_has_a_file_and_each_file_a_row():
     modules = [import_module(f"{workloads.__name__}.{each.name}") for each in pkgutil.iter_modules(workloads.__path__)]
     files = {module.__name__.rpartition(".")[2] for module in modules if hasattr(module, "kind") and module.kind}
     assert files == {row.file for row in WORKLOADS.values()}
+
+
+@pytest.mark.parametrize(
+    ("policy", "anew"),
+    [({}, True), ({"restartPolicy": "RecreateGroupOnPodRestart"}, True), ({"restartPolicy": "None"}, False)],
+)
+def test_a_leader_worker_set_makes_all_pods_of_a_replica_anew_unless_it_says_otherwise(policy, anew):
+    facts = of("lws", {"leaderWorkerTemplate": {"size": 2, **policy}}).workload
+    assert facts is not None
+    assert facts.all_anew is anew
+
+
+@pytest.mark.parametrize("kind", ["job", "statefulset", "lws"])
+def test_a_workload_that_is_being_deleted_wants_no_pods(kind):
+    facts = of(kind, {}, deletionTimestamp="2026-01-01T00:00:00Z").workload
+    assert facts is not None
+    assert facts.idle == "is being deleted"

@@ -108,7 +108,6 @@ class Job:
 DECLARED = pytest.mark.parametrize("declare", [by_nobody, by_pod_group, by_annotations])
 
 
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @DECLARED
 def test_at_each_of_ten_completions_the_replacement_goes_before_a_group_that_waits(declare: Declare) -> None:
     """A group of 2 waits for half of what each completion frees, so that it would be bound at once."""

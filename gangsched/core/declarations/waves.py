@@ -16,7 +16,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
-from gangsched.core.objects.workload import Workload
+from gangsched.core.objects.workload import Workload, WorkloadFacts
 
 
 class Wave(Struct, frozen=True):
@@ -42,9 +42,20 @@ def wave_of(
     theirs = [pod for pod in pods if pod.workload is not None and pod.workload.identity == workload.identity]
     if not {role.name for role in terms.spec.roles if role.min_member} <= set(map(role_of, theirs)):
         return None
-    # The Job counts a success later than the pod shows it, and when the pod is gone its count alone shows it.
-    seen = sum(pod.phase is PodPhase.SUCCEEDED for pod in theirs)
-    return Wave(max(0, facts.completions - max(facts.succeeded, seen)), goes_on=not facts.idle)
+    owed = owed_of(facts, workload, theirs)
+    return Wave(owed, goes_on=not facts.idle) if owed is not None else None
+
+
+def owed_of(facts: WorkloadFacts, workload: Workload, pods: Iterable[Pod]) -> int | None:
+    """How many completions the workload of these facts still owes; None if its pods do not come in waves.
+
+    It counts a success later than the pod among `pods` shows it, and when the pod is gone its count alone shows it.
+    """
+    if facts.completions is None:
+        return None
+    ended = (pod.workload for pod in pods if pod.phase is PodPhase.SUCCEEDED)
+    seen = sum(each is not None and each.identity == workload.identity for each in ended)
+    return max(0, facts.completions - max(facts.succeeded, seen))
 
 
 def lowered_to(terms: Terms, wave: Wave | None) -> Terms:

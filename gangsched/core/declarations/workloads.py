@@ -52,6 +52,12 @@ def verdict(
     return Verdict.SELF_SAID if self_said else Verdict.GANG
 
 
+def makes_all_anew(workload: Workload | None, namespace: str, foreign: Foreign) -> bool:
+    """Whether the workload makes all pods of a gang anew when one is lost."""
+    found = foreign.find(workload.kind, GroupKey(namespace, workload.name)) if workload is not None else None
+    return found is not None and found.workload is not None and found.workload.all_anew
+
+
 def declared(workload: Workload, decided: Verdict) -> Declaration | None:
     """What a pod of the workload declares; None if it is on its own.
 

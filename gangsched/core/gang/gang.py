@@ -42,7 +42,9 @@ class Gang:
     gang ever had: most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of their
     role. `made_at` is when the API server was last asked to create a PodGroup, 0.0 if it was not.
     `workload` is the one object that all live members belong to, or the last ones did, None if there is none; `wave` is
-    what it still owes if its pods come in waves.
+    what it still owes if its pods come in waves. `all_anew`: when a member is lost its workload makes all of them anew.
+    `comes_back`: all were lost and have been made again, and the quorum is planned before others
+    (`core.gang.restarts`).
     `outside` says why the gang is not tried, if too many of its namespace wait before it (`core.queueing.admission`).
     """
 
@@ -73,6 +75,8 @@ class Gang:
     made_at: float = 0.0
     workload: Workload | None = None
     wave: Wave | None = None
+    all_anew: bool = False
+    comes_back: bool = False
     outside: str = ""
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)
@@ -101,6 +105,10 @@ class Gang:
             (self.workload,) = found.values()
         elif live:
             self.workload = None
+
+    def note_return(self, *, comes_back: bool) -> None:
+        """Whether the quorum is to be planned before others, because its members were lost and made again."""
+        self.comes_back = comes_back
 
     def note_shortness(self, since: float) -> None:
         """A scheduled gang has been below its minimum since then; 0.0: it is not."""
@@ -153,6 +161,10 @@ class Gang:
     def may_try(self, pod: Pod) -> bool:
         """Whether the member's binding may be tried: the server has not refused it lately."""
         return pod.uid not in self.barred or not self.barred[pod.uid].until
+
+    def lingering(self) -> int:
+        """How many pods are no members any more, because they terminate, and still have their places."""
+        return sum(pod.terminating and bool(pod.node) and not pod.terminal for pod in self.pods.values())
 
     def deserted(self) -> bool:
         """Whether no member is alive."""

@@ -13,6 +13,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.waves import lowered_to, wave_of
+from gangsched.core.declarations.workloads import makes_all_anew
 from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -49,6 +50,7 @@ def reconcile(
     if not gang.plain:
         gang.note_workload(live)
         gang.wave = wave_of(gang.key, gang.workload, gang.pods.values(), terms, foreign=foreign)
+        gang.all_anew = makes_all_anew(gang.workload, gang.key.namespace, foreign)
         terms = lowered_to(terms, gang.wave)
     gang.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
     effects += placeholders.settle(gang, cluster, terms)

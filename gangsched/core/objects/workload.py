@@ -35,7 +35,8 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     `gang`: whether its annotation asks for gangs; None where it has none. `size` is how many pods it wants now, of all
     its gangs. `idle` says in a few words why it wants none for now, empty if it does. `least_said`: an annotation says
     the minimum of its gangs. If its pods come in waves, `completions` is how many of them must succeed in all, and
-    `succeeded` how many it has counted; None and 0 otherwise.
+    `succeeded` how many it has counted; None and 0 otherwise. `all_anew`: when a pod of a gang is lost, its controller
+    deletes the others too.
     """
 
     title: str
@@ -45,3 +46,4 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     least_said: bool = False
     completions: int | None = None
     succeeded: int = 0
+    all_anew: bool = False

@@ -53,8 +53,8 @@ class Mark(NamedTuple):
 class Asked(NamedTuple):
     """What an object asks for: the size of each gang, how many pods in all, and why it wants none now, if so.
 
-    `roles` are the sizes of the gang's roles by name, where it has any. `completions` and `succeeded` are those of
-    `WorkloadFacts`.
+    `roles` are the sizes of the gang's roles by name, where it has any. `completions`, `succeeded` and `all_anew`
+    are those of `WorkloadFacts`.
     """
 
     size: int
@@ -63,6 +63,7 @@ class Asked(NamedTuple):
     idle: str = ""
     completions: int | None = None
     succeeded: int = 0
+    all_anew: bool = False
 
 
 class Object(Protocol):
@@ -164,10 +165,11 @@ class Kind(Generic[Form]):
                 title=self.row.kind,
                 gang=gang,
                 size=asked.pods if asked is not None else 1,
-                idle=asked.idle if asked is not None else "",
+                idle="is being deleted" if meta.deletion_timestamp else asked.idle if asked is not None else "",
                 least_said=least is not None,
                 completions=asked.completions if asked is not None else None,
                 succeeded=asked.succeeded if asked is not None else 0,
+                all_anew=asked is not None and asked.all_anew,
             ),
         )
 

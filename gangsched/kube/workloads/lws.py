@@ -14,11 +14,13 @@ from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks
 
 _NAME = "leaderworkerset.sigs.k8s.io/name"
 _REPLICA = "leaderworkerset.sigs.k8s.io/group-index"
+_ALL_ANEW = "RecreateGroupOnPodRestart"
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 
 
-class _Template(Struct, gc=False):
+class _Template(Struct, gc=False, rename="camel"):
     size: int | None = None
+    restart_policy: str | None = None
 
 
 class _Spec(Struct, gc=False, rename="camel"):
@@ -41,10 +43,15 @@ def _mark(marks: Marks) -> Mark | None:
 
 def _asked(found: _Set) -> Asked:
     spec = found.spec or _Spec()
-    size = (spec.leader_worker_template or _Template()).size
-    size = 1 if size is None else size
+    template = spec.leader_worker_template or _Template()
+    size = 1 if template.size is None else template.size
     replicas = 1 if spec.replicas is None else spec.replicas
-    return Asked(size=size, pods=size * replicas, idle="" if replicas else "has 0 replicas")
+    return Asked(
+        size=size,
+        pods=size * replicas,
+        idle="" if replicas else "has 0 replicas",
+        all_anew=template.restart_policy in (None, _ALL_ANEW),
+    )
 
 
 def kind(row: Row) -> Kind[_Set]:
