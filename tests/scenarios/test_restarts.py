@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gangsched.config.settings import Settings
 from gangsched.core.gang.restarts import HOUR_S, MOST_S
 from gangsched.core.objects.declaration import Declaration
-from gangsched.core.objects.pod import Owner, PodPhase
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.kind import Mark
@@ -76,6 +76,11 @@ class Race:
     @property
     def bound(self) -> list[str]:
         return self.harness.bound("default/t-")
+
+    @property
+    def alive(self) -> list[Pod]:
+        members = (each for each in self.harness.pods.values() if each.name.startswith("t-"))
+        return [each for each in members if not each.terminal]
 
     @property
     def rival(self) -> bool:
