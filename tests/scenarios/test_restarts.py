@@ -148,6 +148,46 @@ def test_members_that_have_succeeded_are_not_made_again():
     assert (len(other), len(race.bound)) == (2, SIZE - 1)
 
 
+def test_a_place_that_another_scheduler_has_taken_is_not_held():
+    race = Race()
+    race.lose(1)
+    race.harness.add(pod("other", group="", scheduler="other", node="n1"))
+    race.harness.settle()
+    assert not race.harness.machine.cluster.holdings.of("default")
+
+
+def test_only_what_the_minimum_needs_is_held_beside_members_that_terminate():
+    """Six members, of which four are the minimum: two of them are gone and four terminate."""
+    race = Race("statefulset")
+    race.harness.delete("default/b-0")
+    race.harness.add(node("n2", cpu="2"))
+    race.tell(replicas=SIZE + 2)
+    race.make(2)
+    race.harness.settle()
+    names = race.bound
+    race.harness.delete(*names[:2])
+    for name in names[2:]:
+        race.harness.change(name, terminating=True)
+    race.harness.settle()
+    assert (len(names), race.harness.machine.cluster.holdings.of("default")) == (SIZE + 2, {})
+
+
+def test_places_of_members_that_are_lost_again_and_again_are_not_held_for_longer_than_allowed():
+    race = Race()
+    race.harness.delete("default/b-0")
+    longest = 0.0
+    began = race.harness.now
+    race.lose(1)
+    while race.harness.now < began + 2 * MOST_S:
+        race.harness.wait(10)
+        race.lose(1)
+        race.harness.settle()
+        if race.harness.machine.cluster.holdings.of("default"):
+            longest = race.harness.now - began
+        race.make(1)
+    assert MOST_S - 10 <= longest <= MOST_S
+
+
 def test_each_loss_begins_the_time_anew():
     race = Race()
     race.lose(1)

@@ -139,7 +139,7 @@ class Restarts:
         if held is None:
             held = Held(workload, found.uid, lost.minimum, now, until)
         bound = sum(bool(pod.node) for pod in gang.live())
-        number = self._wanted(key, held) - bound - _done(gang) - gang.lingering() - len(held.places)
+        number = self._wanted(key, held) - bound - len(held.places)
         snapshot, asked = Snapshot(self._cluster), []
         for pod in lost.pods[: max(0, number)]:
             place = _placeholder(key, pod)
@@ -168,6 +168,8 @@ class Restarts:
         elif gang is not None and 0 < wanted <= len(live) and not gang.lingering():
             # All of its places are free: the quorum is planned in this call, before anything else.
             wanted, comes_back = 0, True
+        elif gang is not None:
+            wanted -= gang.lingering()
         for uid, node in list(held.places.items()):
             if len(held.places) > max(0, wanted) or node not in self._cluster.nodes:
                 del held.places[uid]
