@@ -79,7 +79,7 @@ class Machine:
         budget = Budget(units.TURN)
         effects += recheck_worsened(state.cluster, state.members, partial(state.contain, effects, now, Step.UPKEEP))
         effects += state.members.undeclared.take_events()
-        state.restarts.keep(now)
+        state.restarts.keep(now, partial(state.contain, effects, now, Step.UPKEEP))
         touched, unwritten = upkeep.some(waiting, effects, now, budget)
         upkeep.let_in()
         state.queue.wake(state.cluster)

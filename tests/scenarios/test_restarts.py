@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
+from gangsched.core.gang import restarts
 from gangsched.core.gang.restarts import HOUR_S, MOST_S
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
@@ -146,6 +147,35 @@ def test_members_that_have_succeeded_are_not_made_again():
     race.make(1)
     race.harness.settle()
     assert (len(other), len(race.bound)) == (2, SIZE - 1)
+
+
+@pytest.mark.faults
+def test_a_fault_holds_nothing_and_concerns_no_other_gang(monkeypatch: pytest.MonkeyPatch):
+    race = Race()
+    monkeypatch.setattr(restarts, "classify", lambda *_: {})
+    race.lose(1)
+    race.harness.wait(1)
+    assert race.rival
+
+
+def test_nothing_is_held_for_a_gang_of_two_workloads():
+    race = Race()
+    race.harness.change(race.bound[0], workload=Workload("job", "u", None, "uid-u"))
+    race.harness.settle()
+    race.lose(2)
+    race.harness.settle()
+    assert not race.harness.machine.cluster.holdings.of("default")
+
+
+def test_a_member_above_the_minimum_has_no_place_held():
+    race = Race()
+    race.harness.add(node("n2", cpu="1"))
+    race.harness.delete("default/b-0")
+    race.make(1)
+    race.harness.settle()
+    race.lose(1)
+    race.harness.settle()
+    assert not race.harness.machine.cluster.holdings.of("default")
 
 
 def test_a_place_that_another_scheduler_has_taken_is_not_held():

@@ -10,8 +10,9 @@ then planned before others like a repair. A group holds for at most MOST_S in HO
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from gangsched.core.declarations.waves import owed_of
 from gangsched.core.gang import caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.membership import Members
+from gangsched.core.gang.rechecking import Contain
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.policy import Policy
@@ -109,15 +111,15 @@ class Restarts:
         """Hold nothing for members that were lost since the last call: nothing is decided yet."""
         self._lost.clear()
 
-    def keep(self, now: float) -> None:
+    def keep(self, now: float, contain: Contain) -> None:
         """Hold the places of members that were lost, and give up those that are not wanted any more."""
         lost, self._lost = self._lost, {}
         for key, each in lost.items():
             gang = self._members.gangs.get(key)
             if gang is not None:
-                self._hold(gang, each, now)
+                self._contained(key, partial(self._hold, gang, each, now), contain)
         for key in list(self._held):
-            self._review(key, now)
+            self._contained(key, partial(self._review, key, now), contain)
 
     def next_end(self) -> float:
         """When the next places are given up, in epoch seconds; infinity if none are held."""
@@ -126,6 +128,16 @@ class Restarts:
     def placeholders(self) -> Collection[str]:
         """The UIDs of all placeholders."""
         return {uid for held in self._held.values() for uid in held.places}
+
+    def _contained(self, key: GroupKey, step: Callable[[], None], contain: Contain) -> None:
+        """Take the step; a gang whose logic fails in it holds nothing any more."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - a defect may raise anything
+            held = self._held.pop(key, None)
+            for uid in held.places if held is not None else ():
+                self._cluster.remove_pod(uid)
+            contain(key, error)
 
     def _hold(self, gang: Gang, lost: Lost, now: float) -> None:
         workload = lost.pods[0].workload
@@ -136,10 +148,12 @@ class Restarts:
         found = self._members.foreign.find(workload.kind, GroupKey(key.namespace, workload.name))
         if found is None or (workload.uid and workload.uid != found.uid) or until <= now:
             return
+        if held is not None and held.workload.identity != workload.identity:
+            return
         if held is None:
             held = Held(workload, found.uid, lost.minimum, now, until)
-        bound = sum(bool(pod.node) for pod in gang.live())
-        number = self._wanted(key, held) - bound - len(held.places)
+        # At most so many; `_review` gives up at once what is not needed beside the other members.
+        number = self._wanted(key, held) - len(held.places)
         snapshot, asked = Snapshot(self._cluster), []
         for pod in lost.pods[: max(0, number)]:
             place = _placeholder(key, pod)
@@ -151,7 +165,7 @@ class Restarts:
         amounts = asked_by(place for place, _ in asked)
         if not asked or caps.limit(self._cluster, self._policy.namespace_limits, key.namespace, amounts):
             return
-        held.until = max(held.until, until)
+        held.until = until
         self._held[key] = held
         for place, node in asked:
             held.places[place.uid] = node
