@@ -207,6 +207,12 @@ class Settings(Part):
         "reserved again after a back-off at the earliest. Longer: members may arrive later, and their places are "
         "withheld from others for longer. 168h: only maxScheduleTime counts.",
     )
+    restart_hold: Duration = Field(
+        default="30s",
+        description="How long the place of a lost member of a scheduled group stays reserved, as a duration, while its "
+        "workload is there and makes the member again; a group does this for at most 5 minutes in an hour. Longer: "
+        "slow controllers keep their room through a restart, and it is withheld from others for longer.",
+    )
     namespace_limits: NamespaceLimits = Field(default_factory=NamespaceLimits, description="Limits of each namespace.")
     backoff: Backoff = Field(
         default_factory=Backoff, description="Back-off of a group after a time-out, before it is planned again."
@@ -291,6 +297,7 @@ class Settings(Part):
             max_priority=self.max_priority,
             priority_from=PriorityFrom(self.priority_from),
             max_hold_s=parse_duration(self.max_hold_time),
+            restart_hold_s=parse_duration(self.restart_hold),
             namespace_limits=self.namespace_limits.rules(),
             backoff_initial_s=parse_duration(self.backoff.initial),
             backoff_max_s=parse_duration(self.backoff.max),

@@ -51,8 +51,10 @@ class Intake:
     def _apply(self, event: Event, now: float) -> None:
         match event:
             case PodSeen(pod):
+                self._state.restarts.pod_seen(pod)
                 self._members.pod_seen(pod)
             case PodGone(uid):
+                self._state.restarts.pod_gone(uid)
                 self._state.containment.answered(uid)
                 self._members.pod_gone(uid)
             case seen.PodsReplaced(pods):

@@ -79,6 +79,7 @@ class Machine:
         budget = Budget(units.TURN)
         effects += recheck_worsened(state.cluster, state.members, partial(state.contain, effects, now, Step.UPKEEP))
         effects += state.members.undeclared.take_events()
+        state.restarts.keep(now, partial(state.contain, effects, now, Step.UPKEEP))
         touched, unwritten = upkeep.some(waiting, effects, now, budget)
         upkeep.let_in()
         state.queue.wake(state.cluster)
@@ -118,6 +119,7 @@ class Machine:
             state.status_deadlines.next(),
             self._avoidance.next_end(),
             state.leftovers.next_due(),
+            state.restarts.next_end(),
         )
         return due if due < float("inf") else None
 
@@ -136,7 +138,9 @@ class Machine:
         """What metrics show of the present state."""
         queue = self._state.queue
         return Stats(
-            pods=len(self.cluster.pods) - sum(len(gang.vacant()) for gang in self.gangs.values()),
+            pods=len(self.cluster.pods)
+            - sum(len(gang.vacant()) for gang in self.gangs.values())
+            - len(self._state.restarts.placeholders()),
             nodes=len(self.cluster.nodes),
             phases=Counter(gang.record.phase.value for gang in self.gangs.values() if not gang.plain),
             waiting=len(queue),
@@ -234,4 +238,5 @@ class Machine:
             if gang is None or members.finished(gang):
                 self._upkeep.forget(key)
         members.dirty.forget_all()
+        self._state.restarts.forget_lost()
         self.cluster.take_worsened()

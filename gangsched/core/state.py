@@ -16,6 +16,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
 from gangsched.core.gang.prebinding import Leftovers
+from gangsched.core.gang.restarts import Restarts
 from gangsched.core.gang.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
@@ -44,6 +45,7 @@ class State:
         self.gangs: dict[GroupKey, Gang] = {}
         self.assessments: dict[GroupKey, Assessment] = {}
         self.members = Members(self.cluster, self.gangs, avoidance, policy)
+        self.restarts = Restarts(self.cluster, self.members, policy)
         self.queue = Queue(self.cluster.capacity)
         self.hunts = Hunts()
         self.deepening = Deepening()
@@ -76,7 +78,7 @@ class State:
         alive = {*self.gangs, *self.members.dirty}
         return [
             *self.cluster.validate(),
-            *self.members.validate(),
+            *self.members.validate(beside=self.restarts.placeholders()),
             *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
             *self.queue.validate(alive),
             *self.deepening.validate(alive),

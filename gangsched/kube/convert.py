@@ -96,7 +96,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
         rejected=status.phase == "Failed" and _is_rejection(status.reason or ""),
         bound_at=said.bound_at,
         soft=preferences.soft(spec, meta),
-        workload=workloads.of(meta, owner) if owner is not None and declaration is None else None,
+        workload=workloads.of(meta, owner, named=declaration is not None) if owner is not None else None,
     )
 
 

@@ -35,6 +35,7 @@ def test_every_key_is_read(tmp_path):
         maxPriority: 1000
         priorityFrom: Members
         maxHoldTime: 1h
+        restartHold: 20s
         namespaceLimits: {heldPercent: 10, heldPlaces: 50, freePlaces: 0, waitingGroups: 20}
         backoff: {initial: 1s, max: 1h}
         repairDeadline: 45s
@@ -74,6 +75,7 @@ def test_every_key_is_read(tmp_path):
         max_priority=1000,
         priority_from=PriorityFrom.MEMBERS,
         max_hold_s=3600.0,
+        restart_hold_s=20.0,
         namespace_limits=NamespaceLimits(held_percent=10, held_places=50, free_places=0, waiting_groups=20),
         backoff_initial_s=1.0,
         backoff_max_s=3600.0,
@@ -162,7 +164,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
                 "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, logLevel, "
                 "maxHoldTime, maxPriority, namespace, namespaceLimits, ownerGuard, pfnet, preBindTimeout, "
-                "priorityFrom, repairDeadline, schedulerNames, spark"
+                "priorityFrom, repairDeadline, restartHold, schedulerNames, spark"
             ),
         ),
         ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),

@@ -111,6 +111,82 @@ def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None
     assert not waiting
 
 
+def end(cluster: Cluster, pod: str, phase: str = "Succeeded") -> None:
+    """What a kubelet writes when the pod's containers have ended."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod}/status"
+    cluster.api.merge(path, {"status": {"phase": phase}})
+
+
+@pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
+def test_a_job_of_ten_completions_keeps_five_members_until_it_owes_less(auto: Cluster, declared: str) -> None:
+    """A group of one waits for just the room that each completion frees before the replacement is there."""
+    auto.add_node("n1", cpu="5")
+    labels = {} if declared == "by nobody" else {"gangsched.io/pod-group": "t"}
+    if labels:
+        auto.add_group("t", min_member=5)
+    add_job(auto, "train", 5, labels=labels, completions=10)
+
+    def alive() -> list[Json]:
+        return [each for each in auto.pods() if each["metadata"]["name"].startswith("train-") and not ended(each)]
+
+    def whole(size: int) -> bool:
+        nodes = [each["spec"].get("nodeName") for each in alive()]
+        return len(nodes) == size and all(nodes)
+
+    auto.until(lambda: whole(5))
+    auto.add_group("b", min_member=1)
+    auto.add_pods("b", 1)
+    auto.until_reason("b", "Unschedulable")
+    for done in range(1, 11):
+        waits = not auto.bound("b")
+        end(auto, alive()[0]["metadata"]["name"])
+        auto.until(lambda: whole(min(5, 10 - done)))  # noqa: B023 - called in this turn only
+        if labels and done < 10:
+            auto.until(lambda: auto.status("t")["minimum"] == min(5, 10 - done))  # noqa: B023 - as above
+        assert waits or done > 6
+    auto.until_bound("b", 1)
+    if labels:
+        auto.until(lambda: auto.phase("t") == "Succeeded")
+
+
+def with_rival(cluster: Cluster) -> None:
+    """Nothing is free, and a group of one waits."""
+    cluster.add_group("b", min_member=1)
+    cluster.add_pods("b", 1)
+    cluster.until_reason("b", "Unschedulable")
+
+
+def test_a_job_that_makes_a_failed_pod_again_after_its_back_off_keeps_the_room(auto: Cluster) -> None:
+    auto.add_node("n1", cpu="4")
+    add_job(auto, "train", 4)
+    auto.until(lambda: len(bound(auto, "train")) == 4)
+    with_rival(auto)
+    failed = bound(auto, "train")[0]
+    end(auto, failed, "Failed")
+    auto.until(lambda: len(auto.pods()) == 6, within_s=40)
+    auto.until(lambda: len(bound(auto, "train")) == 5)
+    assert not auto.bound("b")
+
+
+def test_a_stateful_set_keeps_the_room_of_deleted_pods_and_loses_it_when_it_is_deleted_itself(auto: Cluster) -> None:
+    auto.add_node("n1", cpu="3")
+    add_set(auto, "web", 3, template(labels={"app": "web"}))
+    auto.until(lambda: len(bound(auto, "web")) == 3)
+    old = {pod["metadata"]["uid"] for pod in auto.pods()}
+    with_rival(auto)
+    for name in bound(auto, "web"):
+        auto.delete_pod(name)
+    auto.until(lambda: len(bound(auto, "web")) == 3 and not old & {pod["metadata"]["uid"] for pod in auto.pods()})
+    kept = not auto.bound("b")
+    auto.control_plane.kubectl("delete", "statefulset", "web", "--namespace", auto.namespace)
+    auto.until(lambda: bool(auto.bound("b")), within_s=10)
+    assert kept
+
+
+def ended(pod: Json) -> bool:
+    return pod["status"].get("phase") in ("Succeeded", "Failed")
+
+
 LWS = "leaderworkerset.sigs.k8s.io"
 JOBSET = "jobset.sigs.k8s.io"
 

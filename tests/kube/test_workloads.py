@@ -17,6 +17,7 @@ from gangsched.config.workloads import NAMES, WORKLOADS
 from gangsched.core.gang.making import OBJECT_NAME
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.workload import Workload
 from gangsched.kube import convert, wire, workloads
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.workloads.kind import group_name
@@ -112,6 +113,7 @@ NOT_ENDED = {"conditions": [{"type": "Failed", "status": "False"}, {"type": "Sus
 def test_a_pod_belongs_to_the_workload_that_it_carries(body, kind, group, role):
     found = read(body).workload
     assert found is not None
+    assert found.declaration is not None
     assert (found.kind, found.declaration.group, found.declaration.role) == (kind, group, role)
     assert (found.declaration.objects, found.declaration.object_name) == ((kind,), found.name)
     assert OBJECT_NAME.fullmatch(group)
@@ -123,12 +125,49 @@ def test_a_pod_belongs_to_the_workload_that_it_carries(body, kind, group, role):
         pod_of("ReplicaSet", "web-1", group="apps"),
         pod_of("Job", "train", group="example.com"),
         pod_of("Job", "train"),
-        pod_of("Job", "train", group="batch", labels={"gangsched.io/pod-group": "a"}),
         {"metadata": {"name": "p", "uid": "p"}, "spec": {}},
     ],
 )
-def test_a_pod_of_another_kind_or_with_a_group_of_its_own_has_no_workload(body):
+def test_a_pod_of_another_kind_has_no_workload(body):
     assert read(body).workload is None
+
+
+def test_a_pod_that_names_its_group_follows_that_though_its_workload_is_known():
+    found = read(pod_of("Job", "train", group="batch", labels={"gangsched.io/pod-group": "a"}))
+    assert found.declaration is not None
+    assert found.declaration.group == "a"
+    assert found.workload == Workload("job", "train", None, found.owner.uid if found.owner is not None else "")
+
+
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 6}
+CRITERIA_MET = {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}], "succeeded": 6}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "waves"),
+    [
+        ({"parallelism": 5, "completions": 10}, None, (10, 0)),
+        ({"completions": 10}, {"succeeded": 4}, (10, 4)),
+        ({"parallelism": 5, "completions": 10}, {"succeeded": 4}, (10, 4)),
+        ({"parallelism": 5, "completions": 10}, COMPLETE, (10, 10)),
+        ({"parallelism": 5, "completions": 10}, CRITERIA_MET, (10, 10)),
+        ({"parallelism": 5, "completions": 5}, {"succeeded": 4}, (None, 0)),
+        ({"parallelism": 5}, {"succeeded": 4}, (None, 0)),
+        ({}, None, (None, 0)),
+    ],
+)
+def test_a_job_comes_in_waves_if_it_asks_for_more_completions_than_pods_at_a_time(spec, status, waves):
+    facts = of("job", spec, status=status).workload
+    assert facts is not None
+    assert (facts.completions, facts.succeeded) == waves
+
+
+@pytest.mark.parametrize("condition", ["Complete", "SuccessCriteriaMet", "Failed", "FailureTarget"])
+def test_a_job_that_ends_or_has_ended_wants_no_pods(condition):
+    status = {"conditions": [{"type": condition, "status": "True"}]}
+    facts = of("job", {"parallelism": 2}, status=status).workload
+    assert facts is not None
+    assert facts.idle == "has ended"
 
 
 def test_pods_of_one_workload_share_one_value():
@@ -341,6 +380,7 @@ def test_a_leader_and_its_workers_have_roles():
     for marks in (leader, worker):
         found = read(pod_of("StatefulSet", "s", group="apps", **marks)).workload
         assert found is not None
+        assert found.declaration is not None
         roles.append(found.declaration.role)
     assert roles == ["leader", "worker"]
 
@@ -385,18 +425,21 @@ def test_an_object_of_an_unknown_form_is_known_with_an_error():
 def test_a_replica_says_its_own_size():
     found = read(pod_of("StatefulSet", "s", group="apps", **LWS)).workload
     assert found is not None
+    assert found.declaration is not None
     assert found.declaration.min_member == 4
 
 
 def test_a_launchers_success_is_its_jobs():
     found = read(pod_of("Job", "mpi-launcher", group="batch", **LAUNCHER)).workload
     assert found is not None
+    assert found.declaration is not None
     assert found.declaration.leading == "launcher"
 
 
 def test_the_pods_of_a_jobset_are_those_of_its_jobs_where_jobsets_are_not_chosen():
     found = read(pod_of("Job", "js-w-0", group="batch", **JOBSET), chosen(Settings(workloads=("job",)))).workload
     assert found is not None
+    assert found.declaration is not None
     assert found.declaration.group == "job.js-w-0"
 
 
@@ -420,3 +463,20 @@ def test_each_row_has_a_file_and_each_file_a_row():
     modules = [import_module(f"{workloads.__name__}.{each.name}") for each in pkgutil.iter_modules(workloads.__path__)]
     files = {module.__name__.rpartition(".")[2] for module in modules if hasattr(module, "kind") and module.kind}
     assert files == {row.file for row in WORKLOADS.values()}
+
+
+@pytest.mark.parametrize(
+    ("policy", "anew"),
+    [({}, True), ({"restartPolicy": "RecreateGroupOnPodRestart"}, True), ({"restartPolicy": "None"}, False)],
+)
+def test_a_leader_worker_set_makes_all_pods_of_a_replica_anew_unless_it_says_otherwise(policy, anew):
+    facts = of("lws", {"leaderWorkerTemplate": {"size": 2, **policy}}).workload
+    assert facts is not None
+    assert facts.all_anew is anew
+
+
+@pytest.mark.parametrize("kind", ["job", "statefulset", "lws"])
+def test_a_workload_that_is_being_deleted_wants_no_pods(kind):
+    facts = of(kind, {}, deletionTimestamp="2026-01-01T00:00:00Z").workload
+    assert facts is not None
+    assert facts.idle == "is being deleted"

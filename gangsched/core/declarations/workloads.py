@@ -39,7 +39,7 @@ def verdict(
     if labels is None:
         return Verdict.UNKNOWN
     wanted = labels.get(GANG) == AUTO
-    self_said = workload.declaration.min_member is not None
+    self_said = workload.declaration is not None and workload.declaration.min_member is not None
     if not foreign.why_hidden(workload.kind):
         found = foreign.find(workload.kind, GroupKey(namespace, workload.name))
         if found is None or found.workload is None or (workload.uid and found.uid != workload.uid):
@@ -52,12 +52,19 @@ def verdict(
     return Verdict.SELF_SAID if self_said else Verdict.GANG
 
 
+def makes_all_anew(workload: Workload | None, namespace: str, foreign: Foreign) -> bool:
+    """Whether the workload makes all pods of a gang anew when one is lost."""
+    found = foreign.find(workload.kind, GroupKey(namespace, workload.name)) if workload is not None else None
+    return found is not None and found.workload is not None and found.workload.all_anew
+
+
 def declared(workload: Workload, decided: Verdict) -> Declaration | None:
     """What a pod of the workload declares; None if it is on its own.
 
     While that is not known it is a member, of a group that nothing declares.
     """
-    return None if decided is Verdict.SINGLE else _declared(workload.declaration, decided)
+    said = workload.declaration
+    return None if decided is Verdict.SINGLE or said is None else _declared(said, decided)
 
 
 @lru_cache(_KEPT)

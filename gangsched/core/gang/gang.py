@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from gangsched.core.declarations.ownership import UNDISPUTED, Ownership, ownership_of
+from gangsched.core.declarations.waves import Wave
 from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.roster import Durability, Roster
 from gangsched.core.gang.told import Told
@@ -22,6 +23,7 @@ from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import OwnerGuard
 from gangsched.core.objects.record import NO_RECORD, Record
+from gangsched.core.objects.workload import Workload
 
 # Named once, because they are looked at for each member of gangs of thousands.
 _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
@@ -39,6 +41,10 @@ class Gang:
     wherever it was tried, while others were bound: theirs is sent first. `vacancies` counts the placeholders that the
     gang ever had: most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of their
     role. `made_at` is when the API server was last asked to create a PodGroup, 0.0 if it was not.
+    `workload` is the one object that all live members belong to, or the last ones did, None if there is none; `wave` is
+    what it still owes if its pods come in waves. `all_anew`: when a member is lost its workload makes all of them anew.
+    `comes_back`: all were lost and have been made again, and the quorum is planned before others
+    (`core.gang.restarts`).
     `outside` says why the gang is not tried, if too many of its namespace wait before it (`core.queueing.admission`).
     """
 
@@ -67,6 +73,10 @@ class Gang:
     vacancies: int = 0
     mismatched: set[str] = field(default_factory=set)
     made_at: float = 0.0
+    workload: Workload | None = None
+    wave: Wave | None = None
+    all_anew: bool = False
+    comes_back: bool = False
     outside: str = ""
     tell_at: float = float("inf")
     told: Told = field(default_factory=Told)
@@ -86,6 +96,19 @@ class Gang:
         """The pod is neither a member nor a stranger any more."""
         self.pods.pop(uid, None)
         self.strangers.pop(uid, None)
+
+    def note_workload(self, live: Sequence[Pod]) -> None:
+        """Note which workload the live members belong to; while there are none, it is that of the last ones."""
+        there = live or self.pods.values()
+        found = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in there}
+        if len(found) == 1:
+            (self.workload,) = found.values()
+        elif live:
+            self.workload = None
+
+    def note_return(self, *, comes_back: bool) -> None:
+        """Whether the quorum is to be planned before others, because its members were lost and made again."""
+        self.comes_back = comes_back
 
     def note_shortness(self, since: float) -> None:
         """A scheduled gang has been below its minimum since then; 0.0: it is not."""
@@ -139,6 +162,10 @@ class Gang:
         """Whether the member's binding may be tried: the server has not refused it lately."""
         return pod.uid not in self.barred or not self.barred[pod.uid].until
 
+    def lingering(self) -> int:
+        """How many pods are no members any more, because they terminate, and still have their places."""
+        return sum(pod.terminating and bool(pod.node) and not pod.terminal for pod in self.pods.values())
+
     def deserted(self) -> bool:
         """Whether no member is alive."""
         return not any(map(self.lives, self.pods.values()))
@@ -167,7 +194,10 @@ def forget_what_was_told(gang: Gang) -> None:
 
 
 class Census(Struct, frozen=True, kw_only=True):
-    """A gang's members: `bound` to a node, `waiting` for one in the order of trying; the others are being bound."""
+    """A gang's members: `bound` to a node, `waiting` for one in the order of trying; the others are being bound.
+
+    `done_roles` counts by role those that have succeeded in this run, if they count toward the minimum.
+    """
 
     live: Sequence[Pod]
     bound: Sequence[Pod]
@@ -178,7 +208,7 @@ class Census(Struct, frozen=True, kw_only=True):
 
     @property
     def done(self) -> int:
-        """How many members succeeded in this run."""
+        """How many members have succeeded in this run and count toward the minimum."""
         return self.done_roles.total()
 
 
@@ -200,5 +230,5 @@ def take_census(gang: Gang) -> Census:
         waiting=waiting,
         running=sum(pod.phase is PodPhase.RUNNING for pod in bound),
         bound_roles=Counter(map(role_of, bound)),
-        done_roles=Counter(dict(gang.record.succeeded)),
+        done_roles=Counter(dict(gang.record.succeeded) if gang.wave is None else {}),
     )

@@ -73,7 +73,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     """Bring the gang up to date, release reservations that are of no use any more, and find what it wants."""
     rollback.end_restart(gang)
     runs.go_on(gang, now)
-    if gang.roster.take_emptied():
+    if gang.roster.take_emptied() or (_is_remade(gang) and not _has_bound(gang)):
         runs.end(gang)
         runs.go_on(gang, now)
     census = take_census(gang)
@@ -120,7 +120,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     facts = _facts(gang, census, complete=standing.complete, now=now, policy=policy)
     take(gang, Step.PHASE, phase=settle(gang.record.phase, facts))
     want = Want()
-    if standing.complete and rollback.may_plan(gang, now):
+    if standing.complete and rollback.may_plan(gang, now) and not _is_remade(gang):
         moves = placeholders.moving(gang, standing.eligible)
         want = wants.want_of(gang, census, terms, need, [*standing.eligible, *to_come], moves=moves)
     return Assessment(
@@ -162,6 +162,22 @@ def _counts(gang: Gang, standing: Standing, terms: Terms) -> bool:
     held = bool(gang.vacant())
     comes = (standing.to_come or held) if terms.unhurried else (standing.to_come and not held)
     return not (gang.outside or comes)
+
+
+def _is_remade(gang: Gang) -> bool:
+    """Whether the workload deletes what is left of a scheduled gang to make all of it anew.
+
+    No new member is bound beside the old ones, and once these are members no longer another run begins, for which the
+    new ones are bound as a whole.
+    """
+    if not (gang.all_anew and gang.record.scheduled_at) or gang.record.ended:
+        return False
+    return gang.lingering() > 0 or not _has_bound(gang)
+
+
+def _has_bound(gang: Gang) -> bool:
+    """Whether any live member has a node, or a reservation of one."""
+    return any(pod.node or pod.uid in gang.bindings for pod in gang.live())
 
 
 def _give_up(gang: Gang, cluster: Cluster) -> None:

@@ -5,7 +5,7 @@ Membership is what the pod says now (contract rule 10). A pod without a group is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
@@ -260,9 +260,9 @@ class Members:
             *(PodBound(binding.pod.uid, binding.node) for binding in bound),
         ]
 
-    def validate(self) -> list[str]:
-        """Contradictions between gangs, pods and claims, and what is remembered of pods that are gone."""
-        return [*contradictions(self)]
+    def validate(self, beside: Collection[str] = ()) -> list[str]:
+        """Contradictions between gangs, pods and claims but `beside` these, and what is remembered of pods gone."""
+        return [*contradictions(self, beside)]
 
     def _gang(self, key: GroupKey) -> Gang:
         if key not in self.gangs:

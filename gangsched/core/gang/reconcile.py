@@ -12,6 +12,8 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
+from gangsched.core.declarations.waves import lowered_to, wave_of
+from gangsched.core.declarations.workloads import makes_all_anew
 from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -34,16 +36,22 @@ def reconcile(
     """Bring the gang up to date. Returns how it stands, with what it wants of a scheduling cycle, and effects."""
     bindings.reconcile(gang, cluster)
     effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
+    live = gang.heed_owners(policy.owner_guard)
     terms = resolve(
         gang.key,
         gang.group,
-        gang.heed_owners(policy.owner_guard),
+        live,
         policy=policy,
         priority_classes=priority_classes,
         foreign=foreign,
         volumes=cluster.volumes,
         devices=cluster.devices,
     )
+    if not gang.plain:
+        gang.note_workload(live)
+        gang.wave = wave_of(gang.key, gang.workload, gang.pods.values(), terms, foreign=foreign)
+        gang.all_anew = makes_all_anew(gang.workload, gang.key.namespace, foreign)
+        terms = lowered_to(terms, gang.wave)
     gang.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
     effects += placeholders.settle(gang, cluster, terms)
     caps.keep(gang, cluster, terms, now=now, policy=policy)

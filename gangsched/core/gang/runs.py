@@ -57,6 +57,7 @@ def note_ended(gang: Gang, pod: Pod) -> None:
 def end(gang: Gang) -> None:
     """End the run, as no member of it is alive; members that are alive now begin the next run (rule 3).
 
+    Between two waves of a Job the run has no outcome: the next wave is bound as a whole or not at all.
     Pods with scheduling gates and pods whose owner may not use the group's name were no members of it: they belong to
     the next run once they can be scheduled.
     """
@@ -65,8 +66,10 @@ def end(gang: Gang) -> None:
         return
     outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.ownership.disowned
     past = gang.roster.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
-    if record.scheduled_at and not record.late:
-        well = record.led or record.successes >= record.minimum
+    wave = gang.wave
+    more_to_come = wave is not None and wave.owed > 0 and wave.goes_on
+    if record.scheduled_at and not record.late and not more_to_come:
+        well = record.led or (record.successes >= record.minimum if wave is None else not wave.owed)
         take(gang, Step.RUN_ENDS, outcome=Outcome.SUCCEEDED if well else Outcome.FAILED)
         gang.roster.end_run(past)
     else:

@@ -190,10 +190,15 @@ class Surroundings:
             self._members.pod_seen(self._cluster.pods[uid])
 
     def _workload_changed(self, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:
-        """A workload's object has changed: its pods may become a gang, or be none any more."""
+        """A workload's object has changed: its pods may become a gang, or be none any more. Their gangs look at it."""
         either = new or old
-        if either is not None and _decisive(old) != _decisive(new):
-            self._decide_anew(self._members.undeclared.of(either.dialect, key))
+        if either is None:
+            return
+        uids = self._members.undeclared.of(either.dialect, key)
+        if _decisive(old) != _decisive(new):
+            self._decide_anew(uids)
+        for uid in uids:
+            self._members.touch(uid)
 
     def _replaced(self, gang: Gang, *, over: bool) -> None:
         """Another object declares the gang, or none; `over`: the old one's run has ended, bound members stay (rule 10).

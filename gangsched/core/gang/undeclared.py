@@ -1,7 +1,7 @@
-"""Pods that name no group but belong to a workload: which of them there are, and what they declare at present.
+"""Pods that belong to a workload: which of them there are, and what those declare at present that name no group.
 
-What they declare changes with their namespace's label and their workload's annotation. An index finds the pods that
-such a change concerns.
+That changes with their namespace's label and their workload's annotation. An index finds the pods that a change of
+their workload concerns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Undeclared:
     def declared(self, pod: Pod) -> Pod:
         """The pod with what it declares at present. Pods of other schedulers follow no workload."""
         workload = pod.workload
-        if workload is None or pod.scheduler not in self._ours:
+        if workload is None or workload.declaration is None or pod.scheduler not in self._ours:
             return pod
         said = declared(workload, verdict(workload, pod.namespace, self._cluster.namespaces, self._foreign))
         return pod if pod.declaration == said else replace(pod, declaration=said)

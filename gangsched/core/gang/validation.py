@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gangsched.core.cluster.ledger import Kind
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from gangsched.core.gang.membership import Members
 
 
-def contradictions(members: Members) -> Iterator[str]:
-    """The contradictions, each in a sentence.
+def contradictions(members: Members, beside: Collection[str]) -> Iterator[str]:
+    """The contradictions, each in a sentence. The claims `beside` those of bindings, by UID, are no mistake.
 
     Gangs that are still to be reconciled (dirty, or large and postponed) may remember outdated pods.
     """
     yield from _membership(members)
-    yield from _places(members)
+    yield from _places(members, beside)
     yield from members.undeclared.validate()
     for key, gang in members.gangs.items():
         if key not in members.dirty and not gang.look_at:
@@ -43,7 +43,7 @@ def _membership(members: Members) -> Iterator[str]:
             yield f"{uid}: it is remembered where its binding was sent, and it does not wait"
 
 
-def _places(members: Members) -> Iterator[str]:
+def _places(members: Members, beside: Collection[str]) -> Iterator[str]:
     """Every binding has its claim on a node, and every such claim its binding."""
     cluster = members._cluster
     for key, gang in members.gangs.items():
@@ -53,7 +53,7 @@ def _places(members: Members) -> Iterator[str]:
     for uid, claim in cluster.ledger.claims.items():
         if claim.kind in (Kind.ASSUMED, Kind.HELD):
             owner = members.gang_of(uid)
-            if owner is None or uid not in owner.bindings:
+            if uid not in beside and (owner is None or uid not in owner.bindings):
                 yield f"{uid}: claims {claim.node} though nothing binds it there"
 
 

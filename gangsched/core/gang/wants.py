@@ -156,7 +156,7 @@ def want_of(
         topology=spec.topology,
         own=Counter([*nodes, *(binding.node for binding in gang.flying())]),
     )
-    return Want(repair=bool(census.bound or flying) and not scheduled, quorum=quorum)
+    return Want(repair=bool(census.bound or flying or gang.comes_back) and not scheduled, quorum=quorum)
 
 
 def first(members: Sequence[Pod], need: Need) -> list[Pod]:

@@ -65,7 +65,7 @@ class Pod(Struct, frozen=True, gc=False):
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
     written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
     it was bound, 0.0 if that is not known. `soft` is what it prefers, None for nothing. `workload` is the object of a
-    recognised controller that it belongs to, None without one and for a pod that names its group itself.
+    recognised controller that it belongs to, None without one.
     """
 
     uid: str

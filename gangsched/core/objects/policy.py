@@ -59,7 +59,8 @@ class Policy(Struct, frozen=True):
     those of plug-ins, which may be named beside gangsched's own; `gpu_strategy` is that of pods without a group that
     ask for a GPU. `turns` says which instance groups have strict FIFO lanes.
     `owner_guard` says what follows when several owners claim one group. Placeholders are kept for `max_hold_s` at a
-    time; `namespace_limits` keep one namespace from blocking the others. A quorum's pre-bindings may take
+    time, and those in the place of lost members for `restart_hold_s`; `namespace_limits` keep one namespace from
+    blocking the others. A quorum's pre-bindings may take
     `pre_bind_timeout_s`.
     """
 
@@ -69,6 +70,7 @@ class Policy(Struct, frozen=True):
     max_priority: int = 1_000_000_000
     priority_from: PriorityFrom = PriorityFrom.POD_GROUP
     max_hold_s: float = 600.0
+    restart_hold_s: float = 30.0
     namespace_limits: NamespaceLimits = NamespaceLimits()
     backoff_initial_s: float = 10.0
     backoff_max_s: float = 300.0

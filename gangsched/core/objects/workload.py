@@ -14,13 +14,19 @@ AUTO = "auto"
 class Workload(Struct, frozen=True, gc=False, cache_hash=True):
     """An object of a `kind` (a name in the registry of workloads), which is in the pod's namespace.
 
-    `uid` is empty where the pod does not know it. `declaration` is what the pod says if it is to be a gang's member.
+    `uid` is empty where the pod does not know it. `declaration` is what the pod says if it is to be a gang's member;
+    None for a pod that names its group itself.
     """
 
     kind: str
     name: str
-    declaration: Declaration
+    declaration: Declaration | None
     uid: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Which object it is, beside its namespace."""
+        return (self.kind, self.name, self.uid)
 
 
 class Reference(Struct, frozen=True, gc=False):
@@ -39,6 +45,9 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     its gangs. `idle` says in a few words why it wants none for now, empty if it does. `least_said`: an annotation says
     the minimum of its gangs. `api_version` is the one that it is read in. `remedy`: its controller creates pods only
     once others are ready, and this is what to do to have them created at once; empty if it does create them so.
+    If its pods come in waves, `completions` is how many of them must succeed in all, and
+    `succeeded` how many it has counted; None and 0 otherwise. `all_anew`: when a pod of a gang is lost, its controller
+    deletes the others too.
     """
 
     title: str
@@ -48,3 +57,6 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     size: int = 1
     idle: str = ""
     least_said: bool = False
+    completions: int | None = None
+    succeeded: int = 0
+    all_anew: bool = False

@@ -9,6 +9,8 @@ from gangsched.kube import wire
 from gangsched.kube.workloads.kind import Asked, Kind, controlled, has_ended
 
 _OWNER = ("batch", "Job")
+_ENDS = ("Complete", "SuccessCriteriaMet", "Failed", "FailureTarget")
+"""The conditions of a Job that has ended, or makes no more pods and ends once those that it has are gone."""
 
 
 class _Spec(Struct, gc=False):
@@ -18,6 +20,7 @@ class _Spec(Struct, gc=False):
 
 
 class _Status(Struct, gc=False):
+    succeeded: int | None = None
     conditions: list[wire.Condition] | None = None
 
 
@@ -31,11 +34,19 @@ def _asked(job: _Job) -> Asked:
     spec = job.spec or _Spec()
     wanted = 1 if spec.parallelism is None else spec.parallelism
     size = wanted if spec.completions is None else min(wanted, spec.completions)
-    return Asked(size=size, pods=size, idle=_idle(job, spec, size))
+    asked = Asked(size=size, pods=size, idle=_idle(job, spec, size))
+    if spec.completions is None or spec.completions <= wanted:
+        return asked
+    return asked._replace(completions=spec.completions, succeeded=_succeeded(job.status or _Status(), spec.completions))
+
+
+def _succeeded(status: _Status, completions: int) -> int:
+    """How many pods have succeeded; as many as must if the Job says that it is complete, by a success policy too."""
+    return completions if has_ended(status.conditions, "Complete", "SuccessCriteriaMet") else status.succeeded or 0
 
 
 def _idle(job: _Job, spec: _Spec, size: int) -> str:
-    if job.status is not None and has_ended(job.status.conditions, "Complete", "Failed"):
+    if job.status is not None and has_ended(job.status.conditions, *_ENDS):
         return "has ended"
     if spec.suspend:
         return "is suspended"

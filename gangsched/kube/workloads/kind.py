@@ -55,7 +55,8 @@ class Asked(NamedTuple):
     """What an object asks for: the size of each gang, how many pods in all, and why it wants none now, if so.
 
     `roles` are the sizes of the gang's roles by name, where it has any; `late` are the templates of those whose members
-    are created only once others are ready, and `remedy` says what to do to have them created at once.
+    are created only once others are ready, and `remedy` says what to do to have them created at once. `completions`,
+    `succeeded` and `all_anew` are those of `WorkloadFacts`.
     """
 
     size: int
@@ -64,6 +65,9 @@ class Asked(NamedTuple):
     idle: str = ""
     late: Mapping[str, Raw] = {}
     remedy: str = ""
+    completions: int | None = None
+    succeeded: int = 0
+    all_anew: bool = False
 
 
 class Object(Protocol):
@@ -172,8 +176,11 @@ class Kind(Generic[Form]):
                 remedy=asked.remedy if asked is not None else "",
                 gang=gang,
                 size=asked.pods if asked is not None else 1,
-                idle=asked.idle if asked is not None else "",
+                idle="is being deleted" if meta.deletion_timestamp else asked.idle if asked is not None else "",
                 least_said=least is not None,
+                completions=asked.completions if asked is not None else None,
+                succeeded=asked.succeeded if asked is not None else 0,
+                all_anew=asked is not None and asked.all_anew,
             ),
         )
 

@@ -16,15 +16,15 @@ from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "leaderworkerset.sigs.k8s.io/name"
 _REPLICA = "leaderworkerset.sigs.k8s.io/group-index"
+_ALL_ANEW = "RecreateGroupOnPodRestart"
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
-
-
 _WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
 _LEADERS, _WORKERS = "leader", "worker"
 
 
 class _Template(Struct, gc=False, rename="camel"):
     size: int | None = None
+    restart_policy: str | None = None
     worker_template: Raw = NOTHING
 
 
@@ -53,7 +53,12 @@ def _asked(found: _Set) -> Asked:
     made = spec.leader_worker_template or _Template()
     size = 1 if made.size is None else made.size
     replicas = 1 if spec.replicas is None else spec.replicas
-    asked = Asked(size=size, pods=size * replicas, idle="" if replicas else "has 0 replicas")
+    asked = Asked(
+        size=size,
+        pods=size * replicas,
+        idle="" if replicas else "has 0 replicas",
+        all_anew=made.restart_policy in (None, _ALL_ANEW),
+    )
     if spec.startup_policy != "LeaderReady" or size <= 1:
         return asked
     return asked._replace(

@@ -28,8 +28,11 @@ class Workloads:
                 self._by_controller.setdefault(controller, []).append(kind)
         self._kept = lru_cache(_KEPT)(self._made)
 
-    def of(self, meta: wire.Meta, owner: Owner) -> Workload | None:
-        """The workload of a pod with this controller; None if it is of no known kind."""
+    def of(self, meta: wire.Meta, owner: Owner, *, named: bool = False) -> Workload | None:
+        """The workload of a pod with this controller; None if it is of no known kind.
+
+        `named`: the pod names its group itself.
+        """
         kinds = self._by_controller.get((owner.api_group, owner.kind))
         if kinds is None:
             return None
@@ -37,11 +40,11 @@ class Workloads:
         for kind in kinds:
             mark = kind.mark(marks)
             if mark is not None:
-                return self._kept(kind.row.name, mark)
+                return self._kept(kind.row.name, mark, named)
         return None
 
-    def _made(self, name: str, mark: Mark) -> Workload:
-        return self.kinds[name].workload(mark)
+    def _made(self, name: str, mark: Mark, named: bool) -> Workload:  # noqa: FBT001 - lru_cache takes it by place
+        return Workload(name, mark.name, None, mark.uid) if named else self.kinds[name].workload(mark)
 
 
 NONE = Workloads(())

@@ -1,0 +1,230 @@
+"""Places that stay reserved for a moment when members of a scheduled gang are lost and its workload makes them again.
+
+The place of a lost member is claimed by a placeholder of its shape, which groups that wait cannot take. It lasts for
+the policy's `restart_hold_s` at most, and only while the workload's object is there, the same one, and wants the pods:
+not while it is suspended or being deleted, nor once it has ended. Places are given up one by one as new members come to
+a gang of which some are bound; where all were lost, together, once there are enough for the minimum, and that quorum is
+then planned before others like a repair. A group holds for at most MOST_S in HOUR_S, and no more than its namespace may
+(`core.gang.caps`). Nothing of it outlives a restart of the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+
+from msgspec.structs import replace
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.holdings import asked_by
+from gangsched.core.declarations.waves import owed_of
+from gangsched.core.gang import caps
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.membership import Members
+from gangsched.core.gang.rechecking import Contain
+from gangsched.core.objects.declaration import Declaration, GroupKey
+from gangsched.core.objects.pod import Pod, PodPhase, role_of
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.workload import Workload
+from gangsched.core.planning.filling import classify
+from gangsched.core.planning.snapshot import Snapshot
+
+HOUR_S = 3600.0
+MOST_S = 300.0
+"""A group holds places of lost members for at most this long in HOUR_S, which begins when it first does."""
+
+
+@dataclass(slots=True)
+class Held:
+    """What is held for one group: `places` are nodes by placeholder's UID, for a `workload` whose object has this UID.
+
+    `minimum` is what the group was scheduled with. It has been held `since`, and until `until` at most.
+    """
+
+    workload: Workload
+    object_uid: str
+    minimum: int
+    since: float
+    until: float
+    places: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Lost:
+    """Members that a group has lost, and the `minimum` that it was scheduled with."""
+
+    minimum: int
+    pods: list[Pod] = field(default_factory=list)
+
+
+class Restarts:
+    """The held places by group, and the members that were lost since the last call of `keep`.
+
+    Of members that terminate it is kept, by UID, what their gang was scheduled with.
+    """
+
+    def __init__(self, cluster: Cluster, members: Members, policy: Policy) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._policy = policy
+        self._held: dict[GroupKey, Held] = {}
+        self._lost: dict[GroupKey, Lost] = {}
+        self._leaving: dict[str, int] = {}
+        self._spent: dict[GroupKey, tuple[float, float]] = {}
+
+    def pod_seen(self, pod: Pod) -> None:
+        """The pod is about to be noted in this form."""
+        if pod.terminal:
+            ended = self._ends(pod.uid)
+            if ended is not None and not pod.rejected and (pod.phase is PodPhase.FAILED or ended[0].wave is not None):
+                self._lose(*ended)
+        elif pod.terminating and pod.uid not in self._leaving:
+            gang = self._members.gang_of(pod.uid)
+            # It is a member no longer, and with the last one the run ends, but its place is not free yet.
+            if gang is not None and not gang.plain and pod.uid in gang.pods and pod.workload is not None:
+                self._leaving[pod.uid] = gang.record.minimum
+
+    def pod_gone(self, uid: str) -> None:
+        """The pod is about to be noted as gone."""
+        ended = self._ends(uid)
+        if ended is not None:
+            self._lose(*ended)
+
+    def _ends(self, uid: str) -> tuple[Gang, Pod, int] | None:
+        """A pod that ends or goes, its gang, and what that was scheduled with; None if the pod leaves no place."""
+        least = self._leaving.pop(uid, 0)
+        pod = self._cluster.pods.get(uid)
+        if pod is None or pod.workload is None or not pod.node or pod.terminal:
+            return None
+        gang = self._members.gang_of(uid)
+        if gang is None or uid not in gang.pods or gang.plain:
+            return None
+        return gang, pod, least or gang.record.minimum
+
+    def _lose(self, gang: Gang, pod: Pod, least: int) -> None:
+        if least:
+            lost = self._lost.setdefault(gang.key, Lost(least))
+            lost.pods.append(pod)
+
+    def forget_lost(self) -> None:
+        """Hold nothing for members that were lost since the last call: nothing is decided yet."""
+        self._lost.clear()
+
+    def keep(self, now: float, contain: Contain) -> None:
+        """Hold the places of members that were lost, and give up those that are not wanted any more."""
+        lost, self._lost = self._lost, {}
+        for key, each in lost.items():
+            gang = self._members.gangs.get(key)
+            if gang is not None:
+                self._contained(key, partial(self._hold, gang, each, now), contain)
+        for key in list(self._held):
+            self._contained(key, partial(self._review, key, now), contain)
+
+    def next_end(self) -> float:
+        """When the next places are given up, in epoch seconds; infinity if none are held."""
+        return min((held.until for held in self._held.values()), default=float("inf"))
+
+    def placeholders(self) -> Collection[str]:
+        """The UIDs of all placeholders."""
+        return {uid for held in self._held.values() for uid in held.places}
+
+    def _contained(self, key: GroupKey, step: Callable[[], None], contain: Contain) -> None:
+        """Take the step; a gang whose logic fails in it holds nothing any more."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - a defect may raise anything
+            held = self._held.pop(key, None)
+            for uid in held.places if held is not None else ():
+                self._cluster.remove_pod(uid)
+            contain(key, error)
+
+    def _hold(self, gang: Gang, lost: Lost, now: float) -> None:
+        workload = lost.pods[0].workload
+        if workload is None or len({pod.workload.identity for pod in lost.pods if pod.workload is not None}) > 1:
+            return
+        key, held = gang.key, self._held.get(gang.key)
+        until = now + min(self._policy.restart_hold_s, self._left_s(key, held, now))
+        found = self._members.foreign.find(workload.kind, GroupKey(key.namespace, workload.name))
+        if found is None or (workload.uid and workload.uid != found.uid) or until <= now:
+            return
+        if held is not None and held.workload.identity != workload.identity:
+            return
+        if held is None:
+            held = Held(workload, found.uid, lost.minimum, now, until)
+        # At most so many; `_review` gives up at once what is not needed beside the other members.
+        number = self._wanted(key, held) - len(held.places)
+        snapshot, asked = Snapshot(self._cluster), []
+        for pod in lost.pods[: max(0, number)]:
+            place = _placeholder(key, pod)
+            member = classify(snapshot, [place])[place.uid]
+            row = self._cluster.capacity.rows.get(pod.node)
+            if row is not None and snapshot.fits(member, row):
+                snapshot.take(row, member, 1)
+                asked.append((place, pod.node))
+        amounts = asked_by(place for place, _ in asked)
+        if not asked or caps.limit(self._cluster, self._policy.namespace_limits, key.namespace, amounts):
+            return
+        held.until = until
+        self._held[key] = held
+        for place, node in asked:
+            held.places[place.uid] = node
+            self._cluster.set_pod(place)
+            self._cluster.assume(place.uid, node)
+
+    def _review(self, key: GroupKey, now: float) -> None:
+        held, gang = self._held[key], self._members.gangs.get(key)
+        wanted = self._wanted(key, held) if now < held.until else 0
+        live = gang.live() if gang is not None else []
+        comes_back = False
+        if gang is not None and any(pod.node for pod in live):
+            wanted -= len(live) + _done(gang) + gang.lingering()
+        elif gang is not None and 0 < wanted <= len(live) and not gang.lingering():
+            # All of its places are free: the quorum is planned in this call, before anything else.
+            wanted, comes_back = 0, True
+        elif gang is not None:
+            wanted -= gang.lingering()
+        for uid, node in list(held.places.items()):
+            if len(held.places) > max(0, wanted) or node not in self._cluster.nodes:
+                del held.places[uid]
+                self._cluster.remove_pod(uid)
+        if not held.places and not comes_back:
+            self._end(key, now)
+        if gang is not None and gang.comes_back is not comes_back:
+            gang.note_return(comes_back=comes_back)
+            self._members.dirty.note(key)
+
+    def _wanted(self, key: GroupKey, held: Held) -> int:
+        """How many members the workload wants of those that the group was scheduled with."""
+        found = self._members.foreign.find(held.workload.kind, GroupKey(key.namespace, held.workload.name))
+        facts = found.workload if found is not None else None
+        if found is None or facts is None or found.uid != held.object_uid or facts.idle:
+            return 0
+        gang = self._members.gangs.get(key)
+        owed = owed_of(facts, held.workload, gang.pods.values() if gang is not None else ())
+        return min(held.minimum, facts.size, facts.size if owed is None else owed)
+
+    def _left_s(self, key: GroupKey, held: Held | None, now: float) -> float:
+        """For how long from now on the group may hold places."""
+        began, spent_s = self._spent.get(key, (now, 0.0))
+        if now >= began + HOUR_S:
+            began, spent_s = now, 0.0
+        return MOST_S - spent_s - (now - held.since if held is not None else 0.0)
+
+    def _end(self, key: GroupKey, now: float) -> None:
+        held = self._held.pop(key)
+        self._spent = {each: spent for each, spent in self._spent.items() if now < spent[0] + HOUR_S}
+        began, spent_s = self._spent.get(key, (held.since, 0.0))
+        self._spent[key] = (began, spent_s + min(now, held.until) - held.since)
+
+
+def _done(gang: Gang) -> int:
+    """How many members have succeeded and count toward the minimum."""
+    return gang.record.successes if gang.wave is None else 0
+
+
+def _placeholder(key: GroupKey, pod: Pod) -> Pod:
+    """What claims the pod's place: its shape alone."""
+    said = Declaration(group=key.name, role=role_of(pod))
+    shape = replace(pod.shape, affinity=(), anti_affinity=(), spread=())
+    return Pod(f"kept/{key}/{pod.uid}", key.namespace, "", shape, created=0.0, scheduler="", declaration=said)

@@ -1,0 +1,447 @@
+"""Members of a scheduled group that are lost and made again: their places are held against groups that wait."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.config.settings import Settings
+from gangsched.core.gang import restarts
+from gangsched.core.gang.restarts import HOUR_S, MOST_S
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.policy import NamespaceLimits, Policy
+from gangsched.core.objects.workload import Workload
+from gangsched.kube.workloads.kind import Mark
+from gangsched.kube.workloads.table import chosen
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+KINDS = chosen(Settings()).kinds
+SIZE, HOLD_S, SLOWLY_S = 4, 30.0, 12.0
+SAID = {
+    "job": Declaration("t", min_member=SIZE),
+    "statefulset": Declaration("t", min_member=SIZE),
+}
+
+pytestmark = pytest.mark.without("all", why="a process that begins knows of no lost members")
+
+
+class Race:
+    """A scheduled gang of a workload, in a cluster with room for it alone, and a group of one that waits."""
+
+    def __init__(self, kind: str = "job", *, policy: Policy | None = None) -> None:
+        self.kind = kind
+        self.made = 0
+        self.harness = Harness(policy)
+        self.harness.add(node(cpu=str(SIZE)))
+        self.tell()
+        self.make(SIZE)
+        self.harness.settle()
+        self.harness.add(group("default/b", min_member=1), *pods("b", 1))
+        self.harness.wait(1)
+
+    def tell(self, *, uid: str = "uid-t", deleted: bool = False, status: Any = None, **spec: Any) -> None:
+        """The watch shows the workload."""
+        meta = {"name": "t", "namespace": "default", "uid": uid}
+        if deleted:
+            meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        sizes = {"parallelism": SIZE, "completions": SIZE} if self.kind == "job" else {"replicas": SIZE}
+        body = {"metadata": meta, "spec": {**sizes, **spec}, "status": status or {}}
+        self.harness.add(KINDS[self.kind].read(json.dumps(body).encode())[1])
+
+    def make(self, number: int) -> None:
+        """The controller makes so many pods."""
+        title, api_group = ("Job", "batch") if self.kind == "job" else ("StatefulSet", "apps")
+        for _ in range(number):
+            fields: dict[str, Any] = {"declaration": SAID[self.kind], "created": self.harness.now}
+            owner = Owner(title, "t", "uid-t", api_group)
+            self.harness.add(
+                pod(f"t-{self.made}", owner=owner, workload=Workload(self.kind, "t", None, "uid-t"), **fields)
+            )
+            self.made += 1
+
+    def lose(self, number: int = SIZE, *, how: str = "gone") -> None:
+        """So many members vanish or end."""
+        for name in self.bound[:number]:
+            if how == "terminating":
+                self.harness.change(name, terminating=True)
+            elif how == "gone":
+                self.harness.delete(name)
+            else:
+                self.harness.change(name, phase=PodPhase(how))
+
+    @property
+    def bound(self) -> list[str]:
+        return self.harness.bound("default/t-")
+
+    @property
+    def alive(self) -> list[Pod]:
+        members = (each for each in self.harness.pods.values() if each.name.startswith("t-"))
+        return [each for each in members if not each.terminal]
+
+    @property
+    def rival(self) -> bool:
+        return bool(self.harness.bound("default/b-"))
+
+
+@pytest.mark.parametrize("kind", ["job", "statefulset"])
+@pytest.mark.parametrize("how", ["gone", "Failed"])
+@pytest.mark.parametrize("number", [1, 3, SIZE])
+def test_members_that_are_made_again_have_their_room_before_a_group_that_waits(kind: str, how: str, number: int):
+    race = Race(kind)
+    race.lose(number, how=how)
+    race.harness.wait(SLOWLY_S)
+    for _ in range(number):
+        assert not race.rival
+        race.make(1)
+        race.harness.wait(1)
+    assert (len(race.bound), race.rival) == (SIZE, False)
+
+
+def test_new_members_of_a_gang_that_was_lost_are_bound_as_a_whole():
+    race = Race()
+    race.lose()
+    race.harness.wait(1)
+    race.make(SIZE - 1)
+    race.harness.wait(SLOWLY_S)
+    before = race.bound
+    race.make(1)
+    race.harness.wait(1)
+    assert (before, len(race.bound)) == ([], SIZE)
+
+
+@pytest.mark.parametrize("made", ["while they terminate", "then"])
+def test_members_that_terminate_before_they_are_gone_leave_their_places_to_the_new_ones(made: str):
+    """The new ones of a Job come while the old ones terminate; those of a StatefulSet once each is gone."""
+    race = Race()
+    race.lose(how="terminating")
+    race.harness.wait(1)
+    old = race.bound
+    if made == "while they terminate":
+        race.make(SIZE)
+    for name in old:
+        race.harness.wait(SLOWLY_S)
+        race.harness.delete(name)
+        race.harness.settle()
+        assert not race.rival
+        if made == "then":
+            race.make(1)
+    race.harness.wait(1)
+    assert (len(race.bound), race.rival) == (SIZE, False)
+
+
+def test_members_that_have_succeeded_are_not_made_again():
+    race = Race()
+    race.lose(1, how="Succeeded")
+    race.harness.settle()
+    race.harness.delete("default/b-0")
+    race.lose(1, how="Failed")
+    race.harness.settle()
+    race.harness.add(*pods("c", 2, cpu="500m"), group("default/c", min_member=2))
+    race.harness.settle()
+    other = race.harness.bound("default/c-")
+    race.make(1)
+    race.harness.settle()
+    assert (len(other), len(race.bound)) == (2, SIZE - 1)
+
+
+@pytest.mark.faults
+def test_a_fault_holds_nothing_and_concerns_no_other_gang(monkeypatch: pytest.MonkeyPatch):
+    race = Race()
+    monkeypatch.setattr(restarts, "classify", lambda *_: {})
+    race.lose(1)
+    race.harness.wait(1)
+    assert race.rival
+
+
+def test_nothing_is_held_for_a_gang_of_two_workloads():
+    race = Race()
+    race.harness.change(race.bound[0], workload=Workload("job", "u", None, "uid-u"))
+    race.harness.settle()
+    race.lose(2)
+    race.harness.settle()
+    assert not race.harness.machine.cluster.holdings.of("default")
+
+
+def test_a_member_above_the_minimum_has_no_place_held():
+    race = Race()
+    race.harness.add(node("n2", cpu="1"))
+    race.harness.delete("default/b-0")
+    race.make(1)
+    race.harness.settle()
+    race.lose(1)
+    race.harness.settle()
+    assert not race.harness.machine.cluster.holdings.of("default")
+
+
+def test_a_place_that_another_scheduler_has_taken_is_not_held():
+    race = Race()
+    race.lose(1)
+    race.harness.add(pod("other", group="", scheduler="other", node="n1"))
+    race.harness.settle()
+    assert not race.harness.machine.cluster.holdings.of("default")
+
+
+def test_only_what_the_minimum_needs_is_held_beside_members_that_terminate():
+    """Six members, of which four are the minimum: two of them are gone and four terminate."""
+    race = Race("statefulset")
+    race.harness.delete("default/b-0")
+    race.harness.add(node("n2", cpu="2"))
+    race.tell(replicas=SIZE + 2)
+    race.make(2)
+    race.harness.settle()
+    names = race.bound
+    race.harness.delete(*names[:2])
+    for name in names[2:]:
+        race.harness.change(name, terminating=True)
+    race.harness.settle()
+    assert (len(names), race.harness.machine.cluster.holdings.of("default")) == (SIZE + 2, {})
+
+
+def test_places_of_members_that_are_lost_again_and_again_are_not_held_for_longer_than_allowed():
+    race = Race()
+    race.harness.delete("default/b-0")
+    longest = 0.0
+    began = race.harness.now
+    race.lose(1)
+    while race.harness.now < began + 2 * MOST_S:
+        race.harness.wait(10)
+        race.lose(1)
+        race.harness.settle()
+        if race.harness.machine.cluster.holdings.of("default"):
+            longest = race.harness.now - began
+        race.make(1)
+    assert MOST_S - 10 <= longest <= MOST_S
+
+
+def test_each_loss_begins_the_time_anew():
+    race = Race()
+    race.lose(1)
+    race.harness.wait(HOLD_S - 1)
+    race.lose(1)
+    race.harness.wait(HOLD_S - 1)
+    before = race.rival
+    race.harness.wait(1)
+    assert (before, race.rival) == (False, True)
+
+
+@pytest.mark.parametrize("policy", ["RecreateGroupOnPodRestart", "None"])
+def test_a_new_leader_is_not_bound_beside_workers_that_still_terminate(policy: str):
+    """One worker is not marked yet, so that the run goes on; where pods are made again one by one, it is a repair."""
+    harness = Harness()
+    template = {"size": 3, "restartPolicy": policy}
+    meta = {"name": "s", "namespace": "default", "uid": "uid-s"}
+    body = {"metadata": meta, "spec": {"leaderWorkerTemplate": template}}
+    harness.label_namespace("default", {"gangsched.io/gang": "auto"})
+    harness.add(node(cpu="3"), KINDS["lws"].read(json.dumps(body).encode())[1])
+    carried = KINDS["lws"].workload(Mark("s", part="0", size=3))
+    old, new = (
+        [pod(f"s-{each}", uid=f"{run}-{each}", group="", workload=carried) for each in range(3)] for run in "ab"
+    )
+    harness.add(*old)
+    harness.settle()
+    harness.delete("default/s-0")
+    harness.change("default/s-1", terminating=True)
+    harness.add(new[0])
+    harness.settle()
+    alone = "default/s-0" in harness.bound()
+    harness.change("default/s-2", terminating=True)
+    harness.settle()
+    harness.delete("default/s-1", "default/s-2")
+    harness.settle()
+    still_alone = "default/s-0" in harness.bound()
+    harness.add(*new[1:])
+    harness.settle()
+    assert (alone, still_alone) == ((True, True) if policy == "None" else (False, False))
+    assert len(harness.bound("default/s-")) == 3
+
+
+def test_all_members_lost_and_made_again_at_one_moment_go_first():
+    race = Race()
+    race.lose()
+    race.make(SIZE)
+    race.harness.settle()
+    assert (len(race.bound), race.rival) == (SIZE, False)
+
+
+def test_what_is_not_made_again_is_held_for_no_longer_than_the_time():
+    race = Race()
+    race.lose()
+    race.harness.wait(HOLD_S - 1)
+    before = race.rival
+    race.harness.wait(1)
+    assert (before, race.rival) == (False, True)
+
+
+def test_members_made_again_too_late_have_no_precedence():
+    race = Race()
+    race.lose()
+    race.make(SIZE - 1)
+    race.harness.wait(HOLD_S)
+    race.make(1)
+    race.harness.wait(1)
+    assert (race.bound, race.rival) == ([], True)
+
+
+ENDS: dict[str, dict[str, Any]] = {
+    "deleted": {"deleted": True},
+    "another of that name": {"uid": "another"},
+    "suspended": {"suspend": True},
+    "failed": {"status": {"conditions": [{"type": "Failed", "status": "True"}]}},
+    "failing": {"status": {"conditions": [{"type": "FailureTarget", "status": "True"}]}},
+    "complete": {"status": {"conditions": [{"type": "Complete", "status": "True"}]}},
+    "none wanted": {"parallelism": 0},
+}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_is_held_for_a_workload_that_makes_no_pods(end: str, when: str):
+    race = Race()
+    if when == "before":
+        race.tell(**ENDS[end])
+        race.harness.settle()
+    race.lose()
+    race.harness.settle()
+    race.tell(**ENDS[end])
+    race.harness.settle()
+    assert race.rival
+
+
+@pytest.mark.parametrize("order", ["object first", "pods first"])
+def test_the_rival_of_a_deleted_workload_runs_at_once(order: str):
+    race = Race("statefulset")
+    deeds = [lambda: race.harness.delete_foreign("statefulset", "default/t"), race.lose]
+    for deed in deeds if order == "object first" else reversed(deeds):
+        deed()
+        race.harness.settle()
+    assert race.rival
+
+
+def test_only_what_the_workload_still_wants_is_held():
+    race = Race("statefulset")
+    race.tell(replicas=SIZE - 1)
+    race.harness.settle()
+    race.lose(2)
+    race.harness.settle()
+    assert race.rival
+    race.make(1)
+    race.harness.settle()
+    assert len(race.bound) == SIZE - 1
+
+
+def test_success_needs_no_room():
+    race = Race()
+    race.lose(1, how="Succeeded")
+    race.harness.settle()
+    assert race.rival
+
+
+def test_a_group_without_a_known_workload_holds_nothing():
+    race = Race()
+    race.harness.delete_foreign("job", "default/t")
+    race.harness.settle()
+    race.lose(1)
+    race.harness.settle()
+    assert race.rival
+
+
+def test_a_gang_that_was_never_scheduled_holds_nothing():
+    harness = Harness()
+    harness.add(node(cpu="1"))
+    owner = Owner("Job", "t", "uid-t", "batch")
+    found = Workload("job", "t", None, "uid-t")
+    harness.add(replace(pod("t-0", owner=owner, workload=found, declaration=SAID["job"]), node="n1"))
+    harness.add(group("default/b", min_member=1), *pods("b", 1))
+    harness.settle()
+    harness.delete("default/t-0")
+    harness.settle()
+    assert harness.bound("default/b-")
+
+
+def test_a_place_on_a_node_that_is_gone_or_refused_the_pod_is_not_held():
+    race = Race()
+    race.harness.change(race.bound[0], phase=PodPhase.FAILED, rejected=True)
+    race.harness.settle()
+    assert race.rival
+
+
+def test_places_on_a_node_that_goes_are_given_up():
+    race = Race()
+    race.lose(1)
+    race.harness.settle()
+    race.harness.delete_node("n1")
+    race.harness.settle()
+    assert not race.harness.machine.cluster.holdings.of("default")
+
+
+def test_no_more_is_held_than_the_namespace_may():
+    limits = NamespaceLimits(held_percent=0, free_places=0)
+    race = Race(policy=Policy(namespace_limits=limits))
+    race.lose(1)
+    race.harness.settle()
+    assert race.rival
+
+
+def test_the_time_is_a_setting():
+    race = Race(policy=Policy(restart_hold_s=3.0))
+    race.lose()
+    race.harness.wait(2.9)
+    before = race.rival
+    race.harness.wait(0.1)
+    assert (before, race.rival) == (False, True)
+
+
+def test_a_group_holds_for_five_minutes_in_an_hour():
+    race = Race(policy=Policy(restart_hold_s=MOST_S - 10))
+    race.harness.delete("default/b-0")
+    spans = []
+    for _ in range(3):
+        race.lose(1)
+        began = race.harness.now
+        race.harness.wait(1)
+        while race.harness.machine.cluster.holdings.of("default"):
+            race.harness.wait(1)
+        spans.append(round(race.harness.now - began) - 1)
+        race.make(1)
+        race.harness.wait(1)
+    race.harness.wait(HOUR_S)
+    race.lose(1)
+    race.harness.wait(1)
+    assert spans == [MOST_S - 11, 9, 0]
+    assert race.harness.machine.cluster.holdings.of("default")
+
+
+def test_pods_that_nobody_declares_are_held_for_too():
+    harness = Harness()
+    harness.label_namespace("default", {"gangsched.io/gang": "auto"})
+    body = {
+        "metadata": {"name": "t", "namespace": "default", "uid": "uid-t"},
+        "spec": {"replicas": SIZE, "podManagementPolicy": "Parallel"},
+    }
+    harness.add(node(cpu=str(SIZE)), KINDS["statefulset"].read(json.dumps(body).encode())[1])
+
+    def members(first: int) -> None:
+        owner = Owner("StatefulSet", "t", "uid-t", "apps")
+        carried = KINDS["statefulset"].workload(Mark("t", "uid-t"))
+        harness.add(
+            *(
+                pod(f"t-{number}", uid=f"{first}-{number}", group="", owner=owner, workload=carried)
+                for number in range(SIZE)
+            )
+        )
+
+    members(0)
+    harness.settle()
+    harness.add(group("default/b", min_member=1), *pods("b", 1))
+    harness.settle()
+    harness.delete(*(f"default/t-{number}" for number in range(SIZE)))
+    harness.wait(SLOWLY_S)
+    held = not harness.bound("default/b-")
+    members(1)
+    harness.wait(1)
+    assert (held, len(harness.bound("default/t-"))) == (True, SIZE)

@@ -1,0 +1,254 @@
+"""A Job with more completions than pods at a time: while it goes on, its gang is whole or the replacements go first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import Declaration, Role
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.workload import Workload
+from gangsched.kube.workloads.kind import Mark
+from gangsched.kube.workloads.table import chosen
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+JOB = chosen(Settings()).kinds["job"]
+COMPLETIONS, PARALLELISM = 10, 5
+UID = "uid-train"
+
+Declare = Callable[[Harness], Declaration | None]
+
+
+def by_nobody(harness: Harness) -> None:
+    harness.label_namespace("default", {"gangsched.io/gang": "auto"})
+
+
+def by_pod_group(harness: Harness) -> Declaration:
+    harness.add(group("default/t", min_member=PARALLELISM))
+    return Declaration("t")
+
+
+def by_annotations(_: Harness) -> Declaration:
+    return Declaration("t", min_member=PARALLELISM)
+
+
+class Job:
+    """The Job `train` as its controller sees it, in a cluster with room for one wave."""
+
+    def __init__(self, declare: Declare, *, uid: str = UID) -> None:
+        self.harness = Harness()
+        self.harness.add(node(cpu=str(PARALLELISM)))
+        self.said = declare(self.harness)
+        self.uid = uid
+        self.made = self.counted = 0
+        self.ended: dict[str, str] = {}
+        self.idle: dict[str, Any] = {}
+        self.tell()
+        self.replace()
+
+    def tell(self) -> None:
+        """The watch shows the Job as it is."""
+        self.harness.add(self.object())
+
+    def object(self) -> ForeignGroup:
+        conditions = [{"type": name, "status": status} for name, status in self.ended.items()]
+        body = {
+            "metadata": {"name": "train", "namespace": "default", "uid": self.uid},
+            "spec": {"parallelism": PARALLELISM, "completions": COMPLETIONS, **self.idle},
+            "status": {"succeeded": self.counted, "conditions": conditions},
+        }
+        return JOB.read(json.dumps(body).encode())[1]
+
+    @property
+    def members(self) -> list[Pod]:
+        return [each for each in self.harness.pods.values() if each.name.startswith("train-")]
+
+    @property
+    def alive(self) -> list[Pod]:
+        return [each for each in self.members if not each.terminal]
+
+    @property
+    def bound(self) -> int:
+        return sum(bool(each.node) for each in self.alive)
+
+    @property
+    def succeeded(self) -> int:
+        return sum(each.phase is PodPhase.SUCCEEDED for each in self.members)
+
+    def replace(self) -> None:
+        """Make pods until as many are alive as can run at a time, or as are owed."""
+        while len(self.alive) < min(PARALLELISM, COMPLETIONS - self.succeeded):
+            workload = Workload("job", "train", None, UID) if self.said else JOB.workload(Mark("train", UID))
+            owner = Owner("Job", "train", UID, "batch")
+            fields: dict[str, Any] = {"declaration": self.said} if self.said else {"group": ""}
+            self.harness.add(
+                pod(f"train-{self.made}", owner=owner, workload=workload, created=self.harness.now, **fields)
+            )
+            self.made += 1
+
+    def succeed(self, number: int = 1) -> None:
+        """The oldest members succeed."""
+        for each in self.alive[:number]:
+            self.harness.change(f"default/{each.name}", phase=PodPhase.SUCCEEDED)
+
+    def count(self) -> None:
+        """The Job counts what has succeeded."""
+        self.counted = self.succeeded
+        if self.counted == COMPLETIONS:
+            self.ended["Complete"] = "True"
+        self.tell()
+
+
+DECLARED = pytest.mark.parametrize("declare", [by_nobody, by_pod_group, by_annotations])
+
+
+@DECLARED
+def test_at_each_of_ten_completions_the_replacement_goes_before_a_group_that_waits(declare: Declare) -> None:
+    """A group of 2 waits for half of what each completion frees, so that it would be bound at once."""
+    job = Job(declare)
+    job.harness.settle()
+    job.harness.add(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
+    job.harness.settle()
+    seen = []
+    for _ in range(COMPLETIONS):
+        job.succeed()
+        job.replace()
+        job.harness.settle()
+        job.count()
+        job.harness.settle()
+        seen.append((job.bound, len(job.harness.bound("default/b-"))))
+    assert seen == [(5, 0)] * 5 + [(4, 2), (3, 2), (2, 2), (1, 2), (0, 2)]
+
+
+def phase(job: Job) -> str:
+    return str(job.harness.status("default/t").phase)
+
+
+def minimum(job: Job) -> int:
+    return job.harness.status("default/t").minimum
+
+
+def test_the_minimum_is_what_the_job_still_owes_once_that_is_less() -> None:
+    job = Job(by_pod_group)
+    job.harness.settle()
+    job.harness.run_pods()
+    seen = []
+    for _ in range(COMPLETIONS - 1):
+        job.succeed()
+        job.replace()
+        job.harness.settle()
+        job.harness.run_pods()
+        job.count()
+        job.harness.wait(5)
+        seen.append((minimum(job), phase(job)))
+    assert seen == [(number, "Running") for number in (5, 5, 5, 5, 5, 4, 3, 2, 1)]
+
+
+@DECLARED
+def test_a_wave_of_which_all_succeed_at_once_is_followed_by_a_whole_one(declare: Declare) -> None:
+    """Room for four: the second wave waits as a whole until there is room for all of it."""
+    job = Job(declare)
+    job.harness.settle()
+    job.succeed(PARALLELISM)
+    job.harness.settle()
+    job.harness.add(pod("other", group="", node="n1", uid="other"))
+    job.replace()
+    job.count()
+    job.harness.wait(5)
+    before = job.bound
+    job.harness.delete("default/other")
+    job.harness.wait(5)
+    assert (before, job.bound) == (0, PARALLELISM)
+
+
+def test_between_two_waves_the_run_has_no_outcome() -> None:
+    job = Job(by_pod_group)
+    job.harness.settle()
+    job.succeed(PARALLELISM)
+    job.harness.wait(5)
+    between = phase(job)
+    job.count()
+    job.replace()
+    job.harness.settle()
+    assert (between, phase(job)) == ("Pending", "Scheduled")
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("at_once", [1, PARALLELISM])
+def test_the_run_ends_well_when_the_job_is_complete(at_once: int, *, counted: bool) -> None:
+    """Also while the Job has not counted its last pods yet."""
+    job = Job(by_pod_group)
+    job.harness.settle()
+    while job.succeeded < COMPLETIONS:
+        job.succeed(at_once)
+        job.replace()
+        job.harness.settle()
+        if counted:
+            job.count()
+            job.harness.settle()
+    job.harness.wait(5)
+    assert phase(job) == "Succeeded"
+
+
+def test_the_run_ends_badly_when_the_job_fails_though_as_many_as_the_minimum_have_succeeded() -> None:
+    job = Job(by_pod_group)
+    job.harness.settle()
+    for _ in range(PARALLELISM + 1):
+        job.succeed()
+        job.replace()
+        job.harness.settle()
+    job.count()
+    job.ended["FailureTarget"] = "True"
+    job.tell()
+    job.harness.settle()
+    job.harness.run_pods(PodPhase.FAILED, prefix="default/train-")
+    job.harness.wait(5)
+    assert phase(job) == "Failed"
+
+
+def test_the_run_ends_well_when_a_success_policy_ends_the_job() -> None:
+    job = Job(by_pod_group)
+    job.harness.settle()
+    job.succeed(2)
+    job.harness.settle()
+    job.ended["SuccessCriteriaMet"] = "True"
+    job.tell()
+    job.harness.settle()
+    job.harness.run_pods(PodPhase.FAILED, prefix="default/train-")
+    job.harness.wait(5)
+    assert phase(job) == "Succeeded"
+
+
+@pytest.mark.parametrize("other", ["another Job of that name", "of no Job"])
+def test_members_that_do_not_all_belong_to_the_job_have_no_waves(other: str) -> None:
+    """Then those that have succeeded count, as in any group."""
+    job = Job(by_pod_group, uid="another" if other == "another Job of that name" else UID)
+    job.harness.add(node("n2", cpu="1"))
+    if other == "of no Job":
+        job.harness.add(pod("side", group="t"))
+    job.harness.settle()
+    job.succeed(2)
+    job.harness.wait(5)
+    assert phase(job) == "Scheduled"
+
+
+def test_a_role_to_which_no_pod_of_the_job_belongs_is_not_left_out() -> None:
+    """Of the Job two completions are owed, and of the role `lead` one member is missing."""
+    job = Job(by_roles)
+    job.made = COMPLETIONS - 2
+    job.counted = COMPLETIONS - 2
+    job.tell()
+    job.harness.settle()
+    assert job.bound == 0
+
+
+def by_roles(harness: Harness) -> Declaration:
+    roles = (Role("work", min_member=2), Role("lead", min_member=1))
+    harness.add(group("default/t", min_member=3, roles=roles))
+    return Declaration("t", role="work")
