@@ -53,6 +53,7 @@ class _Spec(Struct, rename="camel"):
     pod_management_policy: str | None = None
     replicas: int | None = None
     parallelism: int | None = None
+    completions: int | None = None
 
 
 class _Item(Struct):
@@ -70,6 +71,7 @@ class _Regarding(Struct):
 
 
 class _Event(Struct):
+    metadata: wire.Meta
     regarding: _Regarding | None = None
     note: str | None = None
 
@@ -115,9 +117,10 @@ async def read_owners(session: ApiSession, namespace: str, group: str) -> list[O
         return found
     path, failed = _EVENTS.format(quote(namespace, safe="")), {"fieldSelector": "reason=FailedCreate", "limit": _MOST}
     events = await _read(session, path, _EVENT_LIST, failed)
+    in_order = sorted((events.items if events is not None else None) or (), key=_made_at)
     notes = {
         (event.regarding.kind, event.regarding.name): printable(event.note or "", limit=300)
-        for event in (events.items if events is not None else None) or ()
+        for event in in_order
         if event.regarding is not None
     }
     return [replace(owner, failure=notes.get((owner.kind, owner.name), "")) for owner in found]
@@ -155,8 +158,6 @@ def _owner(kind: str, item: _Item, group: str) -> Owner | None:
     on_itself = _names(item.metadata, group)
     if not (in_template or on_itself):
         return None
-    default = None if kind == "JobSet" else 1
-    asked = spec.parallelism if kind == "Job" else spec.replicas
     return Owner(
         kind=kind,
         name=item.metadata.name or "",
@@ -164,8 +165,22 @@ def _owner(kind: str, item: _Item, group: str) -> Owner | None:
         in_template=in_template,
         suspended=bool(spec.suspend),
         one_by_one=kind == "StatefulSet" and spec.pod_management_policy != "Parallel",
-        pods=default if asked is None else asked,
+        pods=_pods(kind, spec),
     )
+
+
+def _made_at(event: _Event) -> float:
+    made = event.metadata.creation_timestamp
+    return made.timestamp() if made is not None else 0.0
+
+
+def _pods(kind: str, spec: _Spec) -> int | None:
+    """How many pods it makes at a time; None for a JobSet, whose jobs say that."""
+    if kind == "JobSet":
+        return None
+    asked = spec.parallelism if kind == "Job" else spec.replicas
+    number = 1 if asked is None else asked
+    return number if kind != "Job" or spec.completions is None else min(number, spec.completions)
 
 
 def _names(meta: wire.Meta, group: str) -> bool:

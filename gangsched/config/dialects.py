@@ -72,6 +72,9 @@ class Row:
 SCHEDULING_GROUP = Key(".spec.schedulingGroup.podGroupName")
 """The only field of a pod's spec that names a group."""
 
+GROUP_BY = Key("gangsched.io/group-by")
+"""The annotation that says which label of the pod has the group's name, in gangsched's own dialect."""
+
 
 def _label(name: str) -> Key:
     return Key(name, label=True)

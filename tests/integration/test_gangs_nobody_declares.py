@@ -241,3 +241,24 @@ def test_all_pods_of_a_jobset_are_one_gang(auto: Cluster) -> None:
         auto.add_node("n2", cpu="1")
         auto.until(lambda: len(auto.bound()) == 4)
         assert not waiting
+
+
+def test_each_overlapping_run_of_one_template_is_a_gang_of_its_own(cluster: Cluster) -> None:
+    """Jobs with one pod template, as a CronJob's runs are, where a name in the template would be one group for all."""
+    cluster.add_node("n1", cpu="10")
+    grouped = {"gangsched.io/group-by": "batch.kubernetes.io/job-name", "gangsched.io/min-member": "4"}
+    runs = ("nightly-1", "nightly-2", "nightly-3")
+    for run in runs:
+        body = job(run, 4)
+        body["spec"]["template"]["metadata"]["annotations"] = grouped
+        cluster.api.post(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", body)
+    cluster.until(lambda: len(cluster.pods()) == 12)
+    cluster.until(lambda: len(cluster.bound()) == 8)
+    waiting = next(run for run in runs if not bound(cluster, run))
+    pod = next(name for pod in cluster.pods() if (name := pod["metadata"]["name"]).startswith(waiting))
+    cluster.until(lambda: cluster.told(pod).get("reason") == "Unschedulable")
+    assert sorted(len(bound(cluster, run)) for run in runs) == [0, 4, 4]
+    assert cluster.told(pod)["message"].startswith(f"Group {waiting}: ")
+
+    cluster.add_node("n2", cpu="2")
+    cluster.until(lambda: [len(bound(cluster, run)) for run in runs] == [4, 4, 4])

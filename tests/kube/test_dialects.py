@@ -47,6 +47,48 @@ def task_groups(*groups: tuple[str, int]) -> str:
     return json.dumps([{"name": name, "minMember": number, "minResource": {"cpu": "1"}} for name, number in groups])
 
 
+BY = "gangsched.io/group-by"
+JOB = "batch.kubernetes.io/job-name"
+
+
+class TestGroupBy:
+    """One template serves many groups: a label's value names each."""
+
+    @pytest.mark.parametrize(
+        ("labels", "annotations", "group"),
+        [
+            ({JOB: "run-1"}, {BY: JOB}, "run-1"),
+            ({JOB: "run-2"}, {BY: JOB}, "run-2"),
+            ({JOB: "run-1", "app": "x"}, {BY: "app"}, "x"),
+            ({JOB: "run-1"} | GROUP, {BY: JOB}, "a"),
+            ({JOB: "run-1", "gangsched.io/pod-group": ""}, {BY: JOB}, "run-1"),
+        ],
+    )
+    def test_the_labels_value_is_the_groups_name_unless_the_pod_names_it(self, labels, annotations, group):
+        found = read(labels, annotations | {"gangsched.io/min-member": "4"})
+        assert terms(found) == ("gangsched", group, 4, None)
+
+    @pytest.mark.parametrize(
+        ("labels", "by", "error"),
+        [
+            ({}, JOB, f"The annotation {BY} is '{JOB}', but the pod has no such label with a value: "),
+            ({JOB: ""}, JOB, f"The annotation {BY} is '{JOB}', but the pod has no such label with a value: "),
+            ({"": "x"}, "", f"The annotation {BY} is empty: give it the key of a label of the pod."),
+            ({JOB: "run-1"}, "", f"The annotation {BY} is empty: give it the key of a label of the pod."),
+        ],
+    )
+    def test_a_missing_label_is_an_error_that_names_it(self, labels, by, error):
+        found = read(labels, {BY: by, "gangsched.io/min-member": "4"})
+        assert found is not None
+        assert found.group == ""
+        assert found.error.startswith(error)
+
+    def test_another_dialects_different_group_is_a_contradiction(self):
+        found = read({JOB: "run-1", KUEUE: "other"}, {BY: JOB})
+        assert found is not None
+        assert f"'run-1' by the annotation {BY}" in found.contradiction
+
+
 class TestOurOwn:
     @pytest.mark.parametrize(
         ("labels", "annotations", "expected"),

@@ -20,7 +20,14 @@ _MEMORY = Key("exec-mem", label=True)
 class CosminDialect(SparkDialect):
     """The labels of cosmin-ionita's scheduler, all of them whole numbers: CPUs, GiB and executors."""
 
-    def nameless_group(self, labels: Mapping[str, str], *, pod: str, owner: str) -> str:
+    def nameless_group(
+        self,
+        labels: Mapping[str, str],
+        annotations: Mapping[str, str],  # noqa: ARG002 - all are labels here
+        *,
+        pod: str,
+        owner: str,
+    ) -> str:
         """The driver's name, which an executor knows from its owner, because these labels name no application."""
         return pod if labels.get(self.row.role[0].name) == DRIVER else owner
 

@@ -39,8 +39,15 @@ class Dialect:
     def marks(self) -> tuple[Key, ...]:
         return self.row.group
 
-    def nameless_group(self, labels: Mapping[str, str], *, pod: str, owner: str) -> str:  # noqa: ARG002 - for overrides
-        """The group of a pod without a group name, from the names of the pod and of the pod that created it."""
+    def nameless_group(
+        self,
+        labels: Mapping[str, str],  # noqa: ARG002 - for overrides
+        annotations: Mapping[str, str],  # noqa: ARG002 - for overrides
+        *,
+        pod: str,  # noqa: ARG002 - for overrides
+        owner: str,  # noqa: ARG002 - for overrides
+    ) -> str:
+        """The group of a pod without a group name, from its other texts or the names of it and of its creating pod."""
         return ""
 
     @property

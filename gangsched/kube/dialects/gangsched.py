@@ -6,18 +6,48 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import GROUP_BY, Key, Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
-from gangsched.kube.dialects.dialect import Dialect, sentence
+from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
 
 
 class OwnDialect(Dialect):
-    """Its label can only mean this scheduler, so an empty name is an error."""
+    """Its keys can only mean this scheduler, so an empty name is an error.
 
-    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:  # noqa: ARG002 - see there
-        return replace(base, error=f"{sentence(self.row.group[0])} is empty: give it the group's name.")
+    In place of the group's name a pod may say which of its labels has it, so that one template serves many groups.
+    """
+
+    @property
+    def marks(self) -> tuple[Key, ...]:
+        return (*self.row.group, GROUP_BY)
+
+    def nameless_group(
+        self,
+        labels: Mapping[str, str],
+        annotations: Mapping[str, str],
+        *,
+        pod: str,  # noqa: ARG002 - a name says nothing here
+        owner: str,  # noqa: ARG002 - nor does another's
+    ) -> str:
+        label = annotations.get(GROUP_BY.name)
+        return labels.get(label, "") if label else ""
+
+    def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
+        found = super().parse(base, said)
+        if found is None or GROUP_BY not in said:
+            return found
+        return replace(found, keys=replace(found.keys, group=str(GROUP_BY)))
+
+    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
+        label = said.get(GROUP_BY)
+        if label is None:
+            return replace(base, error=f"{sentence(self.row.group[0])} is empty: give it the group's name.")
+        if not label:
+            return replace(base, error=f"{sentence(GROUP_BY)} is empty: give it the key of a label of the pod.")
+        wrong = f"{sentence(GROUP_BY)} is {quoted(label)}, but the pod has no such label with a value: "
+        return replace(base, error=f"{wrong}add it to the pod template, or name another label.")
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
-    return OwnDialect(row=row)
+    return OwnDialect(row=row, others=(GROUP_BY,))

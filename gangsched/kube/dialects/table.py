@@ -134,7 +134,7 @@ class _Reader:
             if group:
                 break
         else:
-            group = self._nameless_group(labels, pod=pod, owner=owner)
+            group = self._nameless_group(labels, annotations, pod=pod, owner=owner)
         texts = tuple(map(labels.get, self._in_labels))
         if not annotations:
             return self._read_kept(group, texts + self._unsaid)
