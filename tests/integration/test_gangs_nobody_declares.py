@@ -112,8 +112,9 @@ def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None
 
 
 def end(cluster: Cluster, pod: str, phase: str = "Succeeded") -> None:
-    """What a kubelet writes when the pod's containers have ended."""
+    """What a kubelet writes when the pod's containers have ended. Before it runs, KWOK would write over that."""
     path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod}/status"
+    cluster.until(lambda: cluster.api.get(path)["status"]["phase"] == "Running")
     cluster.api.merge(path, {"status": {"phase": phase}})
 
 
