@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,9 @@ class TestEvictions:
         earlier = running_pod(cluster, "a")
         cluster.delete_pod("a")
         cluster.until(lambda: not cluster.pods())
-        # That it runs is not asked for: KWOK may pass over a pod that has the name of one it has just seen go.
-        cluster.add_pod("a", scheduler=ELSEWHERE, nodeName="n1")
+        # It has no node: KWOK deletes by name, and what it still owes the earlier pod would hit one of its nodes' pods.
+        time.sleep(1)
+        cluster.add_pod("a", scheduler=ELSEWHERE)
         later = cluster.pod("a")["metadata"]["uid"]
         assert evicted(cluster, "a", earlier) == PodEvicted(uid=earlier)
         pod = cluster.pod("a")
