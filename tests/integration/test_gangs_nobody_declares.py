@@ -244,6 +244,49 @@ def test_all_pods_of_a_jobset_are_one_gang(auto: Cluster) -> None:
         assert not waiting
 
 
+def test_an_annotated_train_job_is_whole_or_waits_though_its_jobset_says_nothing(cluster: Cluster) -> None:
+    """The TrainJob is seen last: until then the pods wait, though nothing else makes them a gang."""
+    cluster.add_node("n1", cpu="3")
+    with workloads_served(cluster.control_plane, "jobset", "trainjob"):
+        trainer, wish = "trainer.kubeflow.org/v1alpha1", {"gangsched.io/gang": "true"}
+        made = {"apiVersion": trainer, "kind": "TrainJob", "metadata": {"name": "train", "annotations": wish}}
+        top = cluster.api.post(path("trainjob", cluster.namespace), {**made, "spec": {}})["metadata"]["uid"]
+        owner = {**owned(trainer, "TrainJob", "train", top), "controller": True}
+        spec = {"replicatedJobs": [{"name": "node", "template": {"spec": {"parallelism": 4, "completions": 4}}}]}
+        body = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": spec}
+        meta = {"name": "train", "ownerReferences": [owner]}
+        uid = cluster.api.post(path("jobset", cluster.namespace), {**body, "metadata": meta})["metadata"]["uid"]
+        marks = {f"{JOBSET}/jobset-name": "train", f"{JOBSET}/jobset-uid": uid, f"{JOBSET}/replicatedjob-name": "node"}
+        add_job(cluster, "train-node-0", 4, labels=marks)
+        cluster.until(lambda: len(cluster.pods()) == 4)
+        waits = cluster.pods()[0]["metadata"]["name"]
+        cluster.until(lambda: cluster.told(waits).get("reason") == "Unschedulable")
+        waiting = cluster.bound()
+        least = {"metadata": {"annotations": {"gangsched.io/min-member": "3"}}}
+        cluster.api.merge(f"{path('trainjob', cluster.namespace)}/train", least)
+        cluster.until(lambda: len(cluster.bound()) == 3)
+        assert not waiting
+
+
+def test_each_run_of_an_annotated_cron_job_is_a_gang(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="5")
+    meta = {"name": "nightly", "annotations": {"gangsched.io/gang": "true"}}
+    spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job("", 3)["spec"]}}
+    body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}
+    cluster.api.post(path("cronjob", cluster.namespace), body)
+    for run in ("one", "two"):
+        cluster.control_plane.kubectl(
+            *("create", "job", run, "--from=cronjob/nightly", "--namespace", cluster.namespace)
+        )
+    cluster.until(lambda: len(cluster.pods()) == 6)
+    cluster.until(lambda: len(cluster.bound()) >= 3)
+    waiting = next(run for run in ("one", "two") if not bound(cluster, run))
+    pod = next(name for each in cluster.pods() if (name := each["metadata"]["name"]).startswith(waiting))
+    cluster.until(lambda: cluster.told(pod).get("reason") == "Unschedulable")
+    assert len(cluster.bound()) == 3
+    assert cluster.told(pod)["message"].startswith(f"Group job.{waiting}: ")
+
+
 def test_each_overlapping_run_of_one_template_is_a_gang_of_its_own(cluster: Cluster) -> None:
     """Jobs with one pod template, as a CronJob's runs are, where a name in the template would be one group for all."""
     cluster.add_node("n1", cpu="10")
