@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gangsched.cli import main
 from tests.integration.cluster import Cluster
 from tests.integration.workloads import path, workloads_served
 
@@ -98,6 +99,18 @@ def test_an_annotated_job_in_an_ordinary_namespace_is_whole_or_waits(cluster: Cl
 
     cluster.until(lambda: any(cluster.events(pod, "NoGang") for pod in bound(cluster, "loose")))
     assert not any(cluster.events(pod, "NoGang") for pod in bound(cluster, "train"))
+
+
+def test_explain_sees_the_gang_that_waits(auto: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    auto.add_node("n1", cpu="3")
+    add_job(auto, "train", 4)
+    auto.until(lambda: len(auto.pods()) == 4)
+    waiting = auto.pods()[0]["metadata"]["name"]
+    auto.until(lambda: auto.told(waiting).get("reason") == "Unschedulable")
+    assert main(["explain", "--kubeconfig", str(auto.control_plane.kubeconfig), f"{auto.namespace}/{waiting}"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"{auto.namespace}/job.train: ")
+    assert "3 of 4 that must fit together" in told
 
 
 def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None:
@@ -245,7 +258,6 @@ def test_all_pods_of_a_jobset_are_one_gang(auto: Cluster) -> None:
 
 
 def test_an_annotated_train_job_is_whole_or_waits_though_its_jobset_says_nothing(cluster: Cluster) -> None:
-    """The TrainJob is seen last: until then the pods wait, though nothing else makes them a gang."""
     cluster.add_node("n1", cpu="3")
     with workloads_served(cluster.control_plane, "jobset", "trainjob"):
         trainer, wish = "trainer.kubeflow.org/v1alpha1", {"gangsched.io/gang": "true"}
