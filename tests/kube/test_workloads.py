@@ -17,7 +17,7 @@ from gangsched.config.workloads import NAMES, WORKLOADS
 from gangsched.core.gang.making import OBJECT_NAME
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.workload import Top, Workload
+from gangsched.core.objects.workload import Series, Top, Workload
 from gangsched.kube import convert, wire, workloads
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.workloads.kind import group_name
@@ -160,6 +160,28 @@ def test_a_job_comes_in_waves_if_it_asks_for_more_completions_than_pods_at_a_tim
     facts = of("job", spec, status=status).workload
     assert facts is not None
     assert (facts.completions, facts.succeeded) == waves
+
+
+@pytest.mark.parametrize(
+    ("jobs", "status", "waves"),
+    [
+        ([replicated("a", 2, parallelism=2, completions=5), replicated("b", None)], None, (11, 0)),
+        ([replicated("a", 2, parallelism=2, completions=5), replicated("b", None)], COMPLETED, (11, 11)),
+        ([replicated("a", 2, parallelism=2, completions=2), replicated("b", 3, parallelism=4)], None, (None, 0)),
+    ],
+)
+def test_a_jobset_comes_in_waves_if_one_of_its_jobs_does(jobs, status, waves):
+    facts = of("jobset", {"replicatedJobs": jobs}, status=status, name="js").workload
+    assert facts is not None
+    assert (facts.completions, facts.succeeded) == waves
+    series = (Series("a", ("js-a-0", "js-a-1"), 2, 5), Series("b", ("js-b-0",), 1, 1))
+    assert facts.series == (series if waves[0] else ())
+
+
+def test_a_job_that_has_come_at_once_says_that_it_is_complete_by_its_count():
+    facts = of("job", {"parallelism": 3, "completions": 3}, status=ENDED).workload
+    assert facts is not None
+    assert (facts.completions, facts.succeeded) == (None, 3)
 
 
 @pytest.mark.parametrize("condition", ["Complete", "SuccessCriteriaMet", "Failed", "FailureTarget"])

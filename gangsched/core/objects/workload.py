@@ -50,6 +50,15 @@ class Top(Struct, frozen=True, gc=False):
     uid: str
 
 
+class Series(Struct, frozen=True, gc=False):
+    """Jobs of these names, whose pods have a role: each has so many pods at a time, and so many must succeed in all."""
+
+    role: str
+    jobs: tuple[str, ...]
+    pods: int
+    completions: int
+
+
 class WorkloadFacts(Struct, frozen=True, gc=False):
     """What such an object says beside its size. `title` is its kind for people, such as `StatefulSet`.
 
@@ -58,9 +67,9 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     gangs that an annotation says, if one does. `top` is the object above it, if that is of a kind which is watched: the
     annotations there come first. `api_version` is the one that it is read in. `remedy`: its controller creates pods
     only once others are ready, and this is what to do to have them created at once; empty if it does create them so.
-    If its pods come in waves, `completions` is how many of them must succeed in all, and
-    `succeeded` how many it has counted; None and 0 otherwise. `all_anew`: when a pod of a gang is lost, its controller
-    deletes the others too.
+    If its pods come in waves, `completions` is how many of them must succeed in all, and `succeeded` how many it has
+    counted; otherwise None, and 0 before it is complete. `series` are its Jobs, which count themselves, if these make
+    its pods. `all_anew`: when a pod of a gang is lost, its controller deletes the others too.
     """
 
     title: str
@@ -73,4 +82,5 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     top: Top | None = None
     completions: int | None = None
     succeeded: int = 0
+    series: tuple[Series, ...] = ()
     all_anew: bool = False

@@ -17,7 +17,7 @@ from gangsched.core.declarations.tops import shared
 from gangsched.core.objects.declaration import Declaration, GroupKey, Keys, Role
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
-from gangsched.core.objects.workload import GANG, Top, Workload, WorkloadFacts
+from gangsched.core.objects.workload import GANG, Series, Top, Workload, WorkloadFacts
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.errors import printable
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
 
     `roles` are the sizes of the gang's roles by name, where it has any; `late` are the templates of those whose members
     are created only once others are ready, and `remedy` says what to do to have them created at once. `completions`,
-    `succeeded` and `all_anew` are those of `WorkloadFacts`.
+    `succeeded`, `series` and `all_anew` are those of `WorkloadFacts`.
     """
 
     size: int
@@ -68,6 +68,7 @@ class Asked(NamedTuple):
     remedy: str = ""
     completions: int | None = None
     succeeded: int = 0
+    series: tuple[Series, ...] = ()
     all_anew: bool = False
 
 
@@ -185,6 +186,7 @@ class Kind(Generic[Form]):
                 top=top,
                 completions=asked.completions if asked is not None else None,
                 succeeded=asked.succeeded if asked is not None else 0,
+                series=asked.series if asked is not None else (),
                 all_anew=asked is not None and asked.all_anew,
             ),
         )
