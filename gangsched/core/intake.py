@@ -70,8 +70,15 @@ class Intake:
                 declared = [key for key, gang in self._members.gangs.items() if gang.group is not None]
                 gone = [key for key in declared if key not in listed]
                 self.take(chain(map(seen.GroupGone, gone), map(seen.GroupSeen, groups)), now)
+            case seen.ForeignGroupsReplaced(dialect, groups):
+                shown = self._state.surroundings.show(dialect)
+                there = {group.key for group in groups}
+                gone = [key for key in self._members.foreign.keys(dialect) if key not in there]
+                each = chain((seen.ForeignGroupGone(dialect, key) for key in gone), map(seen.ForeignGroupSeen, groups))
+                self.take(each, now)
+                self._state.surroundings.look_back(dialect, shown, now)
             case seen.ForeignFact():
-                self._state.surroundings.note_foreign(event, now)
+                self._state.surroundings.note_foreign(event)
             case seen.DemandFact():
                 self._state.scaling.note(event)
             case seen.Synced():
@@ -135,6 +142,10 @@ class Intake:
                 return self._observe_pod(known if known.node else replace(known, node=node, bound_at=now))
             case said.BindRefused(uid) | said.PodEvicted(uid) | said.EvictionRefused(uid):
                 return self._members.file(uid)
+            case seen.ForeignGroupSeen(foreign):
+                return self._observe_foreign(foreign.dialect, foreign.key)
+            case seen.ForeignGroupGone(dialect, named):
+                return self._observe_foreign(dialect, named)
             case said.OwnerSeen(uid):
                 return [key for key, gang in gangs.items() if gang.undo is not None and uid in gang.undo.asked]
         group = event.group if isinstance(event, seen.GroupSeen) else None
@@ -144,6 +155,15 @@ class Intake:
         if isinstance(event, seen.GroupSeen | seen.GroupGone):
             gangs[key].declare(group)
         return [key]
+
+    def _observe_foreign(self, dialect: str, key: GroupKey) -> list[GroupKey]:
+        """Another system's object is stored before anything follows from it: its pods declare what it says now."""
+        members = self._members
+        concerned = [key] if key in members.gangs else []
+        for place in ((dialect, key), *members.foreign.below(dialect, key)):
+            for uid in members.undeclared.of(*place):
+                concerned += self._observe_pod(self._cluster.pods[uid])
+        return list(dict.fromkeys(concerned))
 
     def _observe_pod(self, pod: Pod) -> list[GroupKey]:
         pod = self._members.undeclared.declared(pod)

@@ -141,8 +141,8 @@ class Surroundings:
 
     # Other systems' objects
 
-    def note_foreign(self, event: events.ForeignFact, now: float) -> None:
-        """Other systems' objects appeared, changed or went, cannot be read, or can be read again."""
+    def note_foreign(self, event: events.ForeignFact) -> None:
+        """Another system's object appeared, changed or went, or those of a dialect cannot be read."""
         match event:
             case events.ForeignGroupSeen(group):
                 self._foreign_seen(group)
@@ -152,19 +152,17 @@ class Surroundings:
                 self._members.foreign.hide(event)
                 self._all_declared_by(dialect)
                 self._decide_all_anew(dialect)
-            case events.ForeignGroupsReplaced(dialect, groups):
-                visible = self._members.foreign.show(dialect)
-                shown = self._all_declared_by(dialect) if visible else []
-                listed = {group.key for group in groups}
-                for key in self._members.foreign.keys(dialect):
-                    if key not in listed:
-                        self._foreign_gone(dialect, key)
-                for group in groups:
-                    self._foreign_seen(group)
-                if visible:
-                    shown += self._decide_all_anew(dialect)
-                for gang in {gang.key: gang for gang in shown}.values():
-                    self._look_back(gang, now)
+
+    def show(self, dialect: str) -> list[Gang] | None:
+        """The dialect's objects have been listed. Returns the gangs that use them; None if they were not hidden."""
+        return self._all_declared_by(dialect) if self._members.foreign.show(dialect) else None
+
+    def look_back(self, dialect: str, shown: list[Gang] | None, now: float) -> None:
+        """All objects of the list have been noted: infer for gangs that use them what was not to be seen before."""
+        if shown is None:
+            return
+        for gang in {gang.key: gang for gang in (*shown, *self._decide_all_anew(dialect))}.values():
+            self._look_back(gang, now)
 
     def _foreign_seen(self, group: ForeignGroup) -> None:
         if self._policy.namespace and group.key.namespace != self._policy.namespace:

@@ -1,0 +1,127 @@
+"""A fault over a pod or an object of a workload parks its gang alone, and its pods declare what the object says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gangsched.core.gang import clock
+from gangsched.core.gang.membership import Members
+from gangsched.core.gang.undeclared import Undeclared
+from gangsched.core.objects.faults import Fault
+from tests.builders import node, pod
+from tests.harness import Harness
+from tests.scenarios.test_containment import Injector
+from tests.scenarios.test_undeclared import AUTO, GANG, bound, job, jobset, of_job, pods_of_job, pods_of_jobset, told
+from tests.scenarios.test_undeclared import train_job as above
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.without("all", why="a new leader tries a parked group at once, and the fault is in one course only"),
+]
+
+
+@pytest.fixture
+def harness() -> Harness:
+    harness = Harness()
+    harness.label_namespace("default", AUTO)
+    return harness
+
+
+@pytest.fixture
+def injector(monkeypatch: pytest.MonkeyPatch) -> Injector:
+    return Injector(monkeypatch)
+
+
+def once(injector: Injector, owner: Any, name: str, *, after: bool = False) -> None:
+    """The next call fails, whatever it is about."""
+    injector.into(owner, name, after=after, when=lambda *_args, **_kwargs: not injector.times)
+
+
+def parked(harness: Harness) -> list[str]:
+    """The gangs with a fault since the last call. The accounts that it left were right: nothing was made anew."""
+    found = harness.machine.take_faults()
+    return [each.gang if isinstance(each, Fault) else f"made anew because of {each.contradictions}" for each in found]
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_pod_over_which_the_index_fails_is_a_member_and_follows_its_job_all_the_same(harness, injector, after):
+    """Room for one: a pod that declared nothing would be bound alone."""
+    harness.add(node(cpu="1"), job())
+    once(injector, Undeclared, "note", after=after)
+    harness.add(of_job(0))
+    harness.settle()
+    members = set(harness.gang("default/job.train").pods)
+    faults = parked(harness)
+    harness.add(of_job(1), of_job(2))
+    harness.wait(2)
+    before = bound(harness)
+    harness.add(node("n2", cpu="2"))
+    harness.wait(120)
+
+    assert injector.times == 1
+    assert (members, faults) == ({"uid-default/train-0"}, ["default/job.train"])
+    assert (before, bound(harness)) == (0, 3)
+
+
+def test_what_its_namespace_and_job_say_later_counts_for_a_pod_that_was_kept_in_a_fault(harness, injector):
+    harness.add(node(cpu="1"))
+    once(injector, Undeclared, "note")
+    harness.add(of_job(0))
+    harness.settle()
+    harness.add(job(annotations={"gangsched.io/gang": "false"}))
+    harness.wait(120)
+    assert (injector.times, parked(harness)) == (1, ["default/job.train"])
+    assert bound(harness) == 1
+
+
+def test_a_pod_that_goes_in_a_fault_is_in_the_index_no_more(harness, injector):
+    harness.add(job(), *pods_of_job(2))
+    harness.settle()
+    once(injector, Members, "_leave", after=True)
+    harness.delete("default/train-0")
+    harness.settle()
+    index = harness.machine._state.members.undeclared  # noqa: SLF001 - nothing else shows what it still holds
+    assert (injector.times, parked(harness)) == (1, ["default/job.train"])
+    assert index.of_kind("job") == ["uid-default/train-1"]
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_change_of_a_job_over_which_its_gang_fails_is_known_all_the_same(harness, injector, listed):
+    """Of two Jobs in one list the first one fails; in the watch too."""
+    harness.add(node(cpu="2"), job(), *pods_of_job(3), job("other"), *pods_of_job(1, "other"))
+    harness.wait(2)
+    injector.into(clock, "begin_anew", when=lambda gang: gang.key.name == "job.train")
+    changed = [job(size=2), job("other", size=1)]
+    if listed:
+        for each in changed:
+            harness.foreign["job", each.key] = each
+        harness.show("job")
+    else:
+        harness.add(*changed)
+    harness.add(pod("default/plain-0", group=""))
+    harness.wait(2)
+    before = bound(harness), bound(harness, "other"), bound(harness, "plain"), told(harness)[0]
+    injector.armed = False
+    harness.delete("default/plain-0")
+    harness.wait(120)
+    assert (injector.times, parked(harness)) == (1, ["default/job.train"])
+    assert before == (0, 1, 1, "InternalError")
+    assert harness.gang("default/job.train").group is None
+    assert len(harness.gang("default/job.train").pods) == 3
+
+
+def test_a_fault_over_the_object_above_leaves_the_pods_as_both_objects_say(harness, injector):
+    """The TrainJob declines: each pod is on its own, though the gang that they were in fails over that."""
+    harness.label_namespace("default", {})
+    harness.add(node(cpu="2"), above(annotations=GANG), jobset(), *pods_of_jobset())
+    harness.wait(2)
+    before = bound(harness)
+    once(injector, Members, "_leave")
+    harness.add(above(annotations={"gangsched.io/gang": "false"}))
+    harness.wait(120)
+    # The pods are parked too, for as long: the fault was over what they were in and are now.
+    pods = [f"default/train-{number}" for number in range(3)]
+    assert (injector.times, parked(harness)) == (1, ["default/jobset.train", *pods])
+    assert (before, bound(harness)) == (0, 2)
