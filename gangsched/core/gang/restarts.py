@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.holdings import asked_by
 from gangsched.core.declarations.waves import owed_of
-from gangsched.core.gang import caps
+from gangsched.core.gang import caps, runs
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.membership import Members
 from gangsched.core.gang.rechecking import Contain
@@ -202,7 +202,9 @@ class Restarts:
             return 0
         gang = self._members.gangs.get(key)
         owed = owed_of(facts, held.workload, gang.pods.values() if gang is not None else ())
-        return min(held.minimum, facts.size, facts.size if owed is None else owed)
+        if owed is None:
+            return min(held.minimum, facts.size)
+        return min(held.minimum, facts.size, owed + (_done(gang) if gang is not None else 0))
 
     def _left_s(self, key: GroupKey, held: Held | None, now: float) -> float:
         """For how long from now on the group may hold places."""
@@ -220,7 +222,7 @@ class Restarts:
 
 def _done(gang: Gang) -> int:
     """How many members have succeeded and count toward the minimum."""
-    return gang.record.successes if gang.wave is None else 0
+    return runs.done(gang) if gang.wave is None else 0
 
 
 def _placeholder(key: GroupKey, pod: Pod) -> Pod:

@@ -35,7 +35,7 @@ def _asked(job: _Job) -> Asked:
     wanted = 1 if spec.parallelism is None else spec.parallelism
     size = wanted if spec.completions is None else min(wanted, spec.completions)
     asked = Asked(size=size, pods=size, idle=_idle(job, spec, size))
-    if spec.completions is None or spec.completions <= wanted:
+    if spec.completions is None:
         return asked
     return asked._replace(completions=spec.completions, succeeded=_succeeded(job.status or _Status(), spec.completions))
 
