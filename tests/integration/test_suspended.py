@@ -26,6 +26,21 @@ def delete(cluster: Cluster, kind: str, name: str) -> None:
     cluster.control_plane.kubectl("delete", kind, name, "--wait=false", "--namespace", cluster.namespace)
 
 
+def add_set(cluster: Cluster, policy: str, labels: Json, **metadata: Any) -> None:
+    """The StatefulSet `web`, whose pods have these labels."""
+    made = template(labels=labels)
+    made["spec"]["restartPolicy"] = "Always"
+    spec = {
+        "replicas": SIZE,
+        "serviceName": "web",
+        "podManagementPolicy": policy,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": made,
+    }
+    body = {"metadata": {"name": "web", **metadata}, "spec": spec}
+    cluster.api.post(f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets", body)
+
+
 def until_gone(cluster: Cluster, owner: str) -> None:
     """Wait until no pod of the workload is left."""
 
@@ -68,23 +83,10 @@ def test_a_job_that_is_suspended_and_resumed(train: Cluster, pause: Json, said: 
 @pytest.mark.parametrize("policy", ["Parallel", "OrderedReady"])
 def test_a_stateful_set_that_is_scaled_to_0_and_back(cluster: Cluster, policy: str) -> None:
     cluster.add_node("n1", cpu=str(SIZE))
-    requests = {"cpu": "1"}
-    roles = [{"name": "w", "minMember": SIZE, "template": {"requests": requests}}]
-    cluster.add_group("t", min_member=SIZE, **({"roles": roles} if policy == "OrderedReady" else {}))
-    labels = (
-        {"app": "web", **LABELS, "gangsched.io/role": "w"} if policy == "OrderedReady" else {"app": "web", **LABELS}
-    )
-    made = template(labels=labels)
-    made["spec"]["restartPolicy"] = "Always"
-    spec = {
-        "replicas": SIZE,
-        "serviceName": "web",
-        "podManagementPolicy": policy,
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": made,
-    }
-    body = {"metadata": {"name": "web"}, "spec": spec}
-    cluster.api.post(f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets", body)
+    ordered = policy == "OrderedReady"
+    roles = [{"name": "w", "minMember": SIZE, "template": {"requests": {"cpu": "1"}}}]
+    cluster.add_group("t", min_member=SIZE, **({"roles": roles} if ordered else {}))
+    add_set(cluster, policy, {"app": "web", **LABELS} | ({"gangsched.io/role": "w"} if ordered else {}))
     cluster.until(lambda: cluster.phase("t") == "Running")
     change(cluster, "statefulsets", "web", replicas=0)
     until_gone(cluster, "web")
@@ -175,3 +177,29 @@ def test_a_deployment_that_is_scaled_to_0_leaves_its_group_pending(cluster: Clus
     change(cluster, "deployments", "web", replicas=SIZE)
     cluster.until(lambda: cluster.phase("t") == "Running" and len(cluster.bound("t")) == SIZE)
     assert (pending, cluster.events("t", "GangFailed")) == ("Pending", [])
+
+
+@pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
+def test_a_stateful_set_in_order_that_loses_all_its_pods_gets_its_room_back(cluster: Cluster, declared: str) -> None:
+    """A group of one waits for the room of the pods that the controller makes only once the first one runs."""
+    cluster.add_node("n1", cpu=str(SIZE))
+    labels = {"app": "web"}
+    if declared == "by a PodGroup":
+        roles = [{"name": "w", "minMember": SIZE, "template": {"requests": {"cpu": "1"}}}]
+        cluster.add_group("t", min_member=SIZE, roles=roles)
+        labels |= {**LABELS, "gangsched.io/role": "w"}
+    add_set(cluster, "OrderedReady", labels, annotations={"gangsched.io/gang": "true"})
+    cluster.until(lambda: len(bound(cluster, "web")) == SIZE)
+    cluster.add_group("b", min_member=1)
+    cluster.add_pods("b", 1)
+    cluster.until_reason("b", "Unschedulable")
+    old = {pod["metadata"]["uid"] for pod in cluster.pods()}
+    for name in bound(cluster, "web"):
+        cluster.delete_pod(name)
+
+    def made_again() -> bool:
+        made = [pod for pod in cluster.pods() if pod["metadata"]["name"].startswith("web-")]
+        return len(made) == SIZE and not old & {pod["metadata"]["uid"] for pod in made}
+
+    cluster.until(lambda: made_again() and len(bound(cluster, "web")) == SIZE)
+    assert not cluster.bound("b")

@@ -19,7 +19,7 @@ from gangsched.core.objects.workload import Reference, Workload
 from gangsched.kube.workloads.kind import Mark
 from gangsched.kube.workloads.statefulset import ROLE
 from gangsched.kube.workloads.table import chosen
-from tests.builders import group, node, pod
+from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
 KINDS = chosen(Settings()).kinds
@@ -488,3 +488,37 @@ def test_first_pods_that_are_not_all_there_yet_do_not_take_the_room_back():
         make(2, *numbers)
         seen.append((bound(harness, "w"), len(harness.bound("default/rival-"))))
     assert seen == [(0, 0), (2, 0), (3, 0), (4, 0)]
+
+
+def test_a_set_that_is_scaled_to_0_is_suspended_and_comes_back_whole(auto):
+    """Its PodGroup is one that gangsched made, and shows the phase."""
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.wait(1)
+    for number in range(1, 5):
+        auto.add(replica(number))
+    auto.wait(2)
+    whole = bound(auto)
+    auto.add(stateful_set(replicas=0))
+    for number in reversed(range(5)):
+        auto.delete(f"default/web-{number}")
+        auto.wait(1)
+    auto.wait(2)
+    told = auto.condition("default/statefulset.web")
+    assert (whole, auto.status("default/statefulset.web").phase, held(auto)) == (5, "Suspended", 0)
+    assert told.message.startswith("No member is left, because the StatefulSet web has 0 replicas: scale it up")
+    auto.add(stateful_set(), replica(0, uid="again-0"))
+    auto.wait(2)
+    assert (bound(auto), held(auto)) == (1, 4)
+
+
+def test_places_of_a_set_that_is_scaled_to_0_before_its_pods_are_there_are_released(auto):
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.wait(2)
+    before = held(auto)
+    auto.add(stateful_set(replicas=0))
+    auto.delete("default/web-0")
+    auto.wait(2)
+    assert (before, held(auto), auto.status("default/statefulset.web").phase) == (4, 0, "Suspended")
+    auto.add(group("default/b", min_member=5), *pods("b", 5))
+    auto.wait(2)
+    assert len(auto.bound("default/b-")) == 5
