@@ -109,13 +109,29 @@ class CapStatus(StatusPart):
     retry_time: Time | None = Field(default=None, description="No places are reserved again before this time.")
 
 
+_LONGEST_NAME = 253
+
+
+class WorkloadStatus(StatusPart):
+    """The object of a controller that made the members."""
+
+    kind: Annotated[str, Field(min_length=1, max_length=63)] = Field(
+        description="Kind, as the operator's setting `workloads` names it."
+    )
+    name: Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME)] = Field(description="Name.")
+    uid: Annotated[str, Field(max_length=_LONGEST_NAME)] = Field(
+        default="", description="UID; empty if the members do not know it."
+    )
+
+
 class RecordStatus(StatusPart):
     """The operator's own record of the group and its run, in addition to the other fields of the status."""
 
     run_start_time: Time | None = Field(default=None, description="When the run's first live member was seen.")
     outcome: Annotated[Outcome, Strict(strict=False)] = Field(
         default=Outcome.NONE,
-        description="Succeeded, Failed: result of the run. OutOfTime: it timed out under timeoutPolicy Fail.",
+        description="Succeeded, Failed: result of the run. Undecided: it ended because its members were deleted, or "
+        "more are to come. OutOfTime: it timed out under timeoutPolicy Fail.",
     )
     incomplete_time: Time | None = Field(
         default=None,
@@ -138,6 +154,12 @@ class RecordStatus(StatusPart):
     )
     leader_succeeded: bool = Field(
         default=False, description="Whether the leading member has succeeded, whose success is that of the group."
+    )
+    member_failed: bool = Field(
+        default=False, description="Whether a member has failed since the minimum was last bound."
+    )
+    workload: WorkloadStatus | None = Field(
+        default=None, description="The object that made the members, if it is of a kind that the operator watches."
     )
     places_expired: bool = Field(
         default=False, description="Whether the reservation of places for missing members has expired."
@@ -164,7 +186,8 @@ class PodGroupStatus(StatusPart):
         description="Pending: too few members, or the group cannot be tried. Queued: complete, waits for room. "
         "Reserved: places are reserved. Binding: bindings are in flight. Scheduled: the minimum is bound. Running: the "
         "minimum is running. Degraded: was scheduled and fell below its minimum. TimedOut: in the back-off after a "
-        "time-out. Succeeded, Failed: the run has ended.",
+        "time-out. Succeeded, Failed: the run has ended. Suspended: no member is left, because their workload is "
+        "suspended or scaled to 0.",
     )
     conditions: Annotated[list[ConditionStatus], Field(max_length=16), ListMap("type")] = Field(
         default_factory=list, description="Scheduled and Degraded, each with a reason and a message."

@@ -25,6 +25,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Capped, Counts, Minima, Outcome, Phase, Record
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, Demand, GroupStatus, Place, Reservation
+from gangsched.core.objects.workload import Workload
 
 
 def status_to_object(status: GroupStatus) -> dict[str, Any]:
@@ -93,6 +94,8 @@ def _record_to_object(record: Record) -> dict[str, Any]:
         "retryTime": _time_to_object(record.retry_at),
         "undone": _shortened(record.undone),
         "leaderSucceeded": record.led,
+        "memberFailed": record.damaged,
+        "workload": None if record.workload is None else _workload_to_object(record.workload),
         "placesExpired": record.vacated,
         "holdStartTime": _time_to_object(record.held_since),
         "holdsReleased": min(record.caps, MAX_COUNT),
@@ -139,6 +142,10 @@ def _record_from_object(read: PodGroupStatus) -> Record | None:
         succeeded=successes or ((("", read.succeeded),) if read.succeeded else ()),
         failed=read.failed,
         led=kept.leader_succeeded,
+        damaged=kept.member_failed,
+        workload=None
+        if kept.workload is None
+        else Workload(kept.workload.kind, kept.workload.name, None, kept.workload.uid),
         vacated=kept.places_expired,
         held_since=_time_from_object(kept.hold_start_time),
         capped=capped,
@@ -160,6 +167,11 @@ def _outcome_of(phase: Phase | None, *, scheduled: bool) -> Outcome:
 def _cap_to_object(capped: Capped) -> dict[str, Any]:
     until = {"retryTime": _time_to_object(capped.until)} if capped.until else {}
     return {"reason": capped.reason, "message": _shortened(capped.note)} | until
+
+
+def _workload_to_object(workload: Workload) -> dict[str, str]:
+    uid = {"uid": workload.uid} if workload.uid else {}
+    return {"kind": workload.kind, "name": workload.name} | uid
 
 
 def _counts_to_object(counts: Counts) -> dict[str, int]:

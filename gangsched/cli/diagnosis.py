@@ -24,7 +24,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.record import Phase
+from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
@@ -201,7 +201,9 @@ class _Examination:
         hindrance = assessment.terms.hindrance
         if hindrance is not None and hindrance.reason is Reason.POD_GROUP_NOT_FOUND:
             yield from self._misnamed()
-        if assessment.facts.complete or gang.record.scheduled_at or hindrance is not None:
+        scheduled = gang.record.scheduled_at and gang.record.outcome is not Outcome.UNDECIDED
+        suspended = gang.group is not None and gang.group.status.phase == Phase.SUSPENDED
+        if assessment.facts.complete or scheduled or suspended or hindrance is not None:
             return
         if assessment.missing:
             yield f"{number_of(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"

@@ -9,6 +9,9 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Phase
+from gangsched.core.objects.status import Condition
 from gangsched.core.queueing.lines import OrderKey
 from gangsched.core.queueing.queue import Queue, order_key
 from gangsched.core.status import explanation
@@ -58,12 +61,16 @@ class Findings:
         gang, assessment = self._machine.gangs[key], self._machine.assessments[key]
         reason = reason_of(gang, assessment)
         refusal = explanation.quorum_refused(gang, self._holders, self._queue)
+        phase, message = gang.record.phase, message_of(gang, assessment, reason, refusal=refusal)
+        suspended = _suspended(gang, assessment)
+        if suspended is not None:
+            phase, reason, message = Phase.SUSPENDED, Reason.SUSPENDED, suspended.message
         return Finding(
             key=key,
             order=order_key(gang, assessment),
-            phase=gang.record.phase.value,
+            phase=phase.value,
             reason=reason.value,
-            message=message_of(gang, assessment, reason, refusal=refusal),
+            message=message,
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             placements={pod.name: pod.node or gang.bindings[pod.uid].node for pod in assessment.census.bound},
@@ -73,6 +80,14 @@ class Findings:
     def ahead(self, key: GroupKey) -> list[GroupKey]:
         """The waiting groups that are tried before this one, in order."""
         return self._queue.before(key)
+
+
+def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:
+    """What the operator says of a group whose workload is suspended, which the machine's caller may not have read."""
+    status = gang.group.status if gang.group is not None else None
+    if status is None or status.phase != Phase.SUSPENDED or assessment.census.live:
+        return None
+    return next((each for each in status.conditions if each.reason == Reason.SUSPENDED), None)
 
 
 def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:

@@ -19,6 +19,7 @@ from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Phase
 from gangsched.kube.errors import UNREADABLE, ApiError
 from gangsched.kube.lease import API_VERSION, LeaseSpec
 from gangsched.kube.session import ApiSession
@@ -98,7 +99,8 @@ def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[
     for finding in Findings(machine).all():
         gang = machine.gangs[finding.key]
         bound = sum(bool(pod.node) for pod in gang.live())
-        if bound < finding.minimum or (finding.plain and not bound):
+        short = bound < finding.minimum and finding.phase != Phase.SUSPENDED
+        if short or (finding.plain and not bound):
             yield _as_it_is(finding, gang)
 
 

@@ -110,6 +110,7 @@ class Upkeep:
             now=now,
         )
         self._assessments[gang.key] = assessment
+        state.surroundings.resting.note(gang)
         effects += decided
         self.timeouts += assessment.timed_out
         if assessment.newly_scheduled and gang.complete_since:
@@ -146,6 +147,7 @@ class Upkeep:
         """The gang exists no longer."""
         state = self._state
         state.members.drop(key)
+        state.surroundings.resting.forget(key)
         self._assessments.pop(key, None)
         state.leave(key)
         state.deadlines.drop(key)

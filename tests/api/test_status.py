@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from gangsched.api.conversion import group_from_object
 from gangsched.api.status import PodGroupStatus
 from gangsched.api.status_conversion import status_from_object, status_to_object
+from gangsched.config.workloads import WORKLOADS
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.record import Capped, Minima, Outcome, Phase, Record
+from gangsched.core.objects.record import ENDS, Capped, Minima, Outcome, Phase, Record
 from gangsched.core.objects.status import MOST_DEMANDS, Condition, Demand, GroupStatus, Place, Reservation
+from gangsched.core.objects.workload import Workload
 from tests.api.manifests import MINIMAL
 
 counts = st.integers(0, 2**31 - 1)
@@ -51,11 +53,20 @@ capped = st.builds(
 )
 
 
+workloads = st.builds(
+    Workload,
+    kind=st.sampled_from(sorted(WORKLOADS)),
+    name=st.text("abc", min_size=1, max_size=253),
+    declaration=st.none(),
+    uid=st.text("abc", max_size=36),
+)
+
+
 @st.composite
 def records(draw):
     """Records as the engine makes them: what contradicts itself cannot be written."""
     scheduled_at = draw(st.just(0.0) | moments)
-    outcome = draw(st.sampled_from([Outcome.NONE, *([Outcome.SUCCEEDED, Outcome.FAILED] if scheduled_at else [])]))
+    outcome = draw(st.sampled_from([Outcome.NONE, *(ENDS if scheduled_at else [])]))
     living = st.sampled_from([phase for phase in Phase if phase not in (Phase.SUCCEEDED, Phase.FAILED)])
     clock_start = draw(st.just(0.0) | seconds.map(float))
     cap = draw(st.none() | capped)
@@ -83,6 +94,8 @@ def records(draw):
         succeeded=draw(by_role.map(lambda counted: tuple(each for each in counted if each[1]))),
         failed=draw(counts),
         led=draw(st.booleans()),
+        damaged=draw(st.booleans()),
+        workload=draw(st.none() | workloads),
         vacated=draw(st.booleans()),
         held_since=draw(st.just(0.0) | moments),
         capped=cap,

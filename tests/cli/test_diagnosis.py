@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gangsched.cli.diagnosis import from_cluster, from_status
+from gangsched.cli.overview import waiting
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.events import (
     Event,
@@ -18,8 +19,10 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.record import Phase, Record
-from gangsched.core.objects.status import GroupStatus
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Minima, Outcome, Phase, Record
+from gangsched.core.objects.status import Condition, GroupStatus
+from gangsched.core.objects.workload import Workload
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import foreign_group, group, node, pod
 
@@ -47,6 +50,44 @@ def test_a_group_in_its_back_off_is_tried_on_the_copy_all_the_same():
     found = diagnose(node(cpu="1"), group(min_member=2, status=GroupStatus(record)), *members(2))
     assert (found.phase, found.reason) == ("TimedOut", "TimedOut")
     assert found.shortfall.fits == 1
+
+
+def of_a_suspended_job(*, outcome: Outcome = Outcome.UNDECIDED, phase: Phase = Phase.SUSPENDED) -> Group:
+    told = Condition("Scheduled", False, Reason.SUSPENDED, "No member is left, because the Job t is suspended.", NOW)
+    record = Record(
+        phase=phase,
+        run_start=NOW - 100,
+        scheduled_at=NOW - 90 if outcome is Outcome.UNDECIDED else 0.0,
+        satisfied=Minima(2),
+        outcome=outcome,
+        workload=Workload("job", "t", None, "uid-t"),
+    )
+    return group(min_member=2, status=GroupStatus(record, (told,) if phase is Phase.SUSPENDED else ()))
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNDECIDED, Outcome.NONE])
+def test_a_suspended_group_is_told_as_the_operator_says_it_because_jobs_are_not_read(outcome: Outcome):
+    found = diagnose(of_a_suspended_job(outcome=outcome))
+    said = "No member is left, because the Job t is suspended."
+    assert (found.phase, found.reason, found.message, found.helps) == ("Suspended", "Suspended", said, ())
+
+
+def test_a_suspended_group_that_has_a_member_again_is_suspended_no_more():
+    found = diagnose(of_a_suspended_job(), *members(1))
+    assert (found.phase, found.reason) == ("Pending", "GangIncomplete")
+
+
+def test_a_group_whose_members_were_deleted_needs_others():
+    found = diagnose(of_a_suspended_job(phase=Phase.PENDING))
+    assert (found.phase, found.reason) == ("Pending", "NoMembers")
+    assert found.helps == ("2 more members, with the label gangsched.io/pod-group: a",)
+
+
+def test_a_suspended_group_does_not_wait():
+    def waits(there: Group) -> list[str]:
+        return [each.key.name for each in waiting([GroupsReplaced((there,)), Synced()], policy=Policy(), now=NOW)]
+
+    assert (waits(of_a_suspended_job()), waits(of_a_suspended_job(phase=Phase.PENDING))) == ([], ["a"])
 
 
 class TestEnds:

@@ -31,6 +31,7 @@ def consistent(given):
     - being short or having a running quorum is said only of a scheduled run;
     - a scheduled run's bindings are repairs or extras, never the quorum's, and no clock runs against it;
     - bindings on their way are either all held or some are sent;
+    - a group whose workload is suspended has no member left: it is neither complete nor scheduled;
     - a group that failed by its clock wants nothing any more: it holds no place and waits out no back-off.
     """
     ended = given.ended_well or given.ended_badly
@@ -40,6 +41,7 @@ def consistent(given):
         or ((given.degraded or given.quorum_running) and not given.was_scheduled)
         or (given.was_scheduled and (given.held or given.binding or given.failed_for_good))
         or (given.held and given.binding)
+        or (given.suspended and (given.complete or given.held or given.binding or given.was_scheduled))
         or (given.failed_for_good and (given.held or given.binding or given.backing_off))
     )
 
@@ -61,6 +63,8 @@ def expected(given):
         return Phase.SUCCEEDED if given.ended_well else Phase.FAILED
     if given.failed_for_good:
         return Phase.FAILED
+    if given.suspended:
+        return Phase.SUSPENDED
     if given.was_scheduled:
         placed = Phase.RUNNING if given.quorum_running else Phase.SCHEDULED
         return Phase.DEGRADED if given.degraded else placed

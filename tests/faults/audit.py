@@ -196,7 +196,7 @@ def _untold(view: _View) -> Iterator[str]:
 
 def _phases(view: _View) -> set[str]:
     if not view.live:
-        return {"Pending", "Succeeded", "Failed"}
+        return {"Pending", "Suspended", "Succeeded", "Failed"}
     if view.scheduled:
         roles_short = degraded(view.group) and bool(view.roles)
         return {"Degraded"} if view.there < view.satisfied or roles_short else {"Scheduled", "Running"}

@@ -146,20 +146,21 @@ CRITERIA_MET = {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}]
 @pytest.mark.parametrize(
     ("spec", "status", "waves"),
     [
-        ({"parallelism": 5, "completions": 10}, None, (10, 0)),
-        ({"completions": 10}, {"succeeded": 4}, (10, 4)),
-        ({"parallelism": 5, "completions": 10}, {"succeeded": 4}, (10, 4)),
-        ({"parallelism": 5, "completions": 10}, COMPLETE, (10, 10)),
-        ({"parallelism": 5, "completions": 10}, CRITERIA_MET, (10, 10)),
-        ({"parallelism": 5, "completions": 5}, {"succeeded": 4}, (None, 0)),
-        ({"parallelism": 5}, {"succeeded": 4}, (None, 0)),
-        ({}, None, (None, 0)),
+        ({"parallelism": 5, "completions": 10}, None, (10, 0, True)),
+        ({"completions": 10}, {"succeeded": 4}, (10, 4, True)),
+        ({"parallelism": 5, "completions": 10}, {"succeeded": 4}, (10, 4, True)),
+        ({"parallelism": 5, "completions": 10}, COMPLETE, (10, 10, True)),
+        ({"parallelism": 5, "completions": 10}, CRITERIA_MET, (10, 10, True)),
+        ({"parallelism": 5, "completions": 5}, {"succeeded": 4}, (5, 4, False)),
+        ({"parallelism": 5, "completions": 3}, {"succeeded": 1}, (3, 1, False)),
+        ({"parallelism": 5}, {"succeeded": 4}, (None, 0, False)),
+        ({}, None, (None, 0, False)),
     ],
 )
 def test_a_job_comes_in_waves_if_it_asks_for_more_completions_than_pods_at_a_time(spec, status, waves):
     facts = of("job", spec, status=status).workload
     assert facts is not None
-    assert (facts.completions, facts.succeeded) == waves
+    assert (facts.completions, facts.succeeded, facts.in_waves) == waves
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_a_jobset_comes_in_waves_if_one_of_its_jobs_does(jobs, status, waves):
 def test_a_job_that_has_come_at_once_says_that_it_is_complete_by_its_count():
     facts = of("job", {"parallelism": 3, "completions": 3}, status=ENDED).workload
     assert facts is not None
-    assert (facts.completions, facts.succeeded) == (None, 3)
+    assert (facts.completions, facts.succeeded, facts.in_waves) == (3, 3, False)
 
 
 @pytest.mark.parametrize("condition", ["Complete", "SuccessCriteriaMet", "Failed", "FailureTarget"])

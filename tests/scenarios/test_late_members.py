@@ -9,21 +9,22 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
-from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import MakeGroup
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import PodTerm, Requirement
-from gangsched.core.objects.workload import Reference
+from gangsched.core.objects.workload import Reference, Workload
 from gangsched.kube.workloads.kind import Mark
 from gangsched.kube.workloads.statefulset import ROLE
 from gangsched.kube.workloads.table import chosen
-from tests.builders import group, node, pod
+from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
 KINDS = chosen(Settings()).kinds
 READY_S = 20.0
+CONTAINERS = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}
 WEB = Reference("apps/v1", "StatefulSet", "web", "uid-web")
 
 
@@ -427,3 +428,97 @@ def test_a_set_of_that_name_that_is_not_the_owner_explains_nothing():
     harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
     harness.wait(3)
     assert harness.pod("default/web-0").told_message == "Group a: 1 of 5 members exist; 4 more members are needed."
+
+
+@pytest.mark.without("all", why="a process that begins knows of no lost members")
+@pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
+def test_a_set_that_loses_all_its_pods_at_once_gets_its_room_back_with_its_first_pod(auto, declared):
+    """The controller makes the second pod only once the first runs, and a group of one waits for any room."""
+    fields: dict[str, Any] = {}
+    if declared == "by a PodGroup":
+        roles = (Role("r", min_member=5, template=pod().shape),)
+        auto.add(group("default/statefulset.web", min_member=5, roles=roles, max_schedule_time_s=600.0))
+        named = Workload("statefulset", "web", None, "uid-web")
+        fields = {"declaration": Declaration("statefulset.web", role="r"), "workload": named}
+    auto.add(node(cpu="5"), stateful_set())
+    auto.add(*(replace(replica(number), **fields) for number in range(5)))
+    auto.settle()
+    whole = bound(auto)
+    auto.add(group("default/b", min_member=1), pod("b-0", group="b"))
+    auto.settle()
+    auto.delete(*(f"default/web-{number}" for number in range(5)))
+    auto.wait(3)
+    seen = []
+    for number in range(5):
+        auto.add(replace(replica(number, uid=f"again-{number}", created=auto.now), **fields))
+        auto.wait(1)
+        seen.append((bound(auto), len(auto.bound("default/b-"))))
+        auto.run_pods()
+        auto.wait(READY_S)
+    assert (whole, seen) == (5, [(number, 0) for number in range(1, 6)])
+
+
+@pytest.mark.without("all", why="a process that begins knows of no lost members")
+def test_first_pods_that_are_not_all_there_yet_do_not_take_the_room_back():
+    """Of a JobSet in order the two pods of the first Job are made at once, and those of the second once they run."""
+    harness = labelled(Harness())
+    jobs = [
+        {"name": name, "template": {"spec": {"parallelism": 2, "completions": 2, "template": {"spec": CONTAINERS}}}}
+        for name in ("a", "b")
+    ]
+    spec = {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": "InOrder"}}
+    body = {"metadata": {"name": "w", "namespace": "default", "uid": "uid-w"}, "spec": spec}
+    harness.add(node(cpu="4"), KINDS["jobset"].read(json.dumps(body).encode())[1])
+
+    def make(run: int, *numbers: int) -> None:
+        for number in numbers:
+            carried = KINDS["jobset"].workload(Mark("w", "uid-w", role="ab"[number // 2]))
+            owner = Owner("Job", f"w-{number // 2}", "uid-job", "batch")
+            uid = f"{run}-{number}"
+            harness.add(pod(f"w-{number}", uid=uid, group="", owner=owner, workload=carried, created=harness.now))
+        harness.wait(1)
+
+    make(1, 0, 1, 2, 3)
+    harness.add(group("default/rival", min_member=1), pod("rival-0", group="rival"))
+    harness.wait(1)
+    harness.delete(*(f"default/w-{number}" for number in range(4)))
+    harness.wait(1)
+    seen = []
+    for numbers in ((0,), (1,), (2,), (3,)):
+        make(2, *numbers)
+        seen.append((bound(harness, "w"), len(harness.bound("default/rival-"))))
+    assert seen == [(0, 0), (2, 0), (3, 0), (4, 0)]
+
+
+def test_a_set_that_is_scaled_to_0_is_suspended_and_comes_back_whole(auto):
+    """Its PodGroup is one that gangsched made, and shows the phase."""
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.wait(1)
+    for number in range(1, 5):
+        auto.add(replica(number))
+    auto.wait(2)
+    whole = bound(auto)
+    auto.add(stateful_set(replicas=0))
+    for number in reversed(range(5)):
+        auto.delete(f"default/web-{number}")
+        auto.wait(1)
+    auto.wait(2)
+    told = auto.condition("default/statefulset.web")
+    assert (whole, auto.status("default/statefulset.web").phase, held(auto)) == (5, "Suspended", 0)
+    assert told.message.startswith("No member is left, because the StatefulSet web has 0 replicas: scale it up")
+    auto.add(stateful_set(), replica(0, uid="again-0"))
+    auto.wait(2)
+    assert (bound(auto), held(auto)) == (1, 4)
+
+
+def test_places_of_a_set_that_is_scaled_to_0_before_its_pods_are_there_are_released(auto):
+    auto.add(node(cpu="5"), stateful_set(), replica(0))
+    auto.wait(2)
+    before = held(auto)
+    auto.add(stateful_set(replicas=0))
+    auto.delete("default/web-0")
+    auto.wait(2)
+    assert (before, held(auto), auto.status("default/statefulset.web").phase) == (4, 0, "Suspended")
+    auto.add(group("default/b", min_member=5), *pods("b", 5))
+    auto.wait(2)
+    assert len(auto.bound("default/b-")) == 5

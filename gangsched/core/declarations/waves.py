@@ -1,9 +1,10 @@
-"""A Job whose pods come in waves, because it asks for more completions than it runs pods at a time.
+"""What a Job still owes, as its gang needs no more members than that.
 
-Each pod that succeeds is replaced while the Job owes more completions than it has pods. So of the Job's gang as many
-members must be alive as its minimum says, or as completions are owed if these are fewer; those that have succeeded do
-not count toward it. A JobSet with such Jobs wants of each of its Jobs as many pods as that runs at a time, or still
-owes if these are fewer.
+Its pods come in waves if it asks for more completions than it runs pods at a time: each pod that succeeds is replaced
+while the Job owes more completions than it has pods. So of the Job's gang as many members must be alive as its minimum
+says, or as completions are owed if these are fewer; those that have succeeded do not count toward it. A JobSet with
+such Jobs wants of each of its Jobs as many pods as that runs at a time, or still owes if these are fewer. Where pods
+come at once, those that have succeeded in an earlier run, as before a suspension, are not made again.
 """
 
 from __future__ import annotations
@@ -26,21 +27,24 @@ _JOB = "job"
 
 
 class Wave(Struct, frozen=True):
-    """How many completions are still owed, and whether more pods will be made for them.
+    """How many completions are still owed of those that are asked for, and whether more pods will be made for them.
 
-    No more than `alive` members need be alive, and of a role no more than `roles` says, if it says anything.
+    No more than `alive` members need be alive, and of a role no more than `roles` says, if it says anything. `at_once`:
+    the pods do not come in waves.
     """
 
     owed: int
+    asked: int
     alive: int
     goes_on: bool
+    at_once: bool = False
     roles: tuple[tuple[str, int], ...] = ()
 
 
 def wave_of(
     key: GroupKey, workload: Workload | None, pods: Iterable[Pod], terms: Terms, *, foreign: Foreign
 ) -> Wave | None:
-    """The wave of a gang whose live members belong to this workload, of all its `pods`; None if they come at once.
+    """What is owed by a gang whose live members belong to this workload, of all its `pods`; None if that is not known.
 
     A gang with members of other roles, who may belong to something else, has none.
     """
@@ -58,7 +62,7 @@ def wave_of(
 
 
 def of_workload(found: ForeignGroup, workload: Workload, pods: Iterable[Pod], *, foreign: Foreign) -> Wave | None:
-    """The wave of a workload with this object, of which `pods` are some; None if its pods come at once.
+    """What a workload with this object owes, of which `pods` are some; None if it does not say how many it asks for.
 
     It counts a success later than the pod shows it, and when the pod is gone its count alone shows it.
     """
@@ -71,13 +75,13 @@ def of_workload(found: ForeignGroup, workload: Workload, pods: Iterable[Pod], *,
         if pod.phase is PodPhase.SUCCEEDED and pod.workload is not None and pod.workload.identity == workload.identity
     ]
     if facts.series and facts.succeeded < facts.completions:
-        return _of_jobs(facts, found.key.namespace, ended, foreign)
+        return _of_jobs(facts, facts.completions, found.key.namespace, ended, foreign)
     owed = max(0, facts.completions - max(facts.succeeded, len(ended)))
-    return Wave(owed, alive=owed, goes_on=not facts.idle)
+    return Wave(owed, facts.completions, alive=owed, goes_on=not facts.idle, at_once=not facts.in_waves)
 
 
-def _of_jobs(facts: WorkloadFacts, namespace: str, ended: Sequence[Pod], foreign: Foreign) -> Wave:
-    """The wave of a workload whose Jobs make the pods; `ended` are pods that have succeeded."""
+def _of_jobs(facts: WorkloadFacts, asked: int, namespace: str, ended: Sequence[Pod], foreign: Foreign) -> Wave:
+    """What a workload owes whose Jobs make the pods; `ended` are pods that have succeeded."""
     seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for pod in ended:
         if pod.owner is not None:
@@ -93,14 +97,19 @@ def _of_jobs(facts: WorkloadFacts, namespace: str, ended: Sequence[Pod], foreign
             left.append(max(0, each.completions - max(counted, shown)))
         owed += sum(left)
         roles.append((each.role, sum(min(each.pods, number) for number in left)))
-    return Wave(owed, alive=sum(number for _, number in roles), goes_on=not facts.idle, roles=tuple(roles))
+    return Wave(owed, asked, alive=sum(number for _, number in roles), goes_on=not facts.idle, roles=tuple(roles))
 
 
-def lowered_to(terms: Terms, wave: Wave | None) -> Terms:
-    """The terms with minima of no more members than need be alive."""
-    if wave is None:
+def lowered_to(terms: Terms, wave: Wave, done: int) -> Terms:
+    """The terms with minima of no more members than need be alive.
+
+    Of pods that come at once it is the completions that this run was begun for: so many of it are `done`. A minimum
+    that the Job could never reach is left as it is.
+    """
+    if wave.at_once and terms.spec.minimum > wave.asked:
         return terms
-    most, spec, limits = max(1, wave.alive), terms.spec, dict(wave.roles)
+    most = max(1, wave.alive + (done if wave.at_once else 0))
+    spec, limits = terms.spec, dict(wave.roles)
     roles = tuple(
         replace(role, min_member=min(role.min_member, most, limits.get(role.name, most))) for role in spec.roles
     )

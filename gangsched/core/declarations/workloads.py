@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from functools import lru_cache
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.objects.declaration import Declaration, GroupKey
-from gangsched.core.objects.workload import AUTO, GANG, Workload
+from gangsched.core.objects.workload import AUTO, DELETED, ENDED, GANG, SUSPENDED, Workload, WorkloadFacts
 
 _KEPT = 1024
 
@@ -52,10 +53,43 @@ def verdict(
     return Verdict.SELF_SAID if self_said else Verdict.GANG
 
 
+class Idle(Struct, frozen=True):
+    """A workload that wants no pods, as people call it, and `why`: it has ended, is suspended or scaled to 0."""
+
+    called: str
+    why: str
+
+    @property
+    def ended(self) -> bool:
+        """Whether it makes no pods any more; otherwise it does so once it is resumed or scaled up."""
+        return self.why == ENDED
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it is suspended, not scaled to 0."""
+        return self.why == SUSPENDED
+
+
 def makes_all_anew(workload: Workload | None, namespace: str, foreign: Foreign) -> bool:
     """Whether the workload makes all pods of a gang anew when one is lost."""
+    facts = _facts(workload, namespace, foreign)
+    return facts is not None and facts.all_anew
+
+
+def idle_of(workload: Workload | None, namespace: str, foreign: Foreign) -> Idle | None:
+    """Why the workload wants no pods; None if it wants some, is not known, or is being deleted."""
+    facts = _facts(workload, namespace, foreign)
+    if workload is None or facts is None or facts.idle in ("", DELETED):
+        return None
+    return Idle(f"{facts.title} {workload.name}", facts.idle)
+
+
+def _facts(workload: Workload | None, namespace: str, foreign: Foreign) -> WorkloadFacts | None:
+    """What the workload's object says; None if it is not there, or is another one of that name."""
     found = foreign.find(workload.kind, GroupKey(namespace, workload.name)) if workload is not None else None
-    return found is not None and found.workload is not None and found.workload.all_anew
+    if workload is None or found is None or (workload.uid and workload.uid != found.uid):
+        return None
+    return found.workload
 
 
 def declared(workload: Workload, decided: Verdict) -> Declaration | None:

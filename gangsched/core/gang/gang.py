@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from gangsched.core.declarations.ownership import UNDISPUTED, Ownership, ownership_of
 from gangsched.core.declarations.waves import Wave
+from gangsched.core.declarations.workloads import Idle
 from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.roster import Durability, Roster
 from gangsched.core.gang.told import Told
@@ -23,7 +24,6 @@ from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import OwnerGuard
 from gangsched.core.objects.record import NO_RECORD, Record
-from gangsched.core.objects.workload import Workload
 
 # Named once, because they are looked at for each member of gangs of thousands.
 _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
@@ -41,8 +41,8 @@ class Gang:
     wherever it was tried, while others were bound: theirs is sent first. `vacancies` counts the placeholders that the
     gang ever had: most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of their
     role. `made_at` is when the API server was last asked to create a PodGroup, 0.0 if it was not.
-    `workload` is the one object that all live members belong to, or the last ones did, None if there is none; `wave` is
-    what it still owes if its pods come in waves. `all_anew`: when a member is lost its workload makes all of them anew.
+    Of the workload in the record, `wave` is what it still owes if its pods come in waves, and `idle` says why it wants
+    none, None if it does. `all_anew`: when a member is lost it makes all of them anew.
     `comes_back`: all were lost and have been made again, and the quorum is planned before others
     (`core.gang.restarts`).
     `outside` says why the gang is not tried, if too many of its namespace wait before it (`core.queueing.admission`).
@@ -73,8 +73,8 @@ class Gang:
     vacancies: int = 0
     mismatched: set[str] = field(default_factory=set)
     made_at: float = 0.0
-    workload: Workload | None = None
     wave: Wave | None = None
+    idle: Idle | None = None
     all_anew: bool = False
     comes_back: bool = False
     outside: str = ""
@@ -96,15 +96,6 @@ class Gang:
         """The pod is neither a member nor a stranger any more."""
         self.pods.pop(uid, None)
         self.strangers.pop(uid, None)
-
-    def note_workload(self, live: Sequence[Pod]) -> None:
-        """Note which workload the live members belong to; while there are none, it is that of the last ones."""
-        there = live or self.pods.values()
-        found = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in there}
-        if len(found) == 1:
-            (self.workload,) = found.values()
-        elif live:
-            self.workload = None
 
     def note_return(self, *, comes_back: bool) -> None:
         """Whether the quorum is to be planned before others, because its members were lost and made again."""

@@ -149,7 +149,8 @@ def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) 
         fitting = [pod for pod in there if pod.uid not in gang.mismatched] if gang.mismatched else there
         to_come = placeholders.to_come(gang, need, fitting, terms)
     there += to_come
-    enough = bool(gang.record.scheduled_at) or (need.met_by(there) and bool(need or there))
+    scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
+    enough = scheduled or (need.met_by(there) and bool(need or there))
     complete = enough and (terms.hindrance is None or _finishes(gang, terms))
     return Standing(census, eligible, surplus, to_come, complete)
 
@@ -219,6 +220,7 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
         failed_for_good=record.outcome is Outcome.OUT_OF_TIME,
         ended_well=record.outcome is Outcome.SUCCEEDED,
         ended_badly=record.outcome is Outcome.FAILED,
+        suspended=not census.live and gang.idle is not None and not gang.idle.ended,
     )
 
 

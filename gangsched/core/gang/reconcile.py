@@ -13,8 +13,8 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.waves import lowered_to, wave_of
-from gangsched.core.declarations.workloads import makes_all_anew
-from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, prebinding, rollback
+from gangsched.core.declarations.workloads import idle_of, makes_all_anew
+from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, prebinding, rollback, runs
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
@@ -48,10 +48,13 @@ def reconcile(
         devices=cluster.devices,
     )
     if not gang.plain:
-        gang.note_workload(live)
-        gang.wave = wave_of(gang.key, gang.workload, gang.pods.values(), terms, foreign=foreign)
-        gang.all_anew = makes_all_anew(gang.workload, gang.key.namespace, foreign)
-        terms = lowered_to(terms, gang.wave)
+        runs.note_workload(gang, live)
+        workload, namespace = gang.record.workload, gang.key.namespace
+        wave = wave_of(gang.key, workload, gang.pods.values(), terms, foreign=foreign)
+        gang.wave = None if wave is not None and wave.at_once else wave
+        gang.idle = idle_of(workload, namespace, foreign)
+        gang.all_anew = makes_all_anew(workload, namespace, foreign)
+        terms = lowered_to(terms, wave, runs.done(gang)) if wave is not None else terms
     gang.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
     effects += placeholders.settle(gang, cluster, terms)
     caps.keep(gang, cluster, terms, now=now, policy=policy)

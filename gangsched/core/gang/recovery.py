@@ -96,12 +96,14 @@ def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
     recorded = Counter(dict(record.succeeded))
     succeeded = Counter(map(role_of, well)) | recorded
     led = record.led or any(map(leads, well))
+    damaging = sum(pod.phase is PodPhase.FAILED and not pod.terminating for pod in ended)
     take(
         gang,
         Step.MEMBER_ENDS,
         succeeded=tuple(sorted(succeeded.items())),
         failed=max(len(ended) - len(well), record.failed),
         led=led,
+        damaged=record.damaged or damaging > record.failed,
     )
     if record.quorum is not None:
         # Those that are not in the record have succeeded since its quorum was begun.

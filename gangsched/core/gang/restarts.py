@@ -3,14 +3,16 @@
 The place of a lost member is claimed by a placeholder of its shape, which groups that wait cannot take. It lasts for
 the policy's `restart_hold_s` at most, and only while the workload's object is there, the same one, and wants the pods:
 not while it is suspended or being deleted, nor once it has ended. Places are given up one by one as new members come to
-a gang of which some are bound; where all were lost, together, once there are enough for the minimum, and that quorum is
-then planned before others like a repair. A group holds for at most MOST_S in HOUR_S, and no more than its namespace may
-(`core.gang.caps`). Nothing of it outlives a restart of the operator.
+a gang of which some are bound; where all were lost, together, once there are enough for the minimum, counting those
+that come later by a template, and that quorum is then planned before others like a repair. A group holds for at most
+MOST_S in HOUR_S, and no more than its namespace may (`core.gang.caps`). Nothing of it outlives a restart of the
+operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,8 +20,9 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.holdings import asked_by
+from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.declarations.waves import of_workload
-from gangsched.core.gang import caps
+from gangsched.core.gang import caps, runs
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.membership import Members
 from gangsched.core.gang.rechecking import Contain
@@ -179,7 +182,7 @@ class Restarts:
         comes_back = False
         if gang is not None and any(pod.node for pod in live):
             wanted -= len(live) + _done(gang) + gang.lingering()
-        elif gang is not None and 0 < wanted <= len(live) and not gang.lingering():
+        elif gang is not None and 0 < wanted <= len(live) + self._to_come(gang, live) and not gang.lingering():
             # All of its places are free: the quorum is planned in this call, before anything else.
             wanted, comes_back = 0, True
         elif gang is not None:
@@ -203,7 +206,21 @@ class Restarts:
         gang = self._members.gangs.get(key)
         pods = gang.pods.values() if gang is not None else ()
         wave = of_workload(found, held.workload, pods, foreign=self._members.foreign)
-        return min(held.minimum, facts.size, facts.size if wave is None else wave.alive)
+        if wave is None:
+            return min(held.minimum, facts.size)
+        return min(held.minimum, facts.size, wave.alive + (_done(gang) if gang is not None else 0))
+
+    def _to_come(self, gang: Gang, live: Sequence[Pod]) -> int:
+        """How many members are planned with these by a template, because they are made only once these are bound.
+
+        It is 0 while members are missing of roles without one.
+        """
+        spec = declared_spec(gang.key, gang.group, live, self._members.foreign) if live else None
+        if spec is None:
+            return 0
+        there = Counter(map(role_of, live))
+        missing = {role: max(0, role.min_member - there[role.name]) for role in spec.roles}
+        return 0 if any(missing[role] for role in missing if role.template is None) else sum(missing.values())
 
     def _left_s(self, key: GroupKey, held: Held | None, now: float) -> float:
         """For how long from now on the group may hold places."""
@@ -221,7 +238,7 @@ class Restarts:
 
 def _done(gang: Gang) -> int:
     """How many members have succeeded and count toward the minimum."""
-    return gang.record.successes if gang.wave is None else 0
+    return runs.done(gang) if gang.wave is None else 0
 
 
 def _placeholder(key: GroupKey, pod: Pod) -> Pod:

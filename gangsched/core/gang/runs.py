@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from gangsched.core.declarations.minima import lowered, minima, missing_of
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import rollback
@@ -11,6 +15,18 @@ from gangsched.core.gang.wants import quorum_need
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.record import Minima, Outcome, counted
+
+
+def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
+    """Note which workload the live members belong to; while there are none, it is that of the last ones."""
+    there = live or gang.pods.values()
+    found = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in there}
+    if not found:
+        return
+    workload = next(iter(found.values())) if len(found) == 1 else None
+    if workload is None and not live:
+        return
+    take(gang, Step.BELONGS, workload=None if workload is None else replace(workload, declaration=None))
 
 
 def go_on(gang: Gang, now: float) -> None:
@@ -33,6 +49,15 @@ def _open(gang: Gang) -> bool:
     return bool(gang.record.run_start) and not gang.record.ended
 
 
+def done(gang: Gang) -> int:
+    """How many members have succeeded in the run to which those that are alive belong, noted or not yet."""
+    if not _open(gang) or gang.roster.emptied:
+        return 0
+    noted = gang.roster.past | gang.roster.recorded
+    unnoted = [pod for pod in gang.pods.values() if pod.phase is PodPhase.SUCCEEDED and pod.uid not in noted]
+    return gang.record.successes + len(unnoted)
+
+
 def leads(pod: Pod) -> bool:
     """Whether the pod's success is that of its gang."""
     said = pod.declaration
@@ -46,7 +71,8 @@ def note_ended(gang: Gang, pod: Pod) -> None:
         return
     roster.count(pod.uid)
     if pod.phase is PodPhase.FAILED:
-        take(gang, Step.MEMBER_ENDS, failed=record.failed + 1)
+        # The containers of a pod that is deleted are stopped, which most programs end with a failure.
+        take(gang, Step.MEMBER_ENDS, failed=record.failed + 1, damaged=record.damaged or not pod.terminating)
         return
     role = role_of(pod)
     take(gang, Step.MEMBER_ENDS, succeeded=counted(record.succeeded, role), led=record.led or leads(pod))
@@ -57,20 +83,17 @@ def note_ended(gang: Gang, pod: Pod) -> None:
 def end(gang: Gang) -> None:
     """End the run, as no member of it is alive; members that are alive now begin the next run (rule 3).
 
-    Between two waves of a Job the run has no outcome: the next wave is bound as a whole or not at all.
     Pods with scheduling gates and pods whose owner may not use the group's name were no members of it: they belong to
     the next run once they can be scheduled.
     """
     record = gang.record
     if not _open(gang):
+        _review_end(gang)
         return
     outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.ownership.disowned
     past = gang.roster.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
-    wave = gang.wave
-    more_to_come = wave is not None and wave.owed > 0 and wave.goes_on
-    if record.scheduled_at and not record.late and not more_to_come:
-        well = record.led or (record.successes >= record.minimum if wave is None else not wave.owed)
-        take(gang, Step.RUN_ENDS, outcome=Outcome.SUCCEEDED if well else Outcome.FAILED)
+    if record.scheduled_at and not record.late:
+        take(gang, Step.RUN_ENDS, outcome=_outcome(gang))
         gang.roster.end_run(past)
     else:
         begin_run(gang, past)
@@ -78,6 +101,27 @@ def end(gang: Gang) -> None:
             take(gang, Step.REPLACED, retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
     rollback.end(gang)
     gang.attempt.forget_refusal()
+
+
+def _review_end(gang: Gang) -> None:
+    """Note what the workload says of a run that has ended, which may become known only after its last member."""
+    if gang.idle is not None and gang.record.outcome in (Outcome.FAILED, Outcome.UNDECIDED):
+        take(gang, Step.RUN_ENDS, outcome=_outcome(gang))
+
+
+def _outcome(gang: Gang) -> Outcome:
+    """How a run that was scheduled has ended.
+
+    Between two waves of a Job it has no outcome: the next wave is bound as a whole or not at all. Nor has it one once
+    the workload is suspended or scaled to 0, or if the members were deleted: only what has failed makes it a failure.
+    """
+    record, wave, idle = gang.record, gang.wave, gang.idle
+    if record.led or (record.successes >= record.minimum if wave is None else not wave.owed):
+        return Outcome.SUCCEEDED
+    if idle is not None:
+        return Outcome.FAILED if idle.ended else Outcome.UNDECIDED
+    goes_on = wave is not None and wave.goes_on
+    return Outcome.FAILED if record.damaged and not goes_on else Outcome.UNDECIDED
 
 
 def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool:
@@ -128,5 +172,5 @@ def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None
         least = Minima(record.minimum, lowered(record.satisfied, terms.spec).roles)
         short = bool(missing_of(least, census.bound_roles + census.done_roles))
     gang.note_shortness((gang.short_since or now) if short else 0.0)
-    if record.vacated and not short:
+    if (record.vacated or (record.damaged and record.scheduled_at and not record.ended)) and not short:
         take(gang, Step.NOT_SHORT)

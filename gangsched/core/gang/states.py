@@ -46,7 +46,9 @@ class Facts(Struct, frozen=True, kw_only=True):
     ended_well: bool = False
     """The last run ended with as many successes as the minimum."""
     ended_badly: bool = False
-    """The last run ended otherwise, having been scheduled."""
+    """The last run ended otherwise, having been scheduled, and not because its members were deleted."""
+    suspended: bool = False
+    """No member is left, and the workload that made them is suspended or scaled to 0."""
 
     @property
     def failed(self) -> bool:
@@ -75,10 +77,12 @@ PLACED = (_P.SCHEDULED, _P.RUNNING, _P.DEGRADED)
 
 TABLE: tuple[Row, ...] = (
     # The run ends when no live member is left.
-    Row((*WAITING, *PLACED, _P.FAILED), "ended_well", _P.SUCCEEDED),
-    Row((*WAITING, *PLACED, _P.SUCCEEDED), "ended_badly", _P.FAILED),
+    Row((*WAITING, *PLACED, _P.FAILED, _P.SUSPENDED), "ended_well", _P.SUCCEEDED),
+    Row((*WAITING, *PLACED, _P.SUCCEEDED, _P.SUSPENDED), "ended_badly", _P.FAILED),
     # A run under timeoutPolicy Fail ends by its clock, for good.
-    Row(WAITING, "failed_for_good", _P.FAILED),
+    Row((*WAITING, _P.SUSPENDED), "failed_for_good", _P.FAILED),
+    # No member is left because the workload wants none for now.
+    Row((*WAITING, *PLACED), "suspended", _P.SUSPENDED),
     # The quorum is bound, by gangsched or by another.
     Row(WAITING, "was_scheduled", _P.SCHEDULED),
     # A scheduled group runs, falls below its minimum, and recovers. A quorum that cannot be completed is rolled back.
@@ -96,10 +100,11 @@ TABLE: tuple[Row, ...] = (
     Row((_P.TIMED_OUT,), "backing_off", _P.QUEUED, unless=True),
     Row((_P.BINDING,), "binding", _P.QUEUED, unless=True),
     Row((_P.RESERVED,), "held", _P.QUEUED, unless=True),
-    # A new run begins, or a failed one is given another chance by a change of its spec.
+    # A new run begins, a failed one is given another chance by a change of its spec, or the workload wants pods again.
     Row((_P.SCHEDULED, _P.RUNNING), "was_scheduled", _P.QUEUED, unless=True),
     Row((_P.SUCCEEDED,), "ended_well", _P.PENDING, unless=True),
     Row((_P.FAILED,), "failed", _P.PENDING, unless=True),
+    Row((_P.SUSPENDED,), "suspended", _P.PENDING, unless=True),
 )
 """Rows in order of precedence."""
 

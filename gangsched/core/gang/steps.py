@@ -46,11 +46,13 @@ class Step(Enum):
 
     RUN_BEGINS = Does(("run_start",))
     """The first live member is there."""
-    MEMBER_ENDS = Does(("succeeded", "failed", "led", "quorum_done"))
+    BELONGS = Does(("workload",))
+    """The live members belong to one workload, or do so no longer."""
+    MEMBER_ENDS = Does(("succeeded", "failed", "led", "quorum_done", "damaged"))
     """A member of the run has succeeded or failed."""
     RUN_ENDS = Does(("outcome",), _QUORUM)
-    """No live member is left of a run that was scheduled."""
-    NEXT_RUN = Does((), _all_but("phase", "undone"))
+    """No live member is left of a run that was scheduled, or its workload says how it ended."""
+    NEXT_RUN = Does((), _all_but("phase", "undone", "workload"))
     """Another run begins, or the last one has ended unscheduled."""
     REPLACED = Does(("retry_at", "timeouts", "level"))
     """It begins with replacements of members that a rollback has evicted, which wait out its back-off."""
@@ -70,8 +72,8 @@ class Step(Enum):
     """The quorum is bound."""
     SATISFIED = Does(("satisfied", "late", "scheduled_at"))
     """A scheduled group is looked at: other minima are satisfied, or a late group is whole."""
-    NOT_SHORT = Does((), ("vacated",))
-    """Members are not missing any more whose placeholders have expired."""
+    NOT_SHORT = Does((), ("vacated", "damaged"))
+    """Members are not missing any more that had failed, or whose placeholders had expired."""
     INFERRED = Does(("run_start", "scheduled_at", "satisfied", "late"))
     """After a restart, bound members show that a group without a record was scheduled."""
     CLOCK_STARTS = Does(("clock_start", "capped"), ("undone",))

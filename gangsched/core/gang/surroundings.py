@@ -10,6 +10,7 @@ from gangsched.core.gang import clock, unrecorded
 from gangsched.core.gang.gang import Gang, forget_what_was_told
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.membership import Members
+from gangsched.core.gang.resting import Resting
 from gangsched.core.gang.steps import forget_run
 from gangsched.core.objects import events
 from gangsched.core.objects.declaration import GroupKey
@@ -26,12 +27,16 @@ _UNSEEN = frozenset({Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
 
 
 class Surroundings:
-    """Updates the cluster, `Members.foreign` and gangs by them. `priority_classes` are the values by name."""
+    """Updates the cluster, `Members.foreign` and gangs by them. `priority_classes` are the values by name.
+
+    `resting` are the gangs that no pod shows to be concerned by a change of their workload.
+    """
 
     def __init__(
         self, cluster: Cluster, members: Members, assessments: Mapping[GroupKey, Assessment], policy: Policy
     ) -> None:
         self.priority_classes: dict[str, int] = {}
+        self.resting = Resting()
         self._cluster = cluster
         self._members = members
         self._assessments = assessments
@@ -226,6 +231,7 @@ class Surroundings:
             self._decide_anew(uids)
         for uid in uids:
             self._members.touch(uid)
+        self._members.dirty.note(*self.resting.of(either.dialect, key))
 
     def _replaced(self, gang: Gang, *, over: bool) -> None:
         """Another object declares the gang, or none; `over`: the old one's run has ended, bound members stay (rule 10).
@@ -245,7 +251,7 @@ class Surroundings:
     def _all_declared_by(self, dialect: str) -> list[Gang]:
         """The gangs whose pods use the dialect's objects; they are then reconciled."""
         found = [gang for gang in self._members.gangs.values() if _uses(gang, dialect)]
-        self._members.dirty.note(*(gang.key for gang in found))
+        self._members.dirty.note(*(gang.key for gang in found), *self.resting.of_kind(dialect))
         return found
 
     def _declared_by(self, dialect: str, key: GroupKey) -> list[Gang]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.workload import Workload
 
 Counts = tuple[tuple[str, int], ...]
 """Numbers of members by role, sorted by role, each role once."""
@@ -34,7 +35,9 @@ class Phase(StrEnum):
     SUCCEEDED = "Succeeded"
     """The run ended and as many members as the minimum succeeded."""
     FAILED = "Failed"
-    """The run ended otherwise, or timed out under timeoutPolicy Fail."""
+    """The run ended because members failed, or timed out under timeoutPolicy Fail."""
+    SUSPENDED = "Suspended"
+    """No member is left, and the workload that made them is suspended or scaled to 0."""
 
 
 class Outcome(StrEnum):
@@ -45,9 +48,15 @@ class Outcome(StrEnum):
     SUCCEEDED = "Succeeded"
     """No member is left alive, and as many as the minimum have succeeded."""
     FAILED = "Failed"
-    """No member is left alive, and fewer have."""
+    """No member is left alive, fewer have, and some have failed without a replacement, or their workload has ended."""
+    UNDECIDED = "Undecided"
+    """No member is left alive, and that decides nothing: they were deleted, or their workload is to make others."""
     OUT_OF_TIME = "OutOfTime"
     """The clock ran out under timeoutPolicy Fail; members may be alive."""
+
+
+ENDS = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.UNDECIDED})
+"""Outcomes of a run that has ended because no member is left alive."""
 
 
 class Minima(Struct, frozen=True, gc=False, cache_hash=True):
@@ -82,7 +91,9 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     resets, and `retry_at` its end. `undone` says what happened to the last quorum that was rolled back, until the next
     one is placed.
     `succeeded` (by role) and `failed` count the run's members that have ended; `led`: the member has succeeded whose
-    success is the gang's. `vacated`: the placeholders have expired, and there are no more before the gang is complete.
+    success is the gang's. `damaged`: a member has failed, not by being deleted, since the minimum was last bound.
+    `workload` is the one object that all live members belong to, or the last ones did, without what its pods declare;
+    None if there is none. `vacated`: the placeholders have expired, and there are no more before the gang is complete.
     `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has released placeholders
     or forbids them; `caps` counts releases because of the time that they were held. Members that were bound before
     `settled_at` belong to no quorum under way: they stay bound, whatever becomes of the next quorum. `prebinding_at` is
@@ -105,6 +116,8 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     succeeded: Counts = ()
     failed: int = 0
     led: bool = False
+    damaged: bool = False
+    workload: Workload | None = None
     vacated: bool = False
     held_since: float = 0.0
     capped: Capped | None = None
@@ -116,7 +129,7 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def ended(self) -> bool:
         """Whether the run has ended because none of its members is left alive."""
-        return self.outcome is Outcome.SUCCEEDED or self.outcome is Outcome.FAILED
+        return self.outcome in ENDS
 
     @property
     def minimum(self) -> int:

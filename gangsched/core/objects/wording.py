@@ -11,3 +11,8 @@ def number_of(number: int, thing: str) -> str:
 def number_is(number: int, thing: str) -> str:
     """As in "1 member is" and "3 members are"."""
     return f"{number_of(number, thing)} {'is' if number == 1 else 'are'}"
+
+
+def counted(number: int, thing: str, one: str, many: str) -> str:
+    """As in "1 pod has" and "3 pods have"."""
+    return f"{number_of(number, thing)} {one if number == 1 else many}"

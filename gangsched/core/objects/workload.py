@@ -9,6 +9,10 @@ from gangsched.core.objects.declaration import Declaration
 GANG = "gangsched.io/gang"
 """The label of a namespace, with the value AUTO, and the annotation of a workload that make gangs of pods."""
 AUTO = "auto"
+SUSPENDED = "is suspended"
+ENDED = "has ended"
+DELETED = "is being deleted"
+"""Why a workload wants no pods, as `WorkloadFacts.idle` says it. Any other reason is that it is scaled to 0."""
 
 
 class Workload(Struct, frozen=True, gc=False, cache_hash=True):
@@ -63,13 +67,14 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     """What such an object says beside its size. `title` is its kind for people, such as `StatefulSet`.
 
     `gang`: whether its annotation asks for gangs; None where it has none. `size` is how many pods it wants now, of all
-    its gangs. `idle` says in a few words why it wants none for now, empty if it does. `least` is the minimum of its
-    gangs that an annotation says, if one does. `top` is the object above it, if that is of a kind which is watched: the
-    annotations there come first. `api_version` is the one that it is read in. `remedy`: its controller creates pods
-    only once others are ready, and this is what to do to have them created at once; empty if it does create them so.
-    If its pods come in waves, `completions` is how many of them must succeed in all, and `succeeded` how many it has
-    counted; otherwise None, and 0 before it is complete. `series` are its Jobs, which count themselves, if these make
-    its pods. `all_anew`: when a pod of a gang is lost, its controller deletes the others too.
+    its gangs. `idle` says in a few words why it wants none for now, empty if it does: SUSPENDED, ENDED, DELETED, or how
+    it is scaled to 0. `least` is the minimum of its gangs that an annotation says, if one does. `top` is the object
+    above it, if that is of a kind which is watched: the annotations there come first. `api_version` is the one that it
+    is read in. `remedy`: its controller creates pods only once others are ready, and this is what to do to have them
+    created at once; empty if it does create them so. `completions` is how many of its pods must succeed in all, None
+    where it does not say, and `succeeded` how many it has counted. Its pods come in waves if these are more than its
+    size. `series` are its Jobs, which count themselves, if these make its pods and come in waves. `all_anew`: when a
+    pod of a gang is lost, its controller deletes the others too.
     """
 
     title: str
@@ -84,3 +89,8 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     succeeded: int = 0
     series: tuple[Series, ...] = ()
     all_anew: bool = False
+
+    @property
+    def in_waves(self) -> bool:
+        """Whether it replaces pods that have succeeded."""
+        return self.completions is not None and self.completions > self.size

@@ -10,14 +10,15 @@ from gangsched.core.gang.writes import Undo
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.status import Demand
-from gangsched.core.objects.wording import number_is, number_of
+from gangsched.core.objects.wording import counted, number_is, number_of
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.status import explanation
+from gangsched.core.status import explanation, memberless
 
 UNTOLD_REASONS = frozenset(
     {
         Reason.SCHEDULED,
         Reason.SUCCEEDED,
+        Reason.SUSPENDED,
         Reason.PRE_BINDING,
         Reason.BINDING,
         Reason.PLACES_HELD,
@@ -25,7 +26,11 @@ UNTOLD_REASONS = frozenset(
     }
 )
 """Reasons that need no Warning Event and no condition on waiting members."""
-_ENDS = {Phase.SUCCEEDED: Reason.SUCCEEDED, Phase.FAILED: Reason.GANG_FAILED}
+_ENDS = {
+    Phase.SUCCEEDED: Reason.SUCCEEDED,
+    Phase.FAILED: Reason.GANG_FAILED,
+    Phase.SUSPENDED: Reason.SUSPENDED,
+}
 NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER_FITS, Reason.TIMED_OUT})
 """Reasons of a group that waits for room."""
 NODES_SHOWN = 30
@@ -39,8 +44,8 @@ def refused_reason(refusal: Refusal) -> Reason:
 
 def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     """The reason of the group's condition."""
-    if gang.record.phase in _ENDS:
-        return _ENDS[gang.record.phase]
+    if gang.record.phase in _ENDS or gang.record.outcome is Outcome.UNDECIDED:
+        return _ENDS.get(gang.record.phase, Reason.NO_MEMBERS)
     if gang.record.scheduled_at:
         return Reason.MEMBERS_MISSING if gang.record.late else Reason.SCHEDULED
     if gang.undo is not None:
@@ -78,29 +83,14 @@ def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
     return gang.attempt.refusal.demand if gang.attempt.refusal is not None and reason in NO_ROOM else ()
 
 
-def _counted(number: int, thing: str, one: str, many: str) -> str:
-    """As in "1 pod has" and "3 pods have"."""
-    return f"{number_of(number, thing)} {one if number == 1 else many}"
-
-
 def _incomplete(gang: Gang, assessment: Assessment) -> str:
     message = explanation.incomplete(assessment)
     if gated := sum(pod.gated for pod in gang.pods.values()):
-        message += f" {_counted(gated, 'pod', 'has', 'have')} scheduling gates and will count without them."
+        message += f" {counted(gated, 'pod', 'has', 'have')} scheduling gates and will count without them."
     if gang.ownership.disowned:
-        do = _counted(len(gang.ownership.disowned), "pod", "does", "do")
+        do = counted(len(gang.ownership.disowned), "pod", "does", "do")
         message += f" {do} not count, because another owner has the group."
     return message
-
-
-def _no_members(gang: Gang) -> str:
-    if not gang.strangers:
-        return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
-    names = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
-    return (
-        f"{_counted(len(gang.strangers), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
-        f"does not serve ({names}): correct their schedulerName."
-    )
 
 
 def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: str) -> str:
@@ -120,6 +110,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.SEARCH_EXHAUSTED: refusal,
         Reason.TIMED_OUT: f"No room within {time_s:g}s; tried again after a back-off, or as soon as something helps. "
         f"{refusal}",
+        Reason.SUSPENDED: memberless.suspended(gang),
         Reason.SUCCEEDED: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
         Reason.SCHEDULED: f"{number_is(_there(assessment), 'member')} bound or done, of {gang.record.minimum} needed.",
         Reason.PRE_BINDING: _prebinding(gang),
@@ -130,7 +121,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.BINDING_UNDONE: _undone(gang),
         Reason.BINDING_REFUSED: _binding_refused(gang, assessment),
         Reason.GANG_INCOMPLETE: _incomplete(gang, assessment),
-        Reason.NO_MEMBERS: _no_members(gang),
+        Reason.NO_MEMBERS: memberless.no_members(gang),
         Reason.GANG_FAILED: f"The run ended with {succeeded} of {number_of(gang.record.minimum, 'member')} succeeded.",
     }
     if reason is Reason.GANG_FAILED and gang.record.outcome is Outcome.OUT_OF_TIME:

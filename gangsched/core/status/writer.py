@@ -129,7 +129,7 @@ class StatusWriter:
         record = gang.record
         census = assessment.census
         scheduled = bool(record.scheduled_at)
-        good = scheduled and not record.late and record.outcome is not Outcome.FAILED
+        good = scheduled and not record.late and record.outcome not in (Outcome.FAILED, Outcome.UNDECIDED)
         conditions = [Condition("Scheduled", good, reason, "", 0.0)]
         why = degraded_reason(gang, assessment)
         if why is not None:
@@ -160,6 +160,7 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         gang.record.undone,
         spared,
         gang.record.capped.note if gang.record.capped is not None else gang.outside,
+        gang.idle,
         assessment.terms.lowered,
         refused.why if refused else None,
         prebinding.awaited(gang),

@@ -1,0 +1,46 @@
+"""Gangs without a live member whose workload may want some again: no pod leads from the workload to them."""
+
+from __future__ import annotations
+
+from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.declaration import GroupKey
+
+Owner = tuple[str, GroupKey]
+"""A workload's kind, and its namespace and name."""
+
+
+class Resting:
+    """The gangs by the workload of their last members."""
+
+    def __init__(self) -> None:
+        self._gangs: dict[Owner, dict[GroupKey, None]] = {}
+        self._owners: dict[GroupKey, Owner] = {}
+
+    def note(self, gang: Gang) -> None:
+        """The gang is up to date."""
+        workload = gang.record.workload
+        if workload is None or gang.group is None or not gang.deserted():
+            self.forget(gang.key)
+            return
+        owner = (workload.kind, GroupKey(gang.key.namespace, workload.name))
+        if self._owners.get(gang.key) != owner:
+            self.forget(gang.key)
+            self._owners[gang.key] = owner
+            self._gangs.setdefault(owner, {})[gang.key] = None
+
+    def forget(self, key: GroupKey) -> None:
+        """The gang has live members, or is gone."""
+        owner = self._owners.pop(key, None)
+        if owner is None:
+            return
+        del self._gangs[owner][key]
+        if not self._gangs[owner]:
+            del self._gangs[owner]
+
+    def of(self, kind: str, key: GroupKey) -> list[GroupKey]:
+        """The gangs that a change of this workload concerns."""
+        return list(self._gangs.get((kind, key), ()))
+
+    def of_kind(self, kind: str) -> list[GroupKey]:
+        """The gangs that a change of which objects of the kind can be read concerns."""
+        return [key for key, owner in self._owners.items() if owner[0] == kind]

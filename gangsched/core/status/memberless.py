@@ -1,0 +1,29 @@
+"""What is said of a group without live members whose last run has neither succeeded nor failed."""
+
+from __future__ import annotations
+
+from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.record import Outcome
+from gangsched.core.objects.wording import counted
+
+
+def suspended(gang: Gang) -> str:
+    """Which workload wants no pods, and how to go on."""
+    if gang.idle is None:
+        return ""
+    how = "resume it" if gang.idle.suspended else "scale it up"
+    return f"No member is left, because the {gang.idle.called} {gang.idle.why}: {how} to begin the next run."
+
+
+def no_members(gang: Gang) -> str:
+    """Why it has none: those of its last run are gone, or there has been no run."""
+    if gang.record.outcome is Outcome.UNDECIDED:
+        ended = "have ended or " if gang.record.successes or gang.record.failed else ""
+        return f"All members {ended}were deleted, so this run is over: the next one begins with the next member."
+    if not gang.strangers:
+        return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
+    names = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
+    return (
+        f"{counted(len(gang.strangers), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
+        f"does not serve ({names}): correct their schedulerName."
+    )

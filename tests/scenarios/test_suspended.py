@@ -1,0 +1,497 @@
+"""A group whose workload is suspended, scaled to 0 or deleted has not failed: nothing of it did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gangsched.config.settings import Settings
+from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
+from gangsched.core.objects.results import EvictionRefused, Spared
+from gangsched.core.objects.workload import Workload
+from gangsched.kube.workloads.table import chosen
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+KINDS = chosen(Settings()).kinds
+SIZE = 3
+NAME, UID = "t", "uid-t"
+
+Json = dict[str, Any]
+_REPLICAS = {"Worker": {"replicas": SIZE, "template": {"spec": {"containers": []}}}}
+_JOB = {"name": "w", "template": {"spec": {"parallelism": SIZE, "completions": SIZE}}}
+_WORKERS = [{"groupName": "w", "replicas": SIZE - 1, "template": {"spec": {"containers": []}}}]
+
+WANTS: dict[str, Json] = {
+    "job": {"parallelism": SIZE, "completions": SIZE},
+    "statefulset": {"replicas": SIZE, "podManagementPolicy": "Parallel"},
+    "jobset": {"replicatedJobs": [_JOB]},
+    "lws": {"replicas": 1, "leaderWorkerTemplate": {"size": SIZE}},
+    "raycluster": {"headGroupSpec": {"template": {"spec": {"containers": []}}}, "workerGroupSpecs": _WORKERS},
+    "pytorchjob": {"pytorchReplicaSpecs": _REPLICAS},
+    "mpijob": {"mpiReplicaSpecs": _REPLICAS},
+}
+"""The spec of an object of each kind that wants SIZE pods."""
+PAUSES: dict[str, tuple[str, Json, str]] = {
+    "Job, suspended": ("job", {"suspend": True}, "Job t is suspended: resume it"),
+    "Job of none at a time": ("job", {"parallelism": 0}, "Job t has parallelism 0: scale it up"),
+    "StatefulSet": ("statefulset", {"replicas": 0}, "StatefulSet t has 0 replicas: scale it up"),
+    "JobSet": ("jobset", {"suspend": True}, "JobSet t is suspended: resume it"),
+    "LeaderWorkerSet": ("lws", {"replicas": 0}, "LeaderWorkerSet t has 0 replicas: scale it up"),
+    "RayCluster": ("raycluster", {"suspend": True}, "RayCluster t is suspended: resume it"),
+    "PyTorchJob": ("pytorchjob", {"runPolicy": {"suspend": True}}, "PyTorchJob t is suspended: resume it"),
+    "MPIJob": ("mpijob", {"runPolicy": {"suspend": True}}, "MPIJob t is suspended: resume it"),
+}
+"""How each kind comes to want no pods, and what is said of it."""
+
+
+class Story:
+    """The group `a`, a PodGroup by hand, of a workload with SIZE pods, in a cluster with room for them."""
+
+    def __init__(self, kind: str = "job", *, cpu: int = SIZE, known: bool = True, **spec: Any) -> None:
+        self.kind, self.known = kind, known
+        self.made = 0
+        self.harness = Harness()
+        if cpu:
+            self.harness.add(node(cpu=str(cpu)))
+        self.harness.add(group("a", **{"min_member": SIZE, **spec}))
+        self.tell()
+        self.make()
+        self.harness.wait(2)
+
+    def tell(self, *, status: Json | None = None, deleted: bool = False, **spec: Any) -> None:
+        """The watch shows the workload's object."""
+        if not self.known:
+            return
+        meta: Json = {"name": NAME, "namespace": "default", "uid": UID}
+        if deleted:
+            meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        body = {"metadata": meta, "spec": WANTS[self.kind] | spec, "status": status or {}}
+        self.harness.add(KINDS[self.kind].read(json.dumps(body).encode())[1])
+
+    def make(self, number: int = SIZE) -> None:
+        """The controller makes so many pods."""
+        for _ in range(number):
+            workload = Workload(self.kind, NAME, None, UID)
+            self.harness.add(pod(f"a-{self.made}", created=self.harness.now, workload=workload))
+            self.made += 1
+
+    @property
+    def alive(self) -> list[Pod]:
+        return [each for each in self.harness.pods.values() if not each.terminal and each.name.startswith("a-")]
+
+    def end(self, phase: PodPhase, number: int = 1) -> None:
+        for each in self.alive[:number]:
+            self.harness.change(f"default/{each.name}", phase=phase)
+        self.harness.wait(1)
+
+    def drop(self) -> None:
+        """The controller deletes the pods that live, and they are gone."""
+        self.harness.delete(*(f"default/{each.name}" for each in self.alive))
+        self.harness.wait(2)
+
+    @property
+    def phase(self) -> str:
+        return str(self.harness.status("default/a").phase)
+
+    @property
+    def message(self) -> str:
+        return self.harness.condition("default/a").message
+
+    @property
+    def told_failed(self) -> bool:
+        return bool(self.harness.events("GangFailed"))
+
+
+# What a group may be in when its workload is suspended: each is a story so far, and the phase that it has come to.
+
+
+def bound(kind: str) -> Story:
+    return Story(kind)
+
+
+def running(kind: str) -> Story:
+    story = Story(kind)
+    story.harness.run_pods()
+    story.harness.wait(2)
+    return story
+
+
+def waiting(kind: str) -> Story:
+    return Story(kind, cpu=0)
+
+
+def incomplete(kind: str) -> Story:
+    return Story(kind, min_member=SIZE + 1)
+
+
+def timed_out(kind: str) -> Story:
+    story = Story(kind, cpu=0, max_schedule_time_s=10.0)
+    story.harness.wait(9)
+    return story
+
+
+def failed_by_time_out(kind: str) -> Story:
+    story = Story(kind, cpu=0, max_schedule_time_s=10.0, timeout_policy=TimeoutPolicy.FAIL)
+    story.harness.wait(10)
+    return story
+
+
+def degraded(kind: str) -> Story:
+    story = running(kind)
+    story.harness.delete(f"default/{story.alive[0].name}")
+    story.harness.wait(5)
+    return story
+
+
+def partly_succeeded(kind: str) -> Story:
+    story = running(kind)
+    story.end(PodPhase.SUCCEEDED)
+    return story
+
+
+def damaged(kind: str) -> Story:
+    """A member has failed, and its controller was to replace it."""
+    story = running(kind)
+    story.end(PodPhase.FAILED)
+    story.harness.wait(5)
+    return story
+
+
+STATES: dict[Callable[[str], Story], str] = {
+    bound: "Scheduled",
+    running: "Running",
+    waiting: "Queued",
+    incomplete: "Pending",
+    timed_out: "TimedOut",
+    failed_by_time_out: "Failed",
+    degraded: "Degraded",
+    partly_succeeded: "Running",
+    damaged: "Degraded",
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("order", ["object first", "pods first"])
+def test_a_group_of_a_suspended_workload_is_suspended_whatever_it_was(state: Callable[[str], Story], order: str):
+    """The watch of the pods may be ahead of that of the workload."""
+    story = state("job")
+    before, failed = story.phase, story.told_failed
+    if order == "pods first":
+        story.drop()
+    story.tell(suspend=True)
+    story.harness.wait(2)
+    story.drop()
+    assert (before, story.phase) == (STATES[state], "Suspended")
+    assert story.told_failed == (failed or (state is damaged and order == "pods first"))
+    assert not story.harness.condition("default/a").status
+
+
+@pytest.mark.parametrize("pause", PAUSES)
+def test_the_condition_names_the_workload_and_says_how_to_go_on(pause: str):
+    kind, spec, said = PAUSES[pause]
+    story = running(kind)
+    story.tell(**spec)
+    story.drop()
+    condition = story.harness.condition("default/a")
+    assert (story.phase, condition.reason) == ("Suspended", "Suspended")
+    assert story.message == f"No member is left, because the {said} to begin the next run."
+    [event] = story.harness.events("Suspended")
+    assert (event.type, event.note) == ("Normal", story.message)
+
+
+@pytest.mark.parametrize("pause", PAUSES)
+def test_a_workload_that_is_resumed_begins_a_new_run(pause: str):
+    kind, spec, _ = PAUSES[pause]
+    story = running(kind)
+    began = story.harness.status("default/a").scheduled_time
+    story.tell(**spec)
+    story.drop()
+    story.tell()
+    story.harness.wait(2)
+    resumed = story.phase
+    story.make()
+    story.harness.wait(2)
+    status = story.harness.status("default/a")
+    assert (resumed, story.phase, status.bound, status.attempts) == ("Pending", "Scheduled", SIZE, 1)
+    assert status.scheduled_time > began
+
+
+@pytest.mark.parametrize("state", [timed_out, failed_by_time_out])
+def test_the_new_run_knows_nothing_of_time_outs_of_the_last(state: Callable[[str], Story]):
+    story = state("job")
+    story.tell(suspend=True)
+    story.drop()
+    story.tell()
+    story.make()
+    story.harness.wait(2)
+    status = story.harness.status("default/a")
+    assert (story.phase, status.attempts) == ("Queued", 1)
+    assert status.schedule_start_time >= story.harness.now - 2
+
+
+def test_a_new_leader_that_saw_nothing_of_it_knows_that_the_group_is_suspended():
+    story = running("job")
+    names = [f"default/{each.name}" for each in story.alive]
+    story.tell(suspend=True)
+    story.harness.delete(*names)
+    story.harness.restart()
+    story.harness.wait(2)
+    assert story.phase == "Suspended"
+
+
+@pytest.mark.parametrize("then", ["resumed", "deleted", "another of that name"])
+def test_a_new_leader_knows_that_the_group_is_not_suspended_any_more(then: str):
+    story = running("job")
+    story.tell(suspend=True)
+    story.drop()
+    before = story.phase
+    if then == "resumed":
+        story.tell()
+    else:
+        story.harness.delete_foreign("job", "default/t")
+    if then == "another of that name":
+        body = {"metadata": {"name": NAME, "namespace": "default", "uid": "another"}, "spec": {"suspend": True}}
+        story.harness.add(KINDS["job"].read(json.dumps(body).encode())[1])
+    story.harness.restart()
+    story.harness.wait(2)
+    assert (before, story.phase) == ("Suspended", "Pending")
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("state", [bound, running, partly_succeeded])
+def test_a_group_whose_members_are_deleted_is_pending(state: Callable[[str], Story], *, known: bool):
+    """Known or not, as the workload of a Deployment: no object says that its pods are gone for good."""
+    story = state("job")
+    if known:
+        story.tell(deleted=True)
+    else:
+        story.harness.delete_foreign("job", "default/t")
+    story.harness.wait(1)
+    story.drop()
+    how = "have ended or were" if state is partly_succeeded else "were"
+    said = f"All members {how} deleted, so this run is over: the next one begins with the next member."
+    assert (story.phase, story.told_failed) == ("Pending", False)
+    assert (story.harness.condition("default/a").reason, story.message) == ("NoMembers", said)
+
+
+def test_a_suspended_workload_that_is_deleted_leaves_its_group_pending():
+    story = running("job")
+    story.tell(suspend=True)
+    story.drop()
+    story.harness.delete_foreign("job", "default/t")
+    story.harness.wait(2)
+    assert story.phase == "Pending"
+
+
+def test_pods_that_fail_because_they_are_deleted_are_no_failure():
+    """A kubelet stops the containers of a deleted pod, and most programs end with a code that is not 0."""
+    story = running("job")
+    story.harness.delete_foreign("job", "default/t")
+    names = [f"default/{each.name}" for each in story.alive]
+    for name in names:
+        story.harness.change(name, terminating=True)
+        story.harness.settle()
+        story.harness.change(name, phase=PodPhase.FAILED)
+        story.harness.wait(1)
+    story.harness.delete(*names)
+    story.harness.wait(2)
+    assert (story.phase, story.told_failed) == ("Pending", False)
+
+
+def test_a_failure_that_was_made_good_is_forgotten():
+    story = damaged("job")
+    story.make(1)
+    story.harness.wait(2)
+    whole = story.phase
+    story.harness.delete_foreign("job", "default/t")
+    story.drop()
+    assert (whole, story.phase, story.told_failed) == ("Scheduled", "Pending", False)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_failure_that_was_not_made_good_fails_the_run_whose_other_members_are_deleted(*, restart: bool):
+    """A Job that gives up deletes its other pods."""
+    story = damaged("job")
+    story.harness.delete_foreign("job", "default/t")
+    [failed] = [each for each in story.harness.pods.values() if each.phase is PodPhase.FAILED]
+    story.harness.delete(f"default/{failed.name}")
+    story.harness.wait(1)
+    if restart:
+        story.harness.restart()
+    story.drop()
+    assert (story.phase, story.told_failed) == ("Failed", True)
+    assert story.message == "The run ended with 0 of 3 members succeeded."
+
+
+def test_members_that_all_fail_without_a_leader_fail_the_run():
+    story = running("job")
+    for each in story.alive:
+        story.harness.change(f"default/{each.name}", phase=PodPhase.FAILED)
+    story.harness.restart()
+    story.harness.wait(2)
+    assert story.phase == "Failed"
+
+
+ENDED = {"conditions": [{"type": "Failed", "status": "True"}]}
+
+
+@pytest.mark.parametrize("kind", ["job", "jobset", "mpijob", "pytorchjob"])
+@pytest.mark.parametrize("order", ["object first", "pods first"])
+def test_a_workload_that_has_ended_and_deletes_its_pods_has_failed(order: str, kind: str):
+    """As a Job does at its activeDeadlineSeconds."""
+    story = running(kind)
+    if order == "pods first":
+        story.drop()
+    story.tell(status=ENDED)
+    story.harness.wait(2)
+    story.drop()
+    assert (story.phase, story.told_failed) == ("Failed", True)
+
+
+def test_a_success_is_one_though_the_workload_is_suspended_then():
+    story = running("job")
+    story.end(PodPhase.SUCCEEDED, SIZE)
+    story.tell(suspend=True)
+    story.harness.wait(2)
+    assert story.phase == "Succeeded"
+
+
+def test_a_workload_that_is_suspended_while_its_quorum_is_bound_holds_nothing():
+    """The bindings of two members are on their way when the pods are deleted."""
+    story = Story(cpu=0)
+    story.harness.withhold = lambda _: True
+    story.harness.add(node(cpu=str(SIZE)))
+    story.harness.wait(1)
+    story.tell(suspend=True)
+    story.drop()
+    story.harness.add(group("b", min_member=SIZE), *pods("b", SIZE))
+    story.harness.withhold = lambda _: False
+    story.harness.wait(2)
+    assert (story.phase, len(story.harness.bound("default/b-"))) == ("Suspended", SIZE)
+
+
+@pytest.mark.without("disorder", why="the workload of the last member counts")
+def test_a_group_of_two_workloads_is_suspended_with_neither():
+    story = Story(cpu=SIZE + 1)
+    story.harness.add(pod("a-other", workload=Workload("job", "other", None, "uid-other")))
+    story.harness.wait(2)
+    story.tell(suspend=True)
+    story.drop()
+    assert story.phase == "Pending"
+
+
+def test_a_restart_under_way_ends_with_the_suspension():
+    story = Story(on_degraded=OnDegraded.RESTART)
+    story.harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "a budget")
+    story.harness.delete(f"default/{story.alive[0].name}")
+    story.harness.wait(5)
+    before = story.phase
+    story.tell(suspend=True)
+    story.drop()
+    story.harness.wait(60)
+    conditions = {each.type for each in story.harness.status("default/a").conditions}
+    assert (before, story.phase, conditions) == ("Degraded", "Suspended", {"Scheduled"})
+
+
+def test_a_group_whose_workload_cannot_be_read_any_more_is_pending_until_it_can():
+    story = running("job")
+    story.tell(suspend=True)
+    story.drop()
+    story.harness.hide("job", "no right")
+    story.harness.wait(2)
+    hidden = story.phase
+    story.harness.show("job")
+    story.harness.wait(2)
+    assert (hidden, story.phase) == ("Pending", "Suspended")
+
+
+class Rest(Story):
+    """A Job of as many completions as pods at a time, of which one has succeeded, and a group that waits."""
+
+    def __init__(self, *, counted: bool = True, cleaned: bool = False) -> None:
+        super().__init__("job")
+        self.harness.run_pods()
+        self.end(PodPhase.SUCCEEDED)
+        [done] = [each for each in self.harness.pods.values() if each.terminal]
+        self.status: Json = {"succeeded": 1} if counted else {}
+        self.tell(status=self.status)
+        if cleaned:
+            self.harness.delete(f"default/{done.name}")
+        self.harness.wait(1)
+
+
+@pytest.mark.parametrize("known", [{}, {"counted": False}, {"cleaned": True}])
+@pytest.mark.parametrize("how", ["suspended", "deleted", "failed"])
+def test_a_run_of_which_a_member_has_succeeded_is_followed_by_one_of_the_rest(known: dict[str, bool], how: str):
+    """The Job makes no pod again that has succeeded, so that all SIZE members never come."""
+    story = Rest(**known)
+    if how == "suspended":
+        story.tell(status=story.status, suspend=True)
+        story.harness.wait(1)
+    if how == "failed":
+        story.end(PodPhase.FAILED, SIZE - 1)
+    else:
+        story.drop()
+    story.tell(status=story.status)
+    story.make(1)
+    story.harness.wait(2)
+    incomplete = len(story.harness.bound())
+    story.make(SIZE - 2)
+    story.harness.wait(2)
+    status = story.harness.status("default/a")
+    assert (incomplete, len(story.harness.bound()), story.phase, status.minimum) == (0, SIZE - 1, "Scheduled", SIZE - 1)
+    story.harness.run_pods()
+    story.end(PodPhase.SUCCEEDED, SIZE)
+    assert story.phase == "Succeeded"
+
+
+def test_the_rest_is_made_and_bound_whole_though_nothing_was_looked_at_between():
+    story = Rest()
+    story.harness.delete(*(f"default/{each.name}" for each in story.alive))
+    story.make(SIZE - 1)
+    story.harness.wait(2)
+    assert (len(story.harness.bound()), story.phase) == (SIZE - 1, "Scheduled")
+
+
+def test_within_one_run_successes_count_toward_the_minimum():
+    story = Rest()
+    assert (story.harness.status("default/a").minimum, story.phase) == (SIZE, "Running")
+    story.harness.change(f"default/{story.alive[0].name}", phase=PodPhase.SUCCEEDED)
+    story.harness.settle()
+    assert story.harness.gang("default/a").record.minimum == SIZE
+    story.end(PodPhase.SUCCEEDED, SIZE)
+    assert story.message == "The run ended with 3 members succeeded."
+
+
+@pytest.mark.without("all", why="a process that begins knows of no lost members")
+def test_the_rest_has_its_room_before_a_group_that_waits():
+    story = Rest()
+    story.harness.add(group("b", min_member=SIZE - 1), *pods("b", SIZE - 1))
+    story.harness.wait(1)
+    names = [f"default/{each.name}" for each in story.alive]
+    story.harness.delete(*names)
+    story.harness.wait(5)
+    story.make(SIZE - 1)
+    story.harness.wait(1)
+    assert (len(story.harness.bound("default/a-")), story.harness.bound("default/b-")) == (SIZE - 1, [])
+
+
+@pytest.mark.without("all", why="a process that begins knows of no lost members")
+def test_no_room_is_held_for_what_has_succeeded():
+    """One of two lost members is made again, and with the one that succeeded the minimum is there."""
+    story = Rest()
+    story.harness.add(group("b", min_member=2), *pods("b", 2))
+    story.harness.delete(f"default/{story.alive[0].name}")
+    story.harness.wait(1)
+    waiting = story.harness.bound("default/b-")
+    story.make(1)
+    story.harness.wait(1)
+    assert (waiting, len(story.harness.bound("default/a-"))) == ([], SIZE - 1)
+    story.harness.add(group("c", min_member=1), *pods("c", 1))
+    story.harness.wait(1)
+    assert len(story.harness.bound("default/c-")) == 1
