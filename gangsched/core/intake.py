@@ -72,6 +72,7 @@ class Intake:
                 self.take(chain(map(seen.GroupGone, gone), map(seen.GroupSeen, groups)), now)
             case seen.ForeignFact():
                 self._state.surroundings.note_foreign(event, now)
+                self._state.phases.note(event)
             case seen.DemandFact():
                 self._state.scaling.note(event)
             case seen.Synced():
