@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 
 from testbed.api import ApiError, Json
 from testbed.control_plane import ControlPlane
@@ -17,8 +16,7 @@ from testbed.operator import Operator
 from testbed.rights import chart_account
 from testbed.workloads import member
 from tests.integration.cluster import Cluster
-from tests.integration.foreign import WORDS, crd, install, served
-from tests.integration.waiting import until
+from tests.integration.foreign import WORDS, as_before_1_11, served
 
 WORDS_HERE = WORDS["volcano"]
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases"
@@ -38,32 +36,6 @@ def _volcano_system(with_crd: ControlPlane) -> Iterator[None]:
     with_crd.api.post("/api/v1/namespaces", {"metadata": {"name": "volcano-system"}})
     yield
     with_crd.api.delete("/api/v1/namespaces/volcano-system")
-
-
-@contextmanager
-def with_subresource(_: ControlPlane) -> Iterator[None]:
-    """The CRD as it is installed."""
-    yield
-
-
-@contextmanager
-def without_subresource(control_plane: ControlPlane) -> Iterator[None]:
-    """Volcano's CRD as it is up to version 1.10: the status is a part of the object."""
-    old = crd("volcano")
-    old["spec"]["versions"][0]["subresources"] = {}
-    control_plane.kubectl("replace", "--filename", "-", stdin=yaml.safe_dump(old))
-    try:
-        until(lambda: not _has_subresource(control_plane), what="no subresource status")
-        yield
-    finally:
-        install(control_plane, "volcano")
-        until(lambda: _has_subresource(control_plane), what="a subresource status")
-
-
-def _has_subresource(control_plane: ControlPlane) -> bool:
-    head, _, version = WORDS_HERE.path.rpartition("/")
-    listed = control_plane.api.get(f"/apis/{head}/{version}")["resources"]
-    return "podgroups/status" in {each["name"] for each in listed}
 
 
 def account(cluster: Cluster) -> str:
@@ -134,9 +106,9 @@ def with_lease_gone(cluster: Cluster) -> None:
             raise
 
 
-@pytest.mark.parametrize("stored", [with_subresource, without_subresource], ids=["now", "Volcano 1.10"])
+@pytest.mark.parametrize("stored", [nullcontext, as_before_1_11], ids=["now", "Volcano 1.10"])
 def test_a_podgroup_without_pods_is_inqueue_and_running_once_they_are_bound(
-    cluster: Cluster, tmp_path: Path, stored: Callable[[ControlPlane], AbstractContextManager[None]]
+    cluster: Cluster, tmp_path: Path, stored: Callable[[ControlPlane], AbstractContextManager[object]]
 ) -> None:
     """The controller waits for Inqueue, then makes two pods. Nothing but the phase of the object is changed."""
     with stored(cluster.control_plane), writing(cluster, tmp_path):

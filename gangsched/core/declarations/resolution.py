@@ -238,7 +238,7 @@ def _derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
 
 def _like(role: Role, pod: Pod | None) -> Role:
     if pod is None or not role.derived:
-        return role
+        return replace(role, template=None) if role.led else role
     return replace(role, template=replace(pod.shape, unsupported=()), labels=pod.labels, soft=pod.soft)
 
 
