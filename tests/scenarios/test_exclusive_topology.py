@@ -14,9 +14,10 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.shape import PodTerm, Requirement
+from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.kind import Marks
 from gangsched.kube.workloads.table import chosen
-from tests.builders import node, pod
+from tests.builders import group, node, pod
 from tests.harness import Harness
 
 KIND = chosen(Settings()).kinds["jobset"]
@@ -237,6 +238,20 @@ def test_a_failed_follower_is_replaced_in_its_jobs_domain(auto):
     auto.wait(10)
     assert bound(auto) == 8
     assert all(len(found) == 1 for found in zones(auto).values())
+
+
+def test_a_group_of_ones_own_says_why_its_members_do_not_come_and_what_to_do(auto):
+    """The label is on the pods, the minimum in a PodGroup: the leaders wait for pods that wait for them."""
+    rooms(auto, "4", "4")
+    auto.add(job_set(), group("default/a", min_member=8))
+    leader = pod("default/w-workers-0-0", workload=Workload("jobset", "w", None, "uid-w"))
+    auto.add(leader)
+    auto.wait(3)
+    assert auto.pod("default/w-workers-0-0").told_message == (
+        "Group a: 1 of 8 members exist; 7 more members are needed. The JobSet w creates some pods only once others "
+        "have a node or are ready: use the annotation alpha.jobset.sigs.k8s.io/node-selector too, or give it the "
+        'annotation gangsched.io/gang: "true" in place of the group that its pods name.'
+    )
 
 
 # What cannot be held, and what needs no places
