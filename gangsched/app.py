@@ -25,6 +25,7 @@ from gangsched.kube.errors import NoCredentials
 from gangsched.kube.foreign import ForeignWatch, groups
 from gangsched.kube.lease import LeaseClient, own_namespace
 from gangsched.kube.namespaces import is_missing
+from gangsched.kube.phases import Rival
 from gangsched.kube.reflector import Reflector
 from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
 from gangsched.kube.session import ApiSession, connect
@@ -130,6 +131,10 @@ class _Shell:
         session.contact.observer = self._metrics
         for problem in Problem:
             self._metrics.read_problem_from(problem.value, partial(session.contact.lasts_s, problem))
+        lease = settings.volcano.scheduler_lease
+        self._rival = Rival(
+            LeaseClient(session=session, namespace=lease.namespace, name=lease.name, essential=False), self._clock.now
+        )
         self._mandate = self._leadership() if leader_elect else self._alone()
         self._engine = Engine(partial(Machine, policy), self._inbox, now=self._clock.now, metrics=self._metrics)
         self._terms = Terms(
@@ -233,7 +238,7 @@ class _Shell:
 
     def _executor(self, lasting: Callable[[], bool]) -> Executor:
         return Executor(
-            table(self._session, instance=socket.gethostname(), now=self._clock.now),
+            table(self._session, instance=socket.gethostname(), now=self._clock.now, rival=self._rival),
             self._inbox.post,
             metrics=self._metrics,
             slots=self._settings.bind_concurrency,

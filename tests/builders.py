@@ -9,7 +9,7 @@ from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.devices import ExtendedUse
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import DeviceUse, Owner, Pod, PodPhase
-from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
+from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec, SeenPhase
 from gangsched.core.objects.quantity import Quantity, amount
 from gangsched.core.objects.shape import (
     Amounts,
@@ -284,6 +284,7 @@ def foreign_group(
     created: float = 0.0,
     uid: str = "",
     error: str = "",
+    phase: SeenPhase | None = None,
     **spec: Any,
 ) -> ForeignGroup:
     """What another system's PodGroup declares, with minMember 2; otherwise as `group`."""
@@ -294,6 +295,7 @@ def foreign_group(
         created=created,
         spec=None if error else GroupSpec(min_member=min_member, **spec),
         error=error,
+        phase=phase,
     )
 
 

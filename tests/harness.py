@@ -36,6 +36,7 @@ from gangsched.core.objects.effects import (
     PatchStatus,
     Prebind,
     PutDemand,
+    PutPhase,
     UndoPrebinding,
     WithdrawBinding,
 )
@@ -70,7 +71,7 @@ from gangsched.core.objects.events import (
 )
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod, PodPhase
-from gangsched.core.objects.podgroup import ForeignGroup, Group
+from gangsched.core.objects.podgroup import ForeignGroup, Group, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.results import (
@@ -190,6 +191,7 @@ class Harness:
         self.storage: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         self.demands: dict[DemandKey, SeenDemand] | None = None
         self.refuse_demand: Callable[[PutDemand | DropDemand], bool] = lambda _: False
+        self.refuse_phase: Callable[[PutPhase], bool] = lambda _: False
         self.emitted: list[EmitEvent] = []
         self.emitted_on_pods: list[EmitEvent] = []
         self.effects: list[Effect] = []
@@ -566,8 +568,8 @@ class Harness:
                     self.add(replace(self.pods[uid], told_reason=reason, told_message=message))
             case EmitEvent():
                 (self.emitted_on_pods if effect.action == ACTION else self.emitted).append(effect)
-            case PutDemand() | DropDemand():
-                self._write_demand(effect)
+            case PutDemand() | DropDemand() | PutPhase():
+                self._write_elsewhere(effect)
 
     def _prebind(self, effect: Prebind) -> None:
         refused = self.refuse_prebinding(effect)
@@ -649,7 +651,10 @@ class Harness:
             group = group_from_object(made)
             self.add(replace(group, uid=f"uid-made-{self._planned}", created=self.now, generation=1))
 
-    def _write_demand(self, effect: PutDemand | DropDemand) -> None:
+    def _write_elsewhere(self, effect: PutDemand | DropDemand | PutPhase) -> None:
+        if isinstance(effect, PutPhase):
+            self._write_phase(effect)
+            return
         assert self.demands is not None
         there = self.demands.get(effect.key)
         if self.refuse_demand(effect) or effect.uid != (there.uid if there is not None else ""):
@@ -658,6 +663,14 @@ class Harness:
             self.add_demand(effect.demand, effect.uid)
         else:
             self.delete_demand(str(effect.key))
+
+    def _write_phase(self, effect: PutPhase) -> None:
+        """As a server-side apply: refused where somebody else has written a phase."""
+        there = next((each for each in self.foreign.values() if (each.key, each.uid) == (effect.key, effect.uid)), None)
+        if there is None or there.phase is None or self.refuse_phase(effect):
+            return
+        if there.phase.ours or not there.phase.text:
+            self.add(replace(there, phase=SeenPhase(effect.phase.value, ours=True)))
 
     def _patch_status(self, effect: PatchStatus) -> None:
         self.inbox.append(self.refuse_status(effect) or self._answer_status(effect))

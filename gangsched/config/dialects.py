@@ -165,6 +165,7 @@ DIALECTS = {
             minimum=(Key("scheduling.volcano.sh/group-min-member"),),
             role=(Key("volcano.sh/task-spec"), _label("volcano.sh/task-spec")),
             resources=(CustomResource(group="scheduling.volcano.sh", versions=("v1beta1",)),),
+            settings=("volcano",),
         ),
         Row(
             name="kai",

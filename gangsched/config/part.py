@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import get_args
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+Name = TypeVar("Name", bound=str)
 
 
 class Part(BaseModel):
@@ -21,3 +24,14 @@ def part_of(annotation: object) -> type[Part] | None:
         if inspect.isclass(choice) and issubclass(choice, Part):
             return choice
     return None
+
+
+def unique(names: tuple[Name, ...]) -> tuple[Name, ...]:
+    """The names, if none occurs twice.
+
+    Raises:
+        PydanticCustomError: one does.
+    """
+    if len(set(names)) < len(names):
+        raise PydanticCustomError("unique", "a name occurs more than once: write every name once")
+    return names

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
@@ -17,17 +17,16 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
-from gangsched.config.part import Part, part_of
+from gangsched.config.part import Part, part_of, unique
 from gangsched.config.pfnet import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
+from gangsched.config.volcano import Volcano
 from gangsched.config.workloads import NAMES as WORKLOADS
 from gangsched.config.workloads import WorkloadName
 from gangsched.core.objects.duration import PATTERN, parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom
 from gangsched.core.planning.strategies import STRATEGIES
-
-Name = TypeVar("Name", bound=str)
 
 
 class InvalidConfig(ValueError):  # noqa: N818 - what it names is the file, as the person who wrote it sees it
@@ -48,12 +47,6 @@ def _address(text: str) -> str:
         message = "{address} is not an address: write HOST:PORT, such as :8080, 127.0.0.1:0 or [::1]:8080"
         raise PydanticCustomError("address", message, {"address": repr(text)})
     return text
-
-
-def _unique(names: tuple[Name, ...]) -> tuple[Name, ...]:
-    if len(set(names)) < len(names):
-        raise PydanticCustomError("unique", "a name occurs more than once: write every name once")
-    return names
 
 
 Duration = Annotated[
@@ -144,7 +137,7 @@ class Settings(Part):
     scheduler_names: Annotated[
         tuple[SchedulerName, ...],
         Field(min_length=1, max_length=64, strict=False, json_schema_extra={"uniqueItems": True}),
-        AfterValidator(_unique),
+        AfterValidator(unique),
     ] = Field(
         default=("gangsched",),
         description="Values of spec.schedulerName that gangsched serves; it binds only pods with one of them. If "
@@ -158,7 +151,7 @@ class Settings(Part):
     dialects: Annotated[
         tuple[DialectName, ...],
         Field(min_length=1, strict=False, json_schema_extra={"uniqueItems": True}),
-        AfterValidator(_unique),
+        AfterValidator(unique),
     ] = Field(
         default=NAMES,
         description="Systems whose labels, annotations and PodGroups declare a pod's group; docs/dialects.md lists "
@@ -169,7 +162,7 @@ class Settings(Part):
     workloads: Annotated[
         tuple[WorkloadName, ...],
         Field(strict=False, json_schema_extra={"uniqueItems": True}),
-        AfterValidator(_unique),
+        AfterValidator(unique),
     ] = Field(
         default=WORKLOADS,
         description="Kinds of workloads whose pods may be gangs though they declare no group: where their namespace "
@@ -179,6 +172,7 @@ class Settings(Part):
     )
     pfnet: Pfnet = Field(default_factory=Pfnet, description="Settings of the dialect pfnet.")
     spark: Spark = Field(default_factory=Spark, description="Placement of Spark applications of the dialect palantir.")
+    volcano: Volcano = Field(default_factory=Volcano, description="Settings of the dialect volcano.")
     fifo: Fifo = Field(
         default_factory=Fifo, description="Instance groups, in which no group overtakes an earlier one that waits."
     )
@@ -274,6 +268,15 @@ class Settings(Part):
         description="The least severe log lines that are written; libraries write theirs from warning on.",
     )
 
+    @model_validator(mode="after")
+    def _writes_what_it_reads(self) -> Self:
+        if self.volcano.write_phase and "volcano" not in self.dialects:
+            message = (
+                "volcano.writePhase needs the dialect volcano: add it to dialects, or leave volcano.writePhase empty"
+            )
+            raise PydanticCustomError("dialect", message)
+        return self
+
     def policy(self, *, seed: int = 0) -> Policy:
         """Return the settings in the form that the core uses; `seed` varies the jitter of back-offs per installation.
 
@@ -362,6 +365,8 @@ def _fault(fault: ErrorDetails) -> str:
     if fault["type"] == "model_type":
         return f"{path} must be a mapping with the keys {_keys(fault['loc'])}"
     message = _FORMS.get(fault["type"]) or re.sub(r"^\w+ should ", "must ", fault["msg"])
+    if not path:
+        return message
     return f"{path} {message}" if message.startswith(("must ", "is ")) else f"{path}: {message}"
 
 

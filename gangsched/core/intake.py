@@ -79,6 +79,7 @@ class Intake:
                 self._state.surroundings.look_back(dialect, shown, now)
             case seen.ForeignFact():
                 self._state.surroundings.note_foreign(event)
+                self._state.phases.note(event)
             case seen.DemandFact():
                 self._state.scaling.note(event)
             case seen.Synced():

@@ -99,6 +99,7 @@ class Machine:
         effects += state.leftovers.take_back(state.cluster, now)
         contain = partial(state.contain, effects, now, Step.DEMAND)
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
+        effects += state.phases.decide(touched, state.gangs, state.assessments, now)
         for effect in effects:
             if isinstance(effect, BindPod):
                 state.members.note_sent(effect.uid, effect.node)
@@ -120,6 +121,7 @@ class Machine:
             self._avoidance.next_end(),
             state.leftovers.next_due(),
             state.restarts.next_end(),
+            state.phases.next_due(),
         )
         return due if due < float("inf") else None
 

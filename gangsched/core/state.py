@@ -22,6 +22,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.policy import Policy
+from gangsched.core.phases import Phases
 from gangsched.core.planning.deepening import Deepening
 from gangsched.core.planning.topology import Hunts
 from gangsched.core.queueing.admission import Admission
@@ -54,6 +55,7 @@ class State:
         self.deadlines = Deadlines()
         self.status_deadlines = Deadlines()
         self.scaling = Scaling(self.cluster, policy, self.deadlines)
+        self.phases = Phases(policy)
         self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)
@@ -88,4 +90,5 @@ class State:
             *self.caps.validate(self.gangs),
             *self.avoidance.validate(),
             *self.scaling.validate(self.gangs),
+            *self.phases.validate(),
         ]

@@ -57,7 +57,8 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseClient:
-    """The Lease of this name. No call lasts longer than its `timeout_s`.
+    """The Lease of this name. No call lasts longer than its `timeout_s`. One that is not `essential` is only read, and
+    gangsched can work though it may not.
 
     All calls raise:
         ApiError: the API server refused; 409 means that another writer was first.
@@ -68,6 +69,7 @@ class LeaseClient:
     session: ApiSession
     namespace: str
     name: str
+    essential: bool = True
 
     def __str__(self) -> str:
         """Namespace and name, for messages."""
@@ -75,7 +77,7 @@ class LeaseClient:
 
     async def get(self, *, timeout_s: float) -> Lease | None:
         """The Lease as it is now; None if it does not exist."""
-        answer = await self.session.request("GET", self._path, timeout_s=timeout_s)
+        answer = await self.session.request("GET", self._path, timeout_s=timeout_s, essential=self.essential)
         return None if answer.status == HTTPStatus.NOT_FOUND else _lease(answer)
 
     async def create(self, spec: LeaseSpec, *, timeout_s: float) -> Lease:

@@ -38,8 +38,11 @@ async def write(
     body: Mapping[str, object] | Sequence[Mapping[str, object]],
     *,
     content_type: str = JSON,
+    manager: str = "",
 ) -> Response:
     """Send one write that takes effect within 5 s of this call or never, unless renewing the credentials takes longer.
+
+    `manager` is the name under which an object's fields are applied.
 
     It is sent within one second or not at all, and the server cancels it after four more, before we do. An unanswered
     write, or one of a former leader, can therefore not take effect much later.
@@ -50,7 +53,7 @@ async def write(
     return await session.request(
         method,
         path,
-        params={"timeout": _SERVER_TIMEOUT},
+        params={"timeout": _SERVER_TIMEOUT} | ({"fieldManager": manager} if manager else {}),
         body=msgspec.json.encode(body),
         content_type=content_type,
         timeout_s=TIMEOUT_S,

@@ -40,7 +40,7 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> Answer:
     key = effect.key
     body = made_group(key, effect.spec, effect.owner)
     path = f"/apis/{API_VERSION}/namespaces/{quoted(key.namespace)}/{PLURAL}"
-    sent = await _send(session, "POST", path, body)
+    sent = await send(session, "POST", path, body)
     if isinstance(sent, Response):
         return Answer(Outcome.WRITTEN)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
@@ -61,7 +61,7 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
         tests.append({"op": "replace", "path": "/metadata/resourceVersion", "value": effect.resource_version})
     patch = [*tests, {"op": "add", "path": "/status", "value": status_to_object(effect.status)["status"]}]
     path = f"/apis/{API_VERSION}/namespaces/{quoted(effect.key.namespace)}/{PLURAL}/{quoted(effect.key.name)}/status"
-    sent = await _send(session, "PATCH", path, patch, content_type=JSON_PATCH)
+    sent = await send(session, "PATCH", path, patch, content_type=JSON_PATCH)
     refused = StatusRefused(effect.key, stale=False)
     if isinstance(sent, Response):
         try:
@@ -85,8 +85,8 @@ async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Ans
         condition["lastTransitionTime"] = format_time(effect.since, to_the_second=True)
     body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
     path = f"{pod_path(effect.namespace, effect.name)}/status"
-    sent = await _send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
-    return Answer(Outcome.GONE) if _has_another_uid(sent) else _answer(sent)
+    sent = await send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
+    return Answer(Outcome.GONE) if has_another_uid(sent) else _answer(sent)
 
 
 async def emit_event(
@@ -95,7 +95,7 @@ async def emit_event(
     """Create the Event."""
     body = event_object(effect, now=now(), reporting_instance=reporting_instance)
     path = f"/apis/events.k8s.io/v1/namespaces/{quoted(namespace_of(effect))}/events"
-    sent = await _send(session, "POST", path, body)
+    sent = await send(session, "POST", path, body)
     return _answer(sent)
 
 
@@ -104,37 +104,39 @@ async def put_demand(session: ApiSession, effect: PutDemand) -> Answer:
     body = demand_to_object(effect.demand)
     path = demands_path(effect.key.namespace)
     if not effect.uid:
-        sent = await _send(session, "POST", path, body)
+        sent = await send(session, "POST", path, body)
         if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
             return Answer(Outcome.STALE)
         return _answer(sent)
     body["metadata"]["uid"] = effect.uid
     # In a merge patch a null removes a previous zone.
     body["spec"].setdefault("zone", None)
-    sent = await _send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH)
-    return Answer(Outcome.GONE) if _has_another_uid(sent) else _answer(sent)
+    sent = await send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH)
+    return Answer(Outcome.GONE) if has_another_uid(sent) else _answer(sent)
 
 
 async def drop_demand(session: ApiSession, effect: DropDemand) -> Answer:
     """Delete the Demand object if its UID still matches."""
     path = f"{demands_path(effect.key.namespace)}/{quoted(effect.key.name)}"
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": effect.uid}}
-    sent = await _send(session, "DELETE", path, options)
+    sent = await send(session, "DELETE", path, options)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
         return Answer(Outcome.GONE)
     return _answer(sent)
 
 
-async def _send(
+async def send(
     session: ApiSession,
     method: str,
     path: str,
     body: Mapping[str, object] | Sequence[Mapping[str, object]],
     *,
     content_type: str = JSON,
+    manager: str = "",
 ) -> Response | KubeError:
+    """Send one write, as `objects.write` does. A failure is returned."""
     try:
-        answer = await write(session, method, path, body, content_type=content_type)
+        answer = await write(session, method, path, body, content_type=content_type, manager=manager)
     except KubeError as error:
         return error
     return answer if answer.ok else answer.error()
@@ -144,7 +146,7 @@ def _answer(sent: Response | KubeError) -> Answer:
     return Answer(Outcome.WRITTEN) if isinstance(sent, Response) else failed(sent)
 
 
-def _has_another_uid(sent: Response | KubeError) -> bool:
+def has_another_uid(sent: Response | KubeError) -> bool:
     """Whether another object has the name now."""
     if not isinstance(sent, ApiError) or sent.status != HTTPStatus.UNPROCESSABLE_ENTITY:
         return False

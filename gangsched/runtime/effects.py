@@ -19,6 +19,7 @@ from gangsched.core.objects.effects import (
     PatchStatus,
     Prebind,
     PutDemand,
+    PutPhase,
     UndoPrebinding,
     WithdrawBinding,
 )
@@ -26,14 +27,18 @@ from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.binding import bind, outcome
 from gangsched.kube.evictions import evict
 from gangsched.kube.owners import look_up_owner
+from gangsched.kube.phases import Rival, put_phase
 from gangsched.kube.prebinding import about, prebind, undo_prebinding
 from gangsched.kube.session import ApiSession
 from gangsched.kube.writes import drop_demand, emit_event, make_group, patch_condition, patch_status, put_demand
 from gangsched.runtime.write import Lane, Retry, Table, Withdrawal, Write
 
 
-def table(session: ApiSession, *, instance: str, now: Callable[[], float]) -> Table:
-    """All rows. `instance` is the source of the Events; `now` returns the time in epoch seconds."""
+def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival: Rival) -> Table:
+    """All rows. `instance` is the source of the Events; `now` returns the time in epoch seconds.
+
+    No phase is written beside the `rival`.
+    """
     return {
         BindPod: Write[BindPod](
             lane=lambda effect: Lane.ABOVE if effect.above else Lane.BINDING,
@@ -126,6 +131,15 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float]) -> Ta
             about=_keyed,
             repeated=True,
         ),
+        PutPhase: Write[PutPhase](
+            lane=_always(Lane.DETAIL),
+            key=lambda effect: ("phase", effect.key),
+            send=partial(put_phase, session, rival=rival),
+            retry=Retry.SOME,
+            about=_keyed,
+            failed="the phase of a Volcano PodGroup is not written",
+            repeated=True,
+        ),
         EmitEvent: Write[EmitEvent](
             lane=_always(Lane.EVENT),
             key=None,
@@ -144,5 +158,5 @@ def _named(effect: BindPod | EvictPod | LookUpOwner | PatchPodCondition | EmitEv
     return f"{effect.namespace}/{effect.name}"
 
 
-def _keyed(effect: MakeGroup | PatchStatus | PutDemand | DropDemand) -> str:
+def _keyed(effect: MakeGroup | PatchStatus | PutDemand | DropDemand | PutPhase) -> str:
     return str(effect.key)

@@ -48,7 +48,7 @@ def test_every_key_is_read(tmp_path):
         listen: 127.0.0.1:0
         logFormat: json
         logLevel: warning
-        dialects: [koordinator, pfnet]
+        dialects: [koordinator, pfnet, volcano]
         workloads: [job]
         pfnet:
           gangAnnotationPrefix: scheduling.k8s.pfn.io/gang
@@ -65,6 +65,9 @@ def test_every_key_is_read(tmp_path):
           podGroups: [batch]
           enforceAfterPodAgeSeconds: 60
           enforceAfterPodAgeSecondsByInstanceGroup: {batch: 5}
+        volcano:
+          writePhase: [team-a, team-b]
+          schedulerLease: {name: vc, namespace: batch-system}
     """
     settings = load(written(tmp_path, text))
     assert set(Settings.model_fields) == settings.model_fields_set
@@ -101,7 +104,11 @@ def test_every_key_is_read(tmp_path):
         "resource_namespace": "sys",
     }
 
-    assert settings.dialects == ("koordinator", "pfnet")
+    assert settings.volcano.model_dump() == {
+        "write_phase": ("team-a", "team-b"),
+        "scheduler_lease": {"name": "vc", "namespace": "batch-system"},
+    }
+    assert settings.dialects == ("koordinator", "pfnet", "volcano")
     assert settings.pfnet.model_dump() == {
         "gang_annotation_prefix": "scheduling.k8s.pfn.io/gang",
         "gang_schedule_timeout_seconds_limit": 300,
@@ -164,8 +171,18 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
                 "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, logLevel, "
                 "maxHoldTime, maxPriority, namespace, namespaceLimits, ownerGuard, pfnet, preBindTimeout, "
-                "priorityFrom, repairDeadline, restartHold, schedulerNames, spark"
+                "priorityFrom, repairDeadline, restartHold, schedulerNames, spark, volcano, workloads"
             ),
+        ),
+        (
+            "{volcano: {writePhase: [a]}, dialects: [gangsched]}",
+            "volcano.writePhase needs the dialect volcano: add it to dialects, or leave volcano.writePhase empty",
+        ),
+        ("volcano: {writePhase: [a, a]}", "volcano.writePhase: a name occurs more than once: write every name once"),
+        ("volcano: {writePhase: true}", "volcano.writePhase must be a list"),
+        (
+            "volcano: {writePhase: ['*']}",
+            "volcano.writePhase[0] must match pattern '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'",
         ),
         ("scheduler_names: [a]", "scheduler_names is not a known key: correct or remove it; known keys are"),
         (

@@ -110,6 +110,25 @@ def remove(control_plane: ControlPlane, dialect: str) -> None:
     until(lambda: not _listed(control_plane, dialect), what=f"{dialect} not served")
 
 
+@contextlib.contextmanager
+def as_before_1_11(control_plane: ControlPlane) -> Iterator[None]:
+    """Volcano's PodGroups as the CRD of version 1.10 and before has them: the status is no subresource."""
+    old = crd("volcano")
+    old["spec"]["versions"][0]["subresources"] = {}
+    control_plane.kubectl("replace", "--filename", "-", stdin=yaml.safe_dump(old))
+    until(lambda: not _has_status(control_plane), what="no subresource status")
+    try:
+        yield
+    finally:
+        install(control_plane, "volcano")
+        until(lambda: _has_status(control_plane), what="a subresource status")
+
+
+def _has_status(control_plane: ControlPlane) -> bool:
+    listed = control_plane.api.get(f"/apis/{WORDS['volcano'].path}")["resources"]
+    return "podgroups/status" in {each["name"] for each in listed}
+
+
 def _listed(control_plane: ControlPlane, dialect: str) -> bool:
     version = WORDS[dialect].path + "/podgroups" if dialect in WORDS else "scaler.palantir.com/v1alpha2/demands"
     try:

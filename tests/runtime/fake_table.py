@@ -10,11 +10,12 @@ from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, PodBound, PodEvicted
 from gangsched.kube.answers import Answer, Outcome, refused
+from gangsched.kube.phases import Rival
 from gangsched.kube.session import ApiSession
 from gangsched.runtime.effects import table
 from gangsched.runtime.write import Job, Table, Write
 
-REAL = table(cast("ApiSession", None), instance="", now=lambda: 0.0)
+REAL = table(cast("ApiSession", None), instance="", now=lambda: 0.0, rival=cast("Rival", None))
 
 
 async def _waits(_: Effect) -> None:

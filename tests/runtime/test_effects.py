@@ -24,11 +24,12 @@ from gangsched.core.objects.effects import (
     PatchStatus,
     Prebind,
     PutDemand,
+    PutPhase,
     UndoPrebinding,
     WithdrawBinding,
 )
 from gangsched.core.objects.events import Event, Synced
-from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.podgroup import ForeignPhase, GroupSpec
 from gangsched.core.objects.prebindings import SelectNode
 from gangsched.core.objects.results import (
     BindRefused,
@@ -43,6 +44,8 @@ from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.credentials import Connection
+from gangsched.kube.lease import LeaseClient
+from gangsched.kube.phases import Rival
 from gangsched.kube.session import ApiSession
 from gangsched.runtime.effects import table
 from gangsched.runtime.executor import Executor
@@ -65,6 +68,7 @@ SAMPLES: tuple[Effect, ...] = (
     MakeGroup(key=KEY, spec=SPEC, owner=Reference("v1", "Pod", "driver", "d")),
     PatchPodCondition(uid="u", namespace="ns", name="p", reason="GangIncomplete", message="1 more"),
     EmitEvent(kind="Pod", namespace="ns", name="p", uid="u", type="Normal", reason="R", action="A", note=""),
+    PutPhase(key=KEY, uid="u", phase=ForeignPhase.INQUEUE),
     PutDemand(DemandObject(DEMAND, "p", "u", POOL)),
     DropDemand(DEMAND, "u"),
 )
@@ -107,7 +111,8 @@ async def test_a_server_that_is_not_there_makes_every_write_unavailable() -> Non
         return None
 
     session = ApiSession(Connection(server="http://127.0.0.1:9", authorization=authorization))
-    rows = table(session, instance="i", now=lambda: 0.0)
+    rival = Rival(LeaseClient(session=session, namespace="v", name="v"), lambda: 0.0)
+    rows = table(session, instance="i", now=lambda: 0.0, rival=rival)
     answers = {type(effect): await cast("Write[Any]", rows[type(effect)]).send(effect) for effect in SENT}
     await session.close()
     said = answers[BindPod].message

@@ -23,7 +23,7 @@ from gangsched.core.objects.pod import Pod, member_order, role_of
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.soft import Soft
-from gangsched.core.objects.workload import Reference
+from gangsched.core.objects.workload import GANG, Reference, WorkloadFacts
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
 OBJECT = "{} PodGroup"
@@ -238,24 +238,36 @@ def _derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
 
 def _like(role: Role, pod: Pod | None) -> Role:
     if pod is None or not role.derived:
-        return role
+        return replace(role, template=None) if role.led else role
     return replace(role, template=replace(pod.shape, unsupported=()), labels=pod.labels, soft=pod.soft)
 
 
 def _in_turn(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
     """Why the members to come cannot exist yet, and what to do, in a sentence; empty if nothing is known about that."""
     first = next(iter(members), None)
-    if first is None or first.owner is None or any(role.template for role in spec.roles):
+    if first is None or any(role.template for role in spec.roles):
         return ""
     # The names of kinds of workloads are those of Kubernetes, in lower case.
-    owner = first.owner
-    found = foreign.find(owner.kind.lower(), GroupKey(first.namespace, owner.name))
-    if found is None or found.workload is None or found.uid != owner.uid or not found.workload.remedy:
-        return ""
-    return (
-        f"The {owner.kind} {owner.name} creates each pod only once the ones before it are ready: "
-        f"{found.workload.remedy}, or give the PodGroup a role with a template."
-    )
+    owner, work = first.owner, first.workload
+    if owner is not None and (found := _slow(foreign, owner.kind.lower(), first.namespace, owner.name, owner.uid)):
+        return (
+            f"The {owner.kind} {owner.name} creates each pod only once the ones before it are ready: {found.remedy}, "
+            "or give the PodGroup a role with a template."
+        )
+    if work is not None and (found := _slow(foreign, work.kind, first.namespace, work.name, work.uid)):
+        return (
+            f"The {found.title} {work.name} creates some pods only once others have a node or are ready: "
+            f'{found.remedy}, or give it the annotation {GANG}: "true" in place of the group that its pods name.'
+        )
+    return ""
+
+
+def _slow(foreign: Foreign, kind: str, namespace: str, name: str, uid: str) -> WorkloadFacts | None:
+    """The workload of this UID, if any, of which some pods are created once others are there; else None."""
+    found = foreign.find(kind, GroupKey(namespace, name))
+    if found is None or found.workload is None or (uid and found.uid != uid) or not found.workload.remedy:
+        return None
+    return found.workload
 
 
 def _reference(found: ForeignGroup) -> Reference | None:

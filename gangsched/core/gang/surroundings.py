@@ -250,7 +250,7 @@ class Surroundings:
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:
         """The gangs whose pods use the dialect's objects; they are then reconciled."""
-        found = [gang for gang in self._members.gangs.values() if _uses(gang, dialect)]
+        found = [gang for gang in self._members.gangs.values() if uses(gang, dialect)]
         self._members.dirty.note(*(gang.key for gang in found), *self.resting.of_kind(dialect))
         return found
 
@@ -259,12 +259,13 @@ class Surroundings:
         members = self._members
         gangs = [members.gangs.get(key), *map(members.gang_of, members.undeclared.of(dialect, key))]
         named = {gang.key: gang for gang in gangs if gang is not None}
-        found = [gang for gang in named.values() if _uses(gang, dialect)]
+        found = [gang for gang in named.values() if uses(gang, dialect)]
         members.dirty.note(*(gang.key for gang in found))
         return found
 
 
-def _uses(gang: Gang, dialect: str) -> bool:
+def uses(gang: Gang, dialect: str) -> bool:
+    """Whether a pod of the gang names an object of the dialect."""
     return any(pod.declaration is not None and dialect in pod.declaration.objects for pod in gang.pods.values())
 
 

@@ -60,8 +60,9 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
     `template` is the shape of members that do not exist yet, for which placeholders are reserved; None: for none.
     `like_declarer`: the template takes selectors, preferred ones too, and tolerations from the pod that declares it.
     `derived`: the template is read from the object of the members' controller, which creates them only once others are
-    ready; a member that exists is a better pattern. `labels` are those that the members will have. `prefer` are
-    preferences for nodes that come before the group's, and `soft` is what those members themselves prefer.
+    ready; a member that exists is a better pattern. `led`: there is no other pattern, so no placeholders exist until
+    the first member, its leader, exists. `labels` are those that the members will have. `prefer` are preferences for
+    nodes that come before the group's, and `soft` is what those members themselves prefer.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
     template: Shape | None = None
     like_declarer: bool = False
     derived: bool = False
+    led: bool = False
     labels: Labels = ()
     prefer: tuple[Preference, ...] = ()
     soft: Soft | None = None

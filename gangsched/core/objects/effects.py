@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject
-from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.podgroup import ForeignPhase, GroupSpec
 from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
@@ -135,3 +135,11 @@ class DropDemand(Effect, frozen=True):
 
     key: DemandKey
     uid: str
+
+
+class PutPhase(Effect, frozen=True):
+    """Write this phase to another system's PodGroup of this UID, unless somebody else has written one there."""
+
+    key: GroupKey
+    uid: str
+    phase: ForeignPhase

@@ -71,10 +71,32 @@ class Group(Struct, frozen=True, gc=False):
     made: bool = False
 
 
+class ForeignPhase(StrEnum):
+    """A phase that gangsched may write to another system's object, for controllers that wait for it."""
+
+    INQUEUE = "Inqueue"
+    """Pods may be created."""
+    RUNNING = "Running"
+    """The minimum is bound."""
+    COMPLETED = "Completed"
+    """The run has succeeded."""
+
+
+class SeenPhase(Struct, frozen=True, gc=False):
+    """The phase in the status of another system's object, empty if there is none; `ours`: nobody else has written it.
+
+    Whose phase it is the API server knows, so a restart forgets nothing.
+    """
+
+    text: str = ""
+    ours: bool = False
+
+
 class ForeignGroup(Struct, frozen=True, gc=False):
     """What another system's object declares, in its `dialect`, of the group of its name. `error` as for `Group`.
 
     With `workload` it is a controller's object: `dialect` is the name of its kind, `spec` that of each of its gangs.
+    With `phase` gangsched writes that of the object, where nobody else does.
     """
 
     dialect: str
@@ -84,3 +106,4 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     spec: GroupSpec | None
     error: str = ""
     workload: WorkloadFacts | None = None
+    phase: SeenPhase | None = None

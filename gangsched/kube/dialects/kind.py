@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from gangsched.config.dialects import CustomResource
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
-from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
+from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec, SeenPhase
 from gangsched.kube import wire
 from gangsched.kube.errors import printable
 
@@ -40,12 +40,15 @@ class Kind(Generic[Spec]):
     """PodGroups of another system, served as `resource`.
 
     `spec` has the fields that gangsched reads. `terms` converts them and the metadata to the core's terms. It raises
-    ValueError with a sentence for a person if they are unsupported.
+    ValueError with a sentence for a person if they are unsupported. `phase` reads the phase of an object of which
+    gangsched writes it, which are those in the namespaces `phase_in`.
     """
 
     resource: CustomResource
     spec: type[Spec]
     terms: Callable[[Spec, wire.Meta], GroupSpec]
+    phase: Callable[[Raw | bytes], SeenPhase | None] | None = None
+    phase_in: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -76,6 +79,7 @@ class Kind(Generic[Spec]):
             created=meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0,
             spec=spec,
             error=f"{self.name} {meta.name}: {error}." if error else "",
+            phase=self.phase(raw) if self.phase is not None and meta.namespace in self.phase_in else None,
         )
 
 

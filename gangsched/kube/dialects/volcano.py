@@ -5,23 +5,29 @@ list is ignored. A hard network topology and subgroups are not supported and are
 
 Volcano lets no member of a group run before there is room for its minResources. Some controllers say there how large a
 gang is, and a minMember of 1, because the other members are made later.
+
+Some controllers make no pods before the PodGroup has a phase, which gangsched writes where its settings say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct, field
 
 from gangsched.config.dialects import Row
 from gangsched.config.settings import Settings
-from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.podgroup import GroupSpec, SeenPhase
 from gangsched.core.objects.quantity import InvalidQuantity, unrounded
 from gangsched.core.objects.requests import counted_amounts
 from gangsched.core.objects.shape import Amounts
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.kind import Kind, roles, total
+
+MANAGER = "gangsched"
+"""Our name among the managers of an object's fields."""
 
 
 class _NetworkTopology(Struct, gc=False):
@@ -66,5 +72,63 @@ def _refused(spec: _Spec) -> Iterator[str]:
         yield "spec.subGroupPolicy"
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms), open_roles=True)
+class _Status(Struct, gc=False):
+    phase: str | None = None
+
+
+class _Fields(Struct, gc=False):
+    phase: wire.Present | None = field(default=None, name="f:phase")
+
+
+class _Owned(Struct, gc=False):
+    status: _Fields | None = field(default=None, name="f:status")
+
+
+class _Entry(Struct, gc=False):
+    manager: str = ""
+    operation: str = ""
+    fields: _Owned | None = field(default=None, name="fieldsV1")
+
+    @property
+    def has_phase(self) -> bool:
+        """Whether this manager has written the phase."""
+        return self.fields is not None and self.fields.status is not None and self.fields.status.phase is not None
+
+    @property
+    def ours(self) -> bool:
+        """Whether the manager is gangsched."""
+        return (self.manager, self.operation) == (MANAGER, "Apply")
+
+
+class _Meta(Struct, gc=False):
+    managed_fields: Sequence[_Entry] | None = field(default=None, name="managedFields")
+
+
+class _Phased(Struct, gc=False):
+    metadata: _Meta
+    status: _Status | None = None
+
+
+_PHASED = msgspec.json.Decoder(_Phased)
+
+
+def _phase(raw: Raw | bytes) -> SeenPhase | None:
+    """The phase of the object and whose it is; None if that cannot be read."""
+    try:
+        found = _PHASED.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    owners = [entry for entry in found.metadata.managed_fields or () if entry.has_phase]
+    text = found.status.phase or "" if found.status is not None else ""
+    return SeenPhase(text, ours=bool(owners) and all(entry.ours for entry in owners))
+
+
+def dialect(row: Row, settings: Settings) -> Dialect:
+    kind = Kind(
+        resource=row.resources[0],
+        spec=_Spec,
+        terms=_terms,
+        phase=_phase,
+        phase_in=frozenset(settings.volcano.write_phase),
+    )
+    return Dialect(row=row, kind=kind, open_roles=True)

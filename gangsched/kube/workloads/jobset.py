@@ -2,25 +2,36 @@
 
 With `startupPolicy` InOrder, or a dependency on Ready, a Job is created once others are ready: places are held for its
 pods. One that is created once others are complete is no part of the gang before that, as they are none after it.
+
+With an exclusive topology, each Job has a domain of its own. JobSet's webhook gives the first pod of a Job, its leader,
+affinity to the pods of its Job and anti-affinity to those of others, and refuses the other pods until the leader has a
+node; then they get its domain as a selector. So each such Job is a role, and places like its leader's are held for the
+others. With the strategy of node selectors, pods are as any others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
 from gangsched.core.objects.workload import Series
 from gangsched.kube import wire
+from gangsched.kube.dialects.dialect import quoted
+from gangsched.kube.dialects.kind import MOST_ROLES
 from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks, has_ended
 from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "jobset.sigs.k8s.io/jobset-name"
 _UID = "jobset.sigs.k8s.io/jobset-uid"
 _ROLE = "jobset.sigs.k8s.io/replicatedjob-name"
+_INDEX = "jobset.sigs.k8s.io/job-index"
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_BY_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 _COMPLETE = "Complete"
+_AT_ONCE = "without startupPolicy InOrder and dependsOn"
 
 
 class _JobSpec(Struct, gc=False):
@@ -35,7 +46,12 @@ class _JobSpec(Struct, gc=False):
         return parallel if self.completions is None else min(parallel, self.completions)
 
 
+class _JobMeta(Struct, gc=False):
+    annotations: wire.Strings | None = None
+
+
 class _Template(Struct, gc=False):
+    metadata: _JobMeta | None = None
     spec: _JobSpec | None = None
 
 
@@ -59,6 +75,12 @@ class _ReplicatedJob(Struct, gc=False, rename="camel"):
     def job(self) -> _JobSpec:
         """The spec of each of them."""
         return (self.template or _Template()).spec or _JobSpec()
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations of each of them."""
+        meta = (self.template or _Template()).metadata
+        return (meta.annotations if meta is not None else None) or {}
 
 
 class _StartupPolicy(Struct, gc=False, rename="camel"):
@@ -90,8 +112,20 @@ class _JobSet(Struct, gc=False):
 
 
 def _mark(marks: Marks) -> Mark | None:
-    name = marks.labels.get(_NAME, "")
-    return Mark(name, marks.labels.get(_UID, ""), role=marks.labels.get(_ROLE, "")) if name else None
+    name, role = marks.labels.get(_NAME, ""), marks.labels.get(_ROLE, "")
+    if _is_exclusive(marks.annotations):
+        role = _role_of(role, marks.labels.get(_INDEX, ""))
+    return Mark(name, marks.labels.get(_UID, ""), role=role) if name else None
+
+
+def _is_exclusive(annotations: Mapping[str, str]) -> bool:
+    """Whether pods with these annotations have to wait for a leader."""
+    return _EXCLUSIVE in annotations and _BY_SELECTOR not in annotations
+
+
+def _role_of(replicated_job: str, index: int | str) -> str:
+    """The role of a single Job. No replicated Job has a name with a dot."""
+    return f"{replicated_job}.{index}"
 
 
 def _asked(found: _JobSet) -> Asked:
@@ -99,7 +133,11 @@ def _asked(found: _JobSet) -> Asked:
     jobs = spec.replicated_jobs or []
     done = _done(found, jobs)
     roles: Counter[str] = Counter()
-    late: dict[str, Raw] = {}
+    late: dict[str, Raw | None] = {}
+    remedies: list[str] = []
+    series: list[Series] = []
+    name = found.metadata.name or ""
+    leaders = 0
     in_order = spec.startup_policy is not None and spec.startup_policy.startup_policy_order == "InOrder"
     not_yet: set[str] = set()
     for number, each in enumerate(jobs):
@@ -107,35 +145,61 @@ def _asked(found: _JobSet) -> Asked:
         to_end = {other.name for other in awaited if other.status == _COMPLETE}
         if to_end - done or not_yet & {other.name for other in awaited}:
             not_yet.add(each.name)
-        roles[each.name] += 0 if each.name in done | not_yet else each.jobs * each.job.pods
-        if (in_order and number) or len(to_end) < len(awaited):
+        there = 0 if each.name in done | not_yet else each.jobs
+        waits = (in_order and number) or len(to_end) < len(awaited)
+        if _is_exclusive({**(found.metadata.annotations or {}), **each.annotations}):
+            if waits:
+                raise ValueError(
+                    f"the Jobs of {quoted(each.name)} have an exclusive topology and are created only once others are "
+                    f"ready, so that no place can be held for them: create the JobSet again {_AT_ONCE}, or without the "
+                    f"annotation {_EXCLUSIVE}."
+                )
+            if each.job.pods <= 1:
+                leaders += there * each.job.pods
+                series += _series(name, each, {"": range(there)})
+                continue
+            if len(roles) + there > MOST_ROLES:
+                raise ValueError(
+                    f"a gang has at most {MOST_ROLES} roles, and each Job with an exclusive topology is one: use the "
+                    f"annotation {_BY_SELECTOR} too, or fewer Jobs."
+                )
+            late |= dict.fromkeys(of_each := [_role_of(each.name, index) for index in range(there)])
+            roles.update(dict.fromkeys(of_each, each.job.pods))
+            remedies.append(f"use the annotation {_BY_SELECTOR} too")
+            series += _series(name, each, {role: [index] for index, role in enumerate(of_each)})
+            continue
+        roles[each.name] += there * each.job.pods
+        if waits:
             late[each.name] = each.job.template
-    size = roles.total()
+            remedies.append(f"create the JobSet again {_AT_ONCE}")
+        series += _series(name, each, {each.name: range(there)})
+    size = roles.total() + leaders
     asked = Asked(
         size=size,
         pods=size,
         roles=roles,
         idle=_idle(found, spec, sum(each.jobs * each.job.pods for each in jobs)),
         late=late,
-        remedy="create the JobSet again without startupPolicy InOrder and dependsOn" if late else "",
+        remedy=remedies[0] if late else "",
     )
-    series = tuple(_series(found.metadata.name or "", each) for each in jobs if roles[each.name])
     if all(each.completions <= each.pods for each in series):
         return asked
     completions = sum(len(each.jobs) * each.completions for each in series)
     complete = found.status is not None and has_ended(found.status.conditions, "Completed")
-    return asked._replace(completions=completions, succeeded=completions if complete else 0, series=series)
+    return asked._replace(completions=completions, succeeded=completions if complete else 0, series=tuple(series))
 
 
-def _series(name: str, replicated: _ReplicatedJob) -> Series:
-    """The Jobs of a replicated Job, by the names that the JobSet of this name gives them."""
+def _series(name: str, replicated: _ReplicatedJob, indices: Mapping[str, Sequence[int]]) -> Iterator[Series]:
+    """The Jobs of a replicated Job, by the names that the JobSet of this name gives them; `indices` are by role."""
     job = replicated.job
-    return Series(
-        role=replicated.name,
-        jobs=tuple(f"{name}-{replicated.name}-{index}" for index in range(replicated.jobs)),
-        pods=job.pods,
-        completions=job.pods if job.completions is None else job.completions,
-    )
+    for role, each in indices.items():
+        if each:
+            yield Series(
+                role=role,
+                jobs=tuple(f"{name}-{replicated.name}-{index}" for index in each),
+                pods=job.pods,
+                completions=job.pods if job.completions is None else job.completions,
+            )
 
 
 def _done(found: _JobSet, jobs: Sequence[_ReplicatedJob]) -> set[str]:

@@ -56,15 +56,16 @@ class Asked(NamedTuple):
     """What an object asks for: the size of each gang, how many pods in all, and why it wants none now, if so.
 
     `roles` are the sizes of the gang's roles by name, where it has any; `late` are the templates of those whose members
-    are created only once others are ready, and `remedy` says what to do to have them created at once. `completions`,
-    `succeeded`, `series` and `all_anew` are those of `WorkloadFacts`.
+    are created only once others are ready, None where only such a member itself shows what the others will be like, and
+    `remedy` says what to do to have them created at once. `completions`, `succeeded`, `series` and `all_anew` are those
+    of `WorkloadFacts`.
     """
 
     size: int
     pods: int
     roles: Mapping[str, int] = {}
     idle: str = ""
-    late: Mapping[str, Raw] = {}
+    late: Mapping[str, Raw | None] = {}
     remedy: str = ""
     completions: int | None = None
     succeeded: int = 0

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from gangsched.core.objects.declaration import Role
-from gangsched.core.objects.shape import Labels
+from gangsched.core.objects.shape import Labels, Shape
 from gangsched.kube import preferences, shapes, wire
 from gangsched.kube.errors import printable
 from gangsched.kube.pod_terms import labels
@@ -67,12 +67,16 @@ NOTHING = Raw(b"{}")
 """The template of an object that has none."""
 
 
-def role(name: str, number: int, raw: Raw, *, namespace: str, remedy: str) -> Role:
+def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str) -> Role:
     """The role of so many members with this pod template, of which some are created later.
+
+    Without a template the first of them that is created is the pattern of the others.
 
     Raises:
         ValueError: no place can be held for them; a sentence for a person that names the cause and this remedy.
     """
+    if raw is None:
+        return Role(name, number, template=Shape(), derived=True, led=True)
     try:
         template = _TEMPLATE.decode(raw) or _Template()
     except msgspec.ValidationError as fault:

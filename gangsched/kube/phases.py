@@ -1,0 +1,112 @@
+"""Writes the phase in the status of Volcano's PodGroups, where it is nobody else's.
+
+Controllers that were made for Volcano create no pods before its scheduler has written the phase Inqueue.
+
+Whose it is
+    A write is a server-side apply of this one field, under a name of our own and without force. The API server refuses
+    it where anybody else has written the phase, whenever that was: no read of ours can come too early. The object's
+    managedFields say the same beforehand.
+
+Where it is written
+    To the subresource status if there is one. The CRD of Volcano 1.10 and before has none, so the same field is then
+    applied to the object itself. The object's UID goes along, so that none is created.
+
+Beside Volcano's scheduler, which writes phases itself, nothing is written: it is there while somebody holds its Lease.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from http import HTTPStatus
+
+from gangsched.config.dialects import DIALECTS
+from gangsched.core.objects.effects import PutPhase
+from gangsched.kube.answers import Answer, Outcome, failed
+from gangsched.kube.dialects.volcano import MANAGER
+from gangsched.kube.errors import ApiError, KubeError
+from gangsched.kube.lease import Lease, LeaseClient
+from gangsched.kube.objects import TIMEOUT_S, quoted
+from gangsched.kube.session import APPLY_PATCH, ApiSession, Response
+from gangsched.kube.writes import has_another_uid, send
+
+SKEW_S = 60.0
+"""So much longer than the Lease says its holder counts as there: its clock may be slower than ours."""
+LOOK_S = 2.0
+"""How long what the Lease said is believed. The rights to the fields are asked for at each write."""
+
+[_KIND] = DIALECTS["volcano"].resources
+[_VERSION] = _KIND.versions
+
+
+class Rival:
+    """Volcano's scheduler, as its Lease shows it. `now` returns the time in epoch seconds."""
+
+    def __init__(
+        self, lease: LeaseClient, now: Callable[[], float], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._lease = lease
+        self._now = now
+        self._monotonic = monotonic
+        self._looked_at = float("-inf")
+        self._said = ""
+
+    async def why_not(self) -> str:
+        """Why no phase may be written, in a sentence for a person; empty if nobody holds the Lease.
+
+        Raises:
+            KubeError: the Lease could not be read; it may be held.
+        """
+        began = self._monotonic()
+        if began - self._looked_at >= LOOK_S:
+            self._said = self._sentence(await self._lease.get(timeout_s=TIMEOUT_S))
+            self._looked_at = began
+        return self._said
+
+    def _sentence(self, lease: Lease | None) -> str:
+        if lease is None or not lease.spec.holder_identity or self._has_expired(lease):
+            return ""
+        return (
+            f"Volcano's scheduler leads (its Lease {self._lease} is held by {lease.spec.holder_identity}) and writes "
+            "the phases of its PodGroups itself: empty volcano.writePhase, or stop that scheduler."
+        )
+
+    def _has_expired(self, lease: Lease) -> bool:
+        renewed, duration_s = lease.spec.renew_time, lease.spec.lease_duration_seconds
+        try:
+            renewed_at = datetime.fromisoformat(renewed or "").timestamp()
+        except ValueError:
+            return False
+        return self._now() > renewed_at + (duration_s or 0) + SKEW_S
+
+
+async def put_phase(session: ApiSession, effect: PutPhase, *, rival: Rival) -> Answer:
+    """Write the phase; `STALE` if it is somebody else's, `GONE` if the PodGroup is, `REFUSED` beside the rival."""
+    try:
+        why_not = await rival.why_not()
+    except KubeError as error:
+        return failed(error)
+    if why_not:
+        return Answer(Outcome.REFUSED, message=why_not)
+    key = effect.key
+    path = f"/apis/{_KIND.group}/{_VERSION}/namespaces/{quoted(key.namespace)}/{_KIND.plural}/{quoted(key.name)}"
+    sent = await _apply(session, f"{path}/status", effect)
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.NOT_FOUND:
+        sent = await _apply(session, path, effect)
+    if isinstance(sent, Response):
+        return Answer(Outcome.WRITTEN)
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+        return Answer(Outcome.STALE)
+    return Answer(Outcome.GONE) if has_another_uid(sent) else failed(sent)
+
+
+async def _apply(session: ApiSession, path: str, effect: PutPhase) -> Response | KubeError:
+    """Apply the phase to the object of this path."""
+    body = {
+        "apiVersion": f"{_KIND.group}/{_VERSION}",
+        "kind": "PodGroup",
+        "metadata": {"name": effect.key.name, "namespace": effect.key.namespace, "uid": effect.uid},
+        "status": {"phase": effect.phase.value},
+    }
+    return await send(session, "PATCH", path, body, content_type=APPLY_PATCH, manager=MANAGER)

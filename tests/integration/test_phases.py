@@ -1,0 +1,261 @@
+"""The phase of Volcano's PodGroups on the real API server, beside others who write it and beside Volcano's leader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from testbed.api import ApiError, Json
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from testbed.rights import chart_account
+from testbed.workloads import member
+from tests.integration.cluster import Cluster
+from tests.integration.foreign import WORDS, as_before_1_11, served
+
+WORDS_HERE = WORDS["volcano"]
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases"
+TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kind(with_crd: ControlPlane) -> Iterator[None]:
+    with served(with_crd, "volcano"):
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _volcano_system(with_crd: ControlPlane) -> Iterator[None]:
+    with_crd.api.post("/api/v1/namespaces", {"metadata": {"name": "volcano-system"}})
+    yield
+    with_crd.api.delete("/api/v1/namespaces/volcano-system")
+
+
+def account(cluster: Cluster) -> str:
+    """The operator's account, in a namespace of its own."""
+    return f"system:serviceaccount:{cluster.namespace}-op:gangsched"
+
+
+@contextmanager
+def writing(cluster: Cluster, tmp_path: Path) -> Iterator[Operator]:
+    """gangsched with the chart's account, which may write phases in the test's namespace."""
+    chosen = f"config.volcano.writePhase={{{cluster.namespace}}}"
+    config = tmp_path / "config.yaml"
+    config.write_text(f"volcano: {{writePhase: [{cluster.namespace}]}}\nschedulerNames: [late]\n")
+    with chart_account(cluster.control_plane, f"{cluster.namespace}-op", "--set", chosen):
+        of_account = cluster.control_plane.kubeconfig_of_service_account(f"{cluster.namespace}-op", "gangsched")
+        with Operator(cluster.control_plane, "--config", str(config), kubeconfig=of_account) as running:
+            yield running
+
+
+@pytest.fixture
+def operator(cluster: Cluster, tmp_path: Path) -> Iterator[Operator]:
+    with writing(cluster, tmp_path) as running:
+        yield running
+
+
+def declare(cluster: Cluster, name: str = "g", **more: object) -> None:
+    cluster.api.post(WORDS_HERE.at(cluster.namespace), WORDS_HERE.body | {"metadata": {"name": name}} | more)
+
+
+def add_pods(cluster: Cluster, *names: str) -> None:
+    pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
+    for name in names:
+        cluster.api.post(pods, member(name, annotations=WORDS_HERE.annotations, scheduler="late"))
+
+
+def found(cluster: Cluster, name: str = "g") -> Json:
+    return cluster.api.get(f"{WORDS_HERE.at(cluster.namespace)}/{name}")
+
+
+def phase(cluster: Cluster, name: str = "g") -> str:
+    return str(found(cluster, name).get("status", {}).get("phase", ""))
+
+
+def write(cluster: Cluster, value: str | None, name: str = "g") -> None:
+    """What a scheduler of Volcano does."""
+    cluster.api.merge(f"{WORDS_HERE.at(cluster.namespace)}/{name}/status", {"status": {"phase": value}})
+
+
+def lease(age_s: float, holder: str = "vc-0_1") -> Json:
+    at = (datetime.now(UTC) - timedelta(seconds=age_s)).strftime(TIME)
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": at, "acquireTime": at}
+    return {"metadata": {"name": "volcano"}, "spec": spec}
+
+
+@pytest.fixture
+def leader(cluster: Cluster) -> Iterator[None]:
+    """Volcano's scheduler has renewed its Lease just now."""
+    cluster.api.post(LEASES, lease(0))
+    yield
+    with_lease_gone(cluster)
+
+
+def with_lease_gone(cluster: Cluster) -> None:
+    try:
+        cluster.api.delete(f"{LEASES}/volcano")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+
+
+@pytest.mark.parametrize("stored", [nullcontext, as_before_1_11], ids=["now", "Volcano 1.10"])
+def test_a_podgroup_without_pods_is_inqueue_and_running_once_they_are_bound(
+    cluster: Cluster, tmp_path: Path, stored: Callable[[ControlPlane], AbstractContextManager[object]]
+) -> None:
+    """The controller waits for Inqueue, then makes two pods. Nothing but the phase of the object is changed."""
+    with stored(cluster.control_plane), writing(cluster, tmp_path):
+        declare(cluster, status={})
+        cluster.until(lambda: phase(cluster) == "Inqueue")
+        add_pods(cluster, "one", "two")
+        cluster.add_node("n1")
+        cluster.until(lambda: phase(cluster) == "Running")
+        assert len(cluster.bound()) == 2
+        seen = found(cluster)
+        refused = cluster.control_plane.not_permitted(account(cluster))
+        cluster.api.delete(f"{WORDS_HERE.at(cluster.namespace)}/g")
+
+    assert seen["spec"] == WORDS_HERE.body["spec"]
+    [ours] = [entry for entry in seen["metadata"]["managedFields"] if entry["manager"] == "gangsched"]
+    assert (ours["operation"], ours["fieldsV1"]) == ("Apply", {"f:status": {"f:phase": {}}})
+    assert refused == []
+
+
+@pytest.mark.usefixtures("operator")
+def test_what_the_operator_writes_to_volcanos_objects_is_their_phase_and_only_where_it_may(
+    cluster: Cluster, with_crd: ControlPlane
+) -> None:
+    declare(cluster)
+    with_crd.api.post("/api/v1/namespaces", {"metadata": {"name": f"{cluster.namespace}-other"}})
+    path = WORDS_HERE.at(f"{cluster.namespace}-other")
+    with_crd.api.post(path, WORDS_HERE.body)
+    cluster.until(lambda: phase(cluster) == "Inqueue")
+    add_pods(cluster, "one", "two")
+    cluster.add_node("n1")
+    cluster.until(lambda: phase(cluster) == "Running")
+    elsewhere = with_crd.api.get(f"{path}/g").get("status")
+    with_crd.api.delete(f"/api/v1/namespaces/{cluster.namespace}-other")
+    asked = {
+        (entry["verb"], target.get("subresource", ""), target.get("namespace", ""))
+        for entry in with_crd.audited(account(cluster))
+        if (target := entry.get("objectRef", {})).get("apiGroup") == "scheduling.volcano.sh"
+        and "resource" in target
+        and target.get("namespace", "") in ("", cluster.namespace, f"{cluster.namespace}-other")
+    }
+
+    assert elsewhere is None
+    assert asked == {("list", "", ""), ("watch", "", ""), ("patch", "status", cluster.namespace)}
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "subresource", "inside", "outside"),
+    [
+        ("patch", "podgroups", "", "yes", "no"),
+        ("patch", "podgroups", "status", "yes", "no"),
+        ("update", "podgroups", "status", "no", "no"),
+        ("create", "podgroups", "", "no", "no"),
+        ("delete", "podgroups", "", "no", "no"),
+    ],
+)
+def test_the_chart_grants_the_phase_in_the_named_namespaces_alone(
+    cluster: Cluster, with_crd: ControlPlane, verb, resource, subresource, inside, outside
+) -> None:
+    chosen = f"config.volcano.writePhase={{{cluster.namespace}}}"
+    with chart_account(with_crd, f"{cluster.namespace}-op", "--set", chosen):
+        said = [
+            with_crd.kubectl(
+                *("auth", "can-i", verb, f"{resource}.scheduling.volcano.sh", f"--subresource={subresource}"),
+                *(f"--namespace={namespace}", f"--as={account(cluster)}"),
+                check=False,
+            ).strip()
+            for namespace in (cluster.namespace, "default")
+        ]
+    assert said == [inside, outside]
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_phase_that_another_scheduler_writes_at_the_same_time_always_stays(cluster: Cluster) -> None:
+    """It writes as soon as the object is there, so that both write at once, twenty times."""
+    names = [f"race-{number}" for number in range(20)]
+    for name in names:
+        declare(cluster, name)
+        write(cluster, "Pending", name)
+    declare(cluster)
+    cluster.until(lambda: phase(cluster) == "Inqueue")
+    cluster.add_node("n1")
+    add_pods(cluster, "one", "two")
+    cluster.until(lambda: phase(cluster) == "Running")
+
+    assert [phase(cluster, name) for name in names] == ["Pending"] * 20
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_phase_that_another_one_takes_over_is_left_to_it_until_it_is_removed(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    declare(cluster)
+    cluster.until(lambda: phase(cluster) == "Inqueue")
+    write(cluster, "Unknown")
+    add_pods(cluster, "one", "two")
+    cluster.until(lambda: len(cluster.bound()) == 2)
+    kept = phase(cluster)
+    write(cluster, None)
+    cluster.until(lambda: phase(cluster) == "Running")
+
+    assert kept == "Unknown"
+
+
+@pytest.mark.usefixtures("leader")
+def test_beside_volcanos_leader_nothing_is_written_and_the_log_says_so_until_its_lease_is_gone(
+    cluster: Cluster, operator: Operator
+) -> None:
+    declare(cluster)
+    cluster.until(lambda: "Volcano's scheduler leads" in operator.log)
+    add_pods(cluster, "one", "two")
+    cluster.add_node("n1")
+    cluster.until(lambda: len(cluster.bound()) == 2)
+    cluster.until(lambda: operator.metric("gangsched_writes_total", kind="PutPhase", result="Refused") == 2)
+    beside = phase(cluster)
+    said = [line for line in operator.log.splitlines() if "Volcano's scheduler leads" in line]
+    with_lease_gone(cluster)
+    cluster.until(lambda: phase(cluster) == "Running", within_s=45)
+
+    assert beside == ""
+    [line] = said
+    assert "its Lease volcano-system/volcano is held by vc-0_1" in line
+    assert "empty volcano.writePhase, or stop that scheduler" in line
+
+
+@pytest.mark.parametrize("left", [lease(3600), lease(0, holder="")], ids=["expired", "released"])
+@pytest.mark.usefixtures("operator")
+def test_a_lease_that_nobody_holds_any_more_stops_nothing(cluster: Cluster, left: Json) -> None:
+    cluster.api.post(LEASES, left)
+    try:
+        declare(cluster)
+        cluster.until(lambda: phase(cluster) == "Inqueue")
+    finally:
+        with_lease_gone(cluster)
+
+
+def test_after_a_kill_the_phase_is_known_to_be_ours_and_goes_on(cluster: Cluster, operator: Operator) -> None:
+    declare(cluster)
+    declare(cluster, "theirs")
+    cluster.until(lambda: (phase(cluster), phase(cluster, "theirs")) == ("Inqueue", "Inqueue"))
+    operator.kill()
+    write(cluster, "Inqueue", "theirs")
+    write(cluster, "Pending", "theirs")
+    cluster.add_node("n1")
+    add_pods(cluster, "one", "two")
+    operator.start()
+    cluster.until(lambda: phase(cluster) == "Running")
+    written = operator.metric("gangsched_writes_total", kind="PutPhase", result="Written")
+
+    assert phase(cluster, "theirs") == "Pending"
+    assert written <= 2
+    assert json.dumps(found(cluster, "theirs")).count('"f:phase"') == 1
