@@ -208,7 +208,9 @@ def _text(diagnosis: Diagnosis, reading: Reading, width: int = _USUAL) -> Iterat
 
     told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
     yield f"{diagnosis.key}: {told}"
-    rows = [("members", f"{diagnosis.members} of {diagnosis.minimum} exist, {diagnosis.bound} bound")]
+    there, least = diagnosis.members, diagnosis.minimum
+    exist = f"{there} exist, {least} needed" if there > least else f"{there} of {least} exist"
+    rows = [("members", f"{exist}, {diagnosis.bound} bound")]
     if diagnosis.source:
         rows.append(("declared", f"by {diagnosis.source}"))
     if diagnosis.shortfall is None:

@@ -19,6 +19,7 @@ from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.wording import number_of_all
 from gangsched.kube.errors import UNREADABLE, ApiError
 from gangsched.kube.lease import API_VERSION, LeaseSpec
 from gangsched.kube.session import ApiSession
@@ -116,7 +117,7 @@ def text(found: Sequence[Finding], leaders: Leaders, width: int) -> Iterator[str
     if not found:
         yield "No group and no pod of gangsched waits."
     for finding in found:
-        kind = "pod" if finding.plain else f"{finding.members} of {finding.minimum} members exist"
+        kind = "pod" if finding.plain else number_of_all(finding.members, finding.minimum, "member", "exists", "exist")
         told = " ".join(part for part in (finding.phase, finding.reason) if part)
         yield f"{finding.key}: {told} ({kind})"
         yield from wrapped(finding.message, width, head="  ")

@@ -114,7 +114,7 @@ def _row(decision: Decision) -> tuple[str, ...]:
 
     finding = decision.finding
     return (
-        format_duration(decision.at),
+        format_duration(round(decision.at)),
         str(finding.key),
         finding.phase,
         finding.reason,

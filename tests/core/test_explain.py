@@ -73,6 +73,12 @@ def assess(spec, pods) -> Assessment:
             id="of a role, in the singular",
         ),
         pytest.param(
+            group(min_member=1, roles=(Role("ps", 1), Role("w", 0))),
+            members(4, role="w"),
+            "4 members exist; missing by role: 1 of role ps.",
+            id="of a role, with more members than the minimum",
+        ),
+        pytest.param(
             group(min_member=4, roles=(Role("w", 1), Role("ps", 2))),
             members(1, role="w"),
             "1 of 4 members exist; 3 more members are needed; missing by role: 2 of role ps.",

@@ -323,7 +323,7 @@ class TestSeveralSources:
         ("ours", "theirs", "said"),
         [
             ({"min_member": 3}, {}, "minimum, 3 and 2"),
-            ({"max_schedule_time_s": 60.0}, {"max_schedule_time_s": 90.0}, "longest wait, 60s and 90s"),
+            ({"max_schedule_time_s": 60.0}, {"max_schedule_time_s": 90.0}, "longest wait, 1m and 90s"),
             (
                 {"roles": (Role(name="a", min_member=1), Role(name="b", min_member=1))},
                 {"roles": (Role(name="a", min_member=2),)},
