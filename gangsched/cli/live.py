@@ -13,7 +13,8 @@ import msgspec
 from gangsched.api.conversion import group_from_object
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceObject
-from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, Synced
+from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, PodsReplaced, Synced
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.kube import wire
 from gangsched.kube.devices import DEVICES
@@ -64,6 +65,19 @@ class Reading:
     def hidden(self) -> list[str]:
         """The groups of other systems that the caller may not see, a sentence for each system."""
         return [event.why for event in self.events if isinstance(event, ForeignGroupsHidden)]
+
+    def pod_of(self, key: GroupKey) -> Pod | None:
+        """The first pod that has this name or names this group; None if there is none."""
+        pods = [pod for event in self.events if isinstance(event, PodsReplaced) for pod in event.pods]
+        return next(
+            (
+                pod
+                for pod in pods
+                if pod.namespace == key.namespace
+                and key.name in (pod.name, pod.declaration.group if pod.declaration is not None else "")
+            ),
+            None,
+        )
 
 
 async def read(session: ApiSession, key: GroupKey | None) -> Reading:
