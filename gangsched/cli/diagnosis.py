@@ -103,7 +103,7 @@ def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now:
     """
     machine = Machine(policy)
     machine.handle([without_back_offs(event) for event in events], now)
-    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of_pod(machine, key)
+    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
     if known is None:
         return None
     foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
@@ -111,10 +111,14 @@ def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now:
     return _Examination(machine, known, others).diagnose()
 
 
-def _group_of_pod(machine: Machine, key: GroupKey) -> GroupKey | None:
-    """The group of which the pod with this name is a member; None if there is none."""
+def _group_of(machine: Machine, key: GroupKey) -> GroupKey | None:
+    """The group of which a pod with this name is a member, or the workload with this name; None if there is none."""
     own = (gang for gang in machine.gangs.values() if gang.key.namespace == key.namespace)
-    return next((gang.key for gang in own if any(pod.name == key.name for pod in gang.pods.values())), None)
+    return next((gang.key for gang in own if any(key.name in _names_of(pod) for pod in gang.pods.values())), None)
+
+
+def _names_of(pod: Pod) -> Sequence[str]:
+    return (pod.name, pod.workload.name) if pod.workload is not None else (pod.name,)
 
 
 def without_back_offs(event: Event) -> Event:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from gangsched.cli.live import Reading
     from gangsched.cli.nodegroups import NodeGroup
     from gangsched.cli.overview import Leaders
-    from gangsched.cli.owners import Owner
     from gangsched.core.objects.declaration import GroupKey
+    from gangsched.core.objects.policy import Policy
     from gangsched.core.objects.status import Demand
     from gangsched.core.planning.refusal import Obstacle
     from gangsched.kube.errors import ApiError
@@ -80,25 +80,17 @@ def _execute(arguments: argparse.Namespace) -> int:
     flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
     try:
         policy = load(flags=flags).policy()
-        reading, owners, leaders = asyncio.run(_read(key, kubeconfig=arguments.kubeconfig, context=arguments.context))
+        diagnosis, reading, leaders = asyncio.run(
+            _diagnose(key, policy, kubeconfig=arguments.kubeconfig, context=arguments.context)
+        )
     except (InvalidConfig, NoCredentials) as error:
         return _fail(str(error), WRONG_USAGE)
     except ApiError as error:
         return _fail(_refused(error, key), FAILED)
     except KubeError as error:
         return _fail(str(error), FAILED)
-
-    from gangsched.cli.diagnosis import from_cluster, from_status  # noqa: PLC0415
-    from gangsched.cli.owners import remedies  # noqa: PLC0415
-
-    if reading.events:
-        diagnosis = from_cluster(reading.events, key, policy=policy, now=time.time())
-    else:
-        diagnosis = from_status(reading.group) if reading.group is not None else None
     if diagnosis is None:
         return _fail(_unknown(key, reading, policy.scheduler_names), FAILED)
-    if diagnosis.shortfall is None and diagnosis.members < diagnosis.minimum:
-        diagnosis = replace(diagnosis, helps=(*diagnosis.helps, *remedies(owners, diagnosis.minimum)))
     # What is bound whole needs no operator for now.
     nobody = leaders.sentences if leaders.leads is False and diagnosis.bound < max(1, diagnosis.minimum) else ()
     if arguments.json:
@@ -148,21 +140,26 @@ async def _read_all(*, kubeconfig: str | None, context: str | None) -> tuple[Rea
         await session.close()
 
 
-async def _read(
-    key: GroupKey, *, kubeconfig: str | None, context: str | None
-) -> tuple[Reading, Sequence[Owner], Leaders]:
+async def _diagnose(
+    key: GroupKey, policy: Policy, *, kubeconfig: str | None, context: str | None
+) -> tuple[Diagnosis | None, Reading, Leaders]:
+    from gangsched.cli.diagnosis import from_cluster, from_status  # noqa: PLC0415
     from gangsched.cli.live import read  # noqa: PLC0415
     from gangsched.cli.overview import read_leaders  # noqa: PLC0415
-    from gangsched.cli.owners import read_owners  # noqa: PLC0415
+    from gangsched.cli.owners import read_owners, remedies  # noqa: PLC0415
     from gangsched.kube.session import connect  # noqa: PLC0415
 
     session = await connect(kubeconfig=kubeconfig, context=context)
     try:
-        return (
-            await read(session, key),
-            await read_owners(session, key.namespace, key.name),
-            await read_leaders(session),
-        )
+        reading, leaders = await read(session, key), await read_leaders(session)
+        if reading.events:
+            diagnosis = from_cluster(reading.events, key, policy=policy, now=time.time())
+        else:
+            diagnosis = from_status(reading.group) if reading.group is not None else None
+        if diagnosis is not None and diagnosis.shortfall is None and diagnosis.members < diagnosis.minimum:
+            owners = await read_owners(session, key.namespace, diagnosis.key.name)
+            diagnosis = replace(diagnosis, helps=(*diagnosis.helps, *remedies(owners, diagnosis.minimum)))
+        return diagnosis, reading, leaders
     finally:
         await session.close()
 

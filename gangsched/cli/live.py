@@ -11,17 +11,17 @@ from urllib.parse import quote
 import msgspec
 
 from gangsched.api.conversion import group_from_object
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceObject
-from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, PodsReplaced, Synced
+from gangsched.core.objects.events import Event, ForeignGroupsHidden, PodsReplaced, Synced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.kube import wire
 from gangsched.kube.devices import DEVICES
-from gangsched.kube.dialects.kind import Kind
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.errors import AccessDenied, ApiError, CrdMissing, Garbled
-from gangsched.kube.foreign import groups, served_version
+from gangsched.kube.foreign import Subject, groups, served_version
 from gangsched.kube.resources import (
     API_VERSION,
     GROUPS,
@@ -33,8 +33,11 @@ from gangsched.kube.resources import (
     PRIORITY_CLASSES,
     STORAGE,
     Resource,
+    pods,
 )
 from gangsched.kube.session import ApiSession
+from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.watch import objects
 
 Value = TypeVar("Value")
 
@@ -45,6 +48,7 @@ _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
 _FIRST: Sequence[Resource[Any]] = (NAMESPACES, PRIORITY_CLASSES, NODES, *STORAGE.values())
+_WORKLOADS = chosen(Settings())
 LISTED = [resource.name for resource in (*_FIRST, *DEVICES.values(), GROUPS, PODS)]
 """The kinds that the caller must be allowed to list."""
 
@@ -68,11 +72,12 @@ class Reading:
 
     def pod_of(self, key: GroupKey) -> Pod | None:
         """The first pod that has this name or names this group; None if there is none."""
-        pods = [pod for event in self.events if isinstance(event, PodsReplaced) for pod in event.pods]
         return next(
             (
                 pod
-                for pod in pods
+                for event in self.events
+                if isinstance(event, PodsReplaced)
+                for pod in event.pods
                 if pod.namespace == key.namespace
                 and key.name in (pod.name, pod.declaration.group if pod.declaration is not None else "")
             ),
@@ -93,8 +98,9 @@ async def read(session: ApiSession, key: GroupKey | None) -> Reading:
             *[await _list(session, resource) for resource in _FIRST],
             *[await _list_devices(session, resource) for resource in DEVICES.values()],
             await _list(session, GROUPS),
-            *[await _list_foreign(session, dialect, kind) for dialect, kind in DEFAULT.kinds.items()],
-            await _list(session, PODS),
+            *[await _list_foreign(session, groups(dialect, kind)) for dialect, kind in DEFAULT.kinds.items()],
+            *[await _list_foreign(session, objects(kind)) for kind in _WORKLOADS.kinds.values()],
+            await _list(session, pods(DEFAULT, _WORKLOADS)),
             Synced(),
         ]
     except ApiError as error:
@@ -151,21 +157,18 @@ async def _list_devices(session: ApiSession, resource: Resource[DeviceObject]) -
         raise
 
 
-async def _list_foreign(session: ApiSession, dialect: str, kind: Kind[Any]) -> Event:
-    """The groups of another system, or the reason why the caller cannot see them."""
+async def _list_foreign(session: ApiSession, subject: Subject) -> Event:
+    """The groups of another system or a kind of workloads, or the reason why the caller cannot see them."""
     try:
-        subject = groups(dialect, kind)
-        version = await served_version(session, kind.resource)
-        if not version:
-            return ForeignGroupsReplaced(dialect, ())
-        return await _list(session, subject.resource(version))
+        version = await served_version(session, subject.kind)
+        return await _list(session, subject.resource(version)) if version else subject.absent
     except (AccessDenied, ApiError) as error:
         if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND:
-            return ForeignGroupsReplaced(dialect, ())
+            return subject.absent
         denied = not isinstance(error, ApiError) or error.status == HTTPStatus.FORBIDDEN
-        what = f"You may not list {kind.name}" if denied else f"{kind.name} cannot be listed"
+        what = f"You may not list {subject.kind.name}" if denied else f"{subject.kind.name} cannot be listed"
         remedy = "request the right to list them" if denied else "try again"
-        return ForeignGroupsHidden(dialect, f"{what} ({error}), so their content is unknown: {remedy}.")
+        return subject.hidden(f"{what} ({error}), so their content is unknown: {remedy}.")
 
 
 def _decoded(decode: Callable[[], Value], what: str) -> Value:

@@ -87,7 +87,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 def _remarks(world: World) -> Iterator[str]:
     if world.ignored:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(world.ignored.items()))
-        yield f"ignored objects, which create no pods here: {kinds}"
+        yield f"ignored objects, which create no pods here: {kinds}; if they should, add the manifests of their pods"
     bare = [node.name for node in world.nodes if not {"cpu", "pods"} <= dict(node.allocatable).keys()]
     if bare:
         named = ", ".join(bare[:_NAMED]) + (f" and {len(bare) - _NAMED} more" if len(bare) > _NAMED else "")

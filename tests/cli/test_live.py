@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gangsched.cli.live import read
+from gangsched.config.workloads import WORKLOADS
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsReplaced, NamespacesReplaced
 from gangsched.kube.devices import DEVICES
@@ -36,9 +37,10 @@ def cluster(*, kai: Answer = MISSING, apart: str = "") -> FakeApi:
     for path in LISTS:
         if path != apart:
             api.answer("GET", path, page([], 1))
-    for kind in DEFAULT.kinds.values():
-        for version in kind.resource.versions:
-            path = f"/apis/{kind.resource.group}/{version}"
+    resources = [kind.resource for kind in DEFAULT.kinds.values()] + [row.resource for row in WORKLOADS.values()]
+    for resource in resources:
+        for version in resource.versions:
+            path = f"/apis/{resource.group}/{version}"
             api.answer("GET", path, kai if path == KAI else MISSING)
     return api
 

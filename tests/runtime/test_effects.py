@@ -77,7 +77,7 @@ def test_each_effect_of_the_core_has_one_row_and_each_row_an_effect() -> None:
 
 
 def test_only_the_table_tells_one_effect_from_another() -> None:
-    """The engine logs refusals, and what would be done in a dry run; bindings and evictions have metrics of their own."""
+    """The engine logs refusals and what a dry run would do; bindings and evictions have metrics of their own."""
     kinds = {kind.__name__ for kind in Effect.__subclasses__()}
     shell = Path(gangsched.__file__).parent
     named = {}

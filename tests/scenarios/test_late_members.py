@@ -252,7 +252,8 @@ def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come
     told = harness.pod("default/web-0")
     assert told.told_reason == "GangIncomplete"
     assert told.told_message == (
-        "Group a: 1 of 5 members exist; 4 more members are needed. The StatefulSet web creates each pod only once the "
+        "Group a: 1 of 5 members exist; 4 more members are needed, or a lower minimum. The StatefulSet web "
+        "creates each pod only once the "
         "ones before it are ready: create the StatefulSet again with podManagementPolicy: Parallel, or give the "
         "PodGroup a role with a template."
     )
@@ -426,4 +427,6 @@ def test_a_set_of_that_name_that_is_not_the_owner_explains_nothing():
     said = Declaration(group="a", min_member=5)
     harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
     harness.wait(3)
-    assert harness.pod("default/web-0").told_message == "Group a: 1 of 5 members exist; 4 more members are needed."
+    assert harness.pod("default/web-0").told_message == (
+        "Group a: 1 of 5 members exist; 4 more members are needed, or a lower minimum."
+    )

@@ -49,7 +49,7 @@ def incomplete(assessment: Assessment) -> str:
     minimum = assessment.terms.spec.minimum
     parts = []
     if assessment.missing:
-        parts.append(f"{_members(assessment.missing)} needed")
+        parts.append(f"{_members(assessment.missing)} needed, or a lower minimum")
     roles = ", ".join(f"{number} of role {role}" for role, number in sorted(assessment.missing_roles.items()))
     if roles:
         parts.append(f"missing by role: {roles}")
