@@ -128,8 +128,8 @@ async def test_a_job_that_has_failed_says_why_and_counts_no_more():
     job = made("Job", "x", {"parallelism": 2, "template": TEMPLATE}, said={"conditions": [failed]})
     [said] = await told(job)
     assert said == (
-        "a new run: the Job x has failed (BackoffLimitExceeded: it has reached the limit); delete it and create it "
-        "again"
+        "a new run: the Job x has failed (BackoffLimitExceeded: Job has reached the limit); delete it and create "
+        "it again"
     )
 
 
