@@ -26,6 +26,7 @@ from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
 from testbed import chart, dialects, fidelity, gangs, manifests, rooms, walk
 from testbed.controllers import matrix
+from testbed.mistakes import table as mistakes
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}
@@ -56,6 +57,7 @@ def pages() -> dict[Path, str]:
         Path("docs/cli.md"): _NOTE + _cli(),
         Path("docs/rooms.md"): _NOTE + rooms.page(),
         Path("docs/fidelity.md"): _NOTE + fidelity.page(ROOT),
+        Path("docs/mistakes.md"): _NOTE + mistakes.page(),
         **{path: fill((ROOT / path).read_text(encoding="utf-8")) for path, fill in _FILLED.items()},
     }
 

@@ -104,6 +104,7 @@ from gangsched.core.objects.volumes import (
 from gangsched.core.status.pod_events import ACTION
 from tests.disks import Disks
 from tests.gadgets import Gadgets
+from tests.told import messages, miscounted
 
 KINDS: dict[type, StorageKind] = {
     VolumeClaim: StorageKind.CLAIM,
@@ -405,7 +406,7 @@ class Harness:
         effects = self._decide(events)
         for effect in effects:
             self._carry_out(effect)
-        wrong = self.machine.validate()
+        wrong = self.machine.validate() + miscounted(messages(effects))
         assert not wrong, wrong
         self.check_capacity()
         return effects

@@ -12,14 +12,15 @@ from msgspec.structs import replace
 
 from gangsched.cli.findings import Findings
 from gangsched.cli.nodegroups import NodeGroup, node_groups
+from gangsched.config.dialects import DIALECTS
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints import registry
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
-from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import Event, GroupsReplaced
+from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, GroupKey
+from gangsched.core.objects.events import Event, ForeignGroupsReplaced, GroupsReplaced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
@@ -103,14 +104,22 @@ def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now:
     """
     machine = Machine(policy)
     machine.handle([without_back_offs(event) for event in events], now)
-    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of_pod(machine, key)
-    return None if known is None else _Examination(machine, known).diagnose()
+    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
+    if known is None:
+        return None
+    foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
+    others = [(event.dialect, each.key) for event in foreign for each in event.groups]
+    return _Examination(machine, known, others).diagnose()
 
 
-def _group_of_pod(machine: Machine, key: GroupKey) -> GroupKey | None:
-    """The group of which the pod with this name is a member; None if there is none."""
+def _group_of(machine: Machine, key: GroupKey) -> GroupKey | None:
+    """The group of which a pod with this name is a member, or the workload with this name; None if there is none."""
     own = (gang for gang in machine.gangs.values() if gang.key.namespace == key.namespace)
-    return next((gang.key for gang in own if any(pod.name == key.name for pod in gang.pods.values())), None)
+    return next((gang.key for gang in own if any(key.name in _names_of(pod) for pod in gang.pods.values())), None)
+
+
+def _names_of(pod: Pod) -> Sequence[str]:
+    return (pod.name, pod.workload.name) if pod.workload is not None else (pod.name,)
 
 
 def without_back_offs(event: Event) -> Event:
@@ -128,7 +137,8 @@ def _without_back_off(group: Group) -> Group:
 
 
 class _Examination:
-    def __init__(self, machine: Machine, key: GroupKey) -> None:
+    def __init__(self, machine: Machine, key: GroupKey, foreign: Sequence[tuple[str, GroupKey]]) -> None:
+        self._foreign = foreign
         self._cluster: Cluster = machine.cluster
         self._gangs = list(machine.gangs.values())
         self._gang: Gang = machine.gangs[key]
@@ -192,7 +202,12 @@ class _Examination:
             members=len(assessment.census.live),
             bound=len(assessment.census.bound),
             source=assessment.terms.source,
-            helps=("a running operator, if this does not change: see its log and /readyz",),
+            helps=(
+                (
+                    "a running operator that serves this namespace and schedulerName, if this does not change: see its "
+                    "log, /readyz and --namespace"
+                ),
+            ),
         )
 
     def _completing(self) -> Iterator[str]:
@@ -228,6 +243,13 @@ class _Examination:
         for key in there:
             if key.name == name and key.namespace != namespace:
                 yield f"a PodGroup in the pods' own namespace {namespace}: {key} counts only for pods of its own"
+        for dialect, key in self._foreign:
+            if (key.namespace, key.name) == (namespace, name) and dialect in DIALECTS and dialect != OWN_DIALECT:
+                own = DIALECTS[dialect].group[0]
+                yield (
+                    f"{own} in place of {OWN_KEYS.group}, because the PodGroup {name} that exists is one of {dialect}; "
+                    "or a PodGroup of gangsched.io"
+                )
 
     # A refusal
 

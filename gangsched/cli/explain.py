@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gangsched.cli.live import Reading
     from gangsched.cli.nodegroups import NodeGroup
     from gangsched.cli.overview import Leaders
-    from gangsched.cli.owners import Owner
     from gangsched.config.settings import Settings
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.core.objects.status import Demand
@@ -84,32 +83,25 @@ def _execute(arguments: argparse.Namespace) -> int:
     flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
     try:
         settings = load(arguments.config, flags=flags)
-        policy = settings.policy()
-        reading, owners = asyncio.run(_read(key, settings, kubeconfig=arguments.kubeconfig, context=arguments.context))
+        diagnosis, reading, leaders = asyncio.run(
+            _diagnose(key, settings, kubeconfig=arguments.kubeconfig, context=arguments.context)
+        )
     except (InvalidConfig, NoCredentials) as error:
         return _fail(str(error), WRONG_USAGE)
     except ApiError as error:
         return _fail(_refused(error, key), FAILED)
     except KubeError as error:
         return _fail(str(error), FAILED)
-
-    from gangsched.cli.diagnosis import from_cluster, from_status  # noqa: PLC0415
-    from gangsched.cli.owners import remedies  # noqa: PLC0415
-
-    if reading.events:
-        diagnosis = from_cluster(reading.events, key, policy=policy, now=time.time())
-    else:
-        diagnosis = from_status(reading.group) if reading.group is not None else None
     if diagnosis is None:
-        return _fail(_unknown(key, reading), FAILED)
-    if diagnosis.shortfall is None and diagnosis.members < diagnosis.minimum:
-        diagnosis = replace(diagnosis, helps=(*diagnosis.helps, *remedies(owners, diagnosis.minimum)))
+        return _fail(_unknown(key, reading, settings.scheduler_names), FAILED)
+    # What is bound whole needs no operator for now.
+    nobody = leaders.sentences if leaders.leads is False and diagnosis.bound < max(1, diagnosis.minimum) else ()
     if arguments.json:
-        print(json.dumps(_json(diagnosis, reading), ensure_ascii=False, indent=2))
+        print(json.dumps(_json(diagnosis, reading, nobody), ensure_ascii=False, indent=2))
     else:
         columns = min(max(shutil.get_terminal_size((_USUAL, 24)).columns, _NARROWEST), _WIDEST)
         # Programs that search the lines find each sentence in one.
-        print("\n".join(_text(diagnosis, reading, columns if sys.stdout.isatty() else _UNWRAPPED)))
+        print("\n".join(_text(diagnosis, reading, columns if sys.stdout.isatty() else _UNWRAPPED, nobody)))
     return 0
 
 
@@ -152,16 +144,26 @@ async def _read_all(settings: Settings, *, kubeconfig: str | None, context: str 
         await session.close()
 
 
-async def _read(
+async def _diagnose(
     key: GroupKey, settings: Settings, *, kubeconfig: str | None, context: str | None
-) -> tuple[Reading, Sequence[Owner]]:
+) -> tuple[Diagnosis | None, Reading, Leaders]:
+    from gangsched.cli.diagnosis import from_cluster, from_status  # noqa: PLC0415
     from gangsched.cli.live import read  # noqa: PLC0415
-    from gangsched.cli.owners import read_owners  # noqa: PLC0415
+    from gangsched.cli.overview import read_leaders  # noqa: PLC0415
+    from gangsched.cli.owners import read_owners, remedies  # noqa: PLC0415
     from gangsched.kube.session import connect  # noqa: PLC0415
 
     session = await connect(kubeconfig=kubeconfig, context=context)
     try:
-        return await read(session, key, settings), await read_owners(session, key.namespace, key.name)
+        reading, leaders = await read(session, key, settings), await read_leaders(session)
+        if reading.events:
+            diagnosis = from_cluster(reading.events, key, policy=settings.policy(), now=time.time())
+        else:
+            diagnosis = from_status(reading.group) if reading.group is not None else None
+        if diagnosis is not None and diagnosis.shortfall is None and diagnosis.members < diagnosis.minimum:
+            owners = await read_owners(session, key.namespace, diagnosis.key.name)
+            diagnosis = replace(diagnosis, helps=(*diagnosis.helps, *remedies(owners, diagnosis.minimum)))
+        return diagnosis, reading, leaders
     finally:
         await session.close()
 
@@ -196,11 +198,18 @@ def _denied(told: str, key: GroupKey | None) -> str:
     )
 
 
-def _unknown(key: GroupKey, reading: Reading) -> str:
+def _unknown(key: GroupKey, reading: Reading, ours: Sequence[str]) -> str:
     if reading.forbidden:
         return (
             f"there is no PodGroup {key}, and gangsched cannot see whether pods declare such a group, because the API "
             f"server says: {reading.forbidden}"
+        )
+    pod = reading.pod_of(key)
+    if pod is not None and pod.scheduler not in ours:
+        return (
+            f"the pod {pod.name} of namespace {pod.namespace} has the schedulerName {pod.scheduler}, not "
+            f"{' or '.join(ours)}: create it again with spec.schedulerName: {ours[0]}, or name its scheduler with "
+            "--scheduler-name"
         )
     return (
         f"there is no PodGroup {key}, and no waiting pod of gangsched names it or has that name: check the name with "
@@ -211,12 +220,15 @@ def _unknown(key: GroupKey, reading: Reading) -> str:
 # Text
 
 
-def _text(diagnosis: Diagnosis, reading: Reading, width: int = _USUAL) -> Iterator[str]:
+def _text(diagnosis: Diagnosis, reading: Reading, width: int = _USUAL, nobody: Sequence[str] = ()) -> Iterator[str]:
+    """`nobody` are sentences about why no operator acts."""
     from gangsched.core.status.explanation import demanded  # noqa: PLC0415
 
     told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
     yield f"{diagnosis.key}: {told}"
-    rows = [("members", f"{diagnosis.members} of {diagnosis.minimum} exist, {diagnosis.bound} bound")]
+    there, least = diagnosis.members, diagnosis.minimum
+    exist = f"{there} exist, {least} needed" if there > least else f"{there} of {least} exist"
+    rows = [("members", f"{exist}, {diagnosis.bound} bound")]
     if diagnosis.source:
         rows.append(("declared", f"by {diagnosis.source}"))
     if diagnosis.shortfall is None:
@@ -229,7 +241,7 @@ def _text(diagnosis: Diagnosis, reading: Reading, width: int = _USUAL) -> Iterat
     rows += [("would help" if not number else "", said) for number, said in enumerate(diagnosis.helps)]
     if reading.forbidden:
         rows.append(("note", f"only from the PodGroup's status, because the API server says: {reading.forbidden}"))
-    rows += [("note", said) for said in reading.hidden if said != diagnosis.message]
+    rows += [("note", said) for said in (*nobody, *reading.hidden) if said != diagnosis.message]
     for head, said in rows:
         yield from wrapped(said, width, head=f"  {head:<10}  ")
     if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
@@ -292,7 +304,7 @@ def _some(names: Sequence[str]) -> str:
 # JSON
 
 
-def _json(diagnosis: Diagnosis, reading: Reading) -> dict[str, object]:
+def _json(diagnosis: Diagnosis, reading: Reading, nobody: Sequence[str]) -> dict[str, object]:
     return {
         "namespace": diagnosis.key.namespace,
         "name": diagnosis.key.name,
@@ -309,6 +321,7 @@ def _json(diagnosis: Diagnosis, reading: Reading) -> dict[str, object]:
         "demand": [_demand_json(demand) for demand in diagnosis.demand],
         "fromStatusAlone": reading.forbidden or None,
         "hidden": reading.hidden,
+        "noOperator": list(nobody),
     }
 
 

@@ -15,6 +15,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceObject
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, PodsReplaced, Synced
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.kube import wire
 from gangsched.kube.devices import DEVICES
@@ -48,6 +49,7 @@ _DEFAULT = Settings()
 
 
 _FIRST: Sequence[Resource[Any]] = (NAMESPACES, PRIORITY_CLASSES, NODES, *STORAGE.values())
+_WORKLOADS = chosen(Settings())
 LISTED = [resource.name for resource in (*_FIRST, *DEVICES.values(), GROUPS, PODS)]
 """The kinds that the caller must be allowed to list."""
 
@@ -68,6 +70,20 @@ class Reading:
     def hidden(self) -> list[str]:
         """The groups of other systems, and workloads, that the caller may not see, a sentence for each kind."""
         return [event.why for event in self.events if isinstance(event, ForeignGroupsHidden)]
+
+    def pod_of(self, key: GroupKey) -> Pod | None:
+        """The first pod that has this name or names this group; None if there is none."""
+        return next(
+            (
+                pod
+                for event in self.events
+                if isinstance(event, PodsReplaced)
+                for pod in event.pods
+                if pod.namespace == key.namespace
+                and key.name in (pod.name, pod.declaration.group if pod.declaration is not None else "")
+            ),
+            None,
+        )
 
 
 async def read(session: ApiSession, key: GroupKey | None, settings: Settings = _DEFAULT) -> Reading:

@@ -20,15 +20,21 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase
+from gangsched.core.objects.wording import number_of_all
 from gangsched.kube.errors import UNREADABLE, ApiError
-from gangsched.kube.lease import API_VERSION, LeaseSpec
+from gangsched.kube.lease import API_VERSION, LABEL, VALUE, LeaseSpec
 from gangsched.kube.session import ApiSession
 
 _NAME = LeaderElection().resource_name
+_SEVERAL = (
+    "More than one operator leads: uninstall all but one, or give each schedulerNames of its own, because two that "
+    "serve one schedulerName bind the same pods."
+)
 
 
-class _Meta(Struct):
+class _Meta(Struct, frozen=True):
     namespace: str = ""
+    name: str = ""
 
 
 class _Item(Struct):
@@ -52,26 +58,31 @@ class Leaders:
 
 
 async def read_leaders(session: ApiSession) -> Leaders:
-    """Who holds the Leases of the default name, in all namespaces.
+    """Who holds the Leases that gangsched has created, in all namespaces.
 
     Raises:
         ApiUnreachable: there was no answer.
     """
-    params = {"fieldSelector": f"metadata.name={_NAME}"}
-    answer = await session.request("GET", f"/apis/{API_VERSION}/leases", params=params)
-    try:
-        found = _LEASES.decode(answer.checked().body).items or []
-    except (ApiError, *UNREADABLE) as error:
-        told = error.message if isinstance(error, ApiError) else str(error)
-        return Leaders((f"Whether an operator leads cannot be seen, because the API server says: {told}",), None)
+    found: dict[_Meta, _Item] = {}
+    # Before they had the label they could be found by the default name alone.
+    for params in ({"labelSelector": f"{LABEL}={VALUE}"}, {"fieldSelector": f"metadata.name={_NAME}"}):
+        answer = await session.request("GET", f"/apis/{API_VERSION}/leases", params=params)
+        try:
+            found |= {each.metadata: each for each in _LEASES.decode(answer.checked().body).items or ()}
+        except (ApiError, *UNREADABLE) as error:
+            told = error.message if isinstance(error, ApiError) else str(error)
+            return Leaders((f"Whether an operator leads cannot be seen, because the API server says: {told}",), None)
     if not found:
         told = (
-            f"No operator leads: there is no Lease {_NAME} in any namespace; install gangsched, or see whether its "
-            "configuration gives the Lease another name (leaderElection.resourceName)."
+            "No operator leads: there is no Lease of gangsched in any namespace; install gangsched, or see whether it "
+            "runs with --no-leader-elect."
         )
         return Leaders((told,), leads=False)
-    held = [(each, _is_held(each.spec or LeaseSpec())) for each in found]
-    return Leaders(tuple(_sentence(each, held=yes) for each, yes in held), any(yes for _, yes in held))
+    held = [(each, _is_held(each.spec or LeaseSpec())) for each in found.values()]
+    number = sum(yes for _, yes in held)
+    # A Lease that nobody holds any more is news only if no other is held.
+    told_of = [_sentence(each, held=yes) for each, yes in held if yes or not number]
+    return Leaders((*told_of, *([_SEVERAL] if number > 1 else [])), number > 0)
 
 
 def _is_held(spec: LeaseSpec) -> bool:
@@ -85,11 +96,14 @@ def _is_held(spec: LeaseSpec) -> bool:
 
 
 def _sentence(item: _Item, *, held: bool) -> str:
-    spec, lease = item.spec or LeaseSpec(), f"{item.metadata.namespace}/{_NAME}"
+    spec, lease = item.spec or LeaseSpec(), f"{item.metadata.namespace}/{item.metadata.name}"
     if held:
         return f"An operator leads: {spec.holder_identity} holds the Lease {lease}."
     since = f" since {spec.renew_time}" if spec.renew_time else ""
-    return f"No operator leads: nobody has held the Lease {lease}{since}; look at the operator's pods and their logs."
+    return (
+        f"No operator leads: nobody has held the Lease {lease}{since}; look at the operator's pods and their logs, or "
+        "install gangsched again if it was uninstalled."
+    )
 
 
 def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[Finding]:
@@ -118,7 +132,7 @@ def text(found: Sequence[Finding], leaders: Leaders, width: int) -> Iterator[str
     if not found:
         yield "No group and no pod of gangsched waits."
     for finding in found:
-        kind = "pod" if finding.plain else f"{finding.members} of {finding.minimum} members exist"
+        kind = "pod" if finding.plain else number_of_all(finding.members, finding.minimum, "member", "exists", "exist")
         told = " ".join(part for part in (finding.phase, finding.reason) if part)
         yield f"{finding.key}: {told} ({kind})"
         yield from wrapped(finding.message, width, head="  ")

@@ -1,68 +1,61 @@
-"""Why a group has too few pods, as far as the Jobs, StatefulSets and JobSets that make them say: for `explain`."""
+"""Why a group has too few pods, as far as the workloads that make them say: for `explain`.
+
+Of each kind in the registry of workloads, and of Deployments and CronJobs, the objects count that name the group by its
+label, or that declare it without one; with them the parts that these make, such as the Jobs of a JobSet.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from gangsched.config.dialects import DIALECTS
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import OWN_DIALECT
+from gangsched.core.objects.workload import WorkloadFacts
 from gangsched.kube import wire
 from gangsched.kube.errors import UNREADABLE, KubeError, printable
 from gangsched.kube.session import ApiSession
+from gangsched.kube.workloads.kind import Kind, group_name
+from gangsched.kube.workloads.table import chosen
 
 LABEL = DIALECTS[OWN_DIALECT].group[0].name
-_KINDS = {
-    "Job": "/apis/batch/v1/namespaces/{}/jobs",
-    "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
-    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
+_OTHERS = {
+    "Deployment": ("/apis/apps/v1/namespaces/{}/deployments",),
+    "ReplicaSet": ("/apis/apps/v1/namespaces/{}/replicasets",),
+    "CronJob": ("/apis/batch/v1/namespaces/{}/cronjobs",),
 }
+"""Kinds that are no workloads of their own, and what they are listed by."""
 _EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
+_NOT_MADE = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod", "MPIJobFailed")
+"""The reasons of Events by which Kubernetes' controllers, LeaderWorkerSet, training-operator, KubeRay and mpi-operator
+say that they could not make a pod."""
 _NAMED = 3
 _MOST = "500"
 """So many objects of a kind, and Events, are looked at."""
 
 Found = TypeVar("Found")
+Body = Mapping[str, Any]
 
 
-class _Template(Struct):
-    metadata: wire.Meta | None = None
+class _List(Struct):
+    items: list[Raw] | None = None
 
 
-class _JobSpec(Struct):
-    template: _Template | None = None
-
-
-class _JobTemplate(Struct):
-    spec: _JobSpec | None = None
-
-
-class _Replicated(Struct):
-    template: _JobTemplate | None = None
-
-
-class _Spec(Struct, rename="camel"):
-    template: _Template | None = None
-    replicated_jobs: list[_Replicated] | None = None
-    suspend: bool | None = None
-    pod_management_policy: str | None = None
-    replicas: int | None = None
-    parallelism: int | None = None
-    completions: int | None = None
+class _Status(Struct):
+    conditions: list[wire.Condition] | None = None
 
 
 class _Item(Struct):
     metadata: wire.Meta
-    spec: _Spec | None = None
-
-
-class _List(Struct):
-    items: list[_Item] | None = None
+    spec: dict[str, Any] | None = None
+    status: _Status | None = None
 
 
 class _Regarding(Struct):
@@ -81,6 +74,7 @@ class _Events(Struct):
 
 
 _LIST = msgspec.json.Decoder(_List)
+_ITEM = msgspec.json.Decoder(_Item)
 _EVENT_LIST = msgspec.json.Decoder(_Events)
 
 
@@ -88,15 +82,21 @@ _EVENT_LIST = msgspec.json.Decoder(_Events)
 class Owner:
     """An object that makes pods. `on_itself`: its own label names the group; `in_template`: that of its pods does.
 
-    `pods` is how many it makes, None if that is not read. `failure` is why it last could not make one.
+    `template` is where the metadata of its pods are, the first if there are several. `whole`: it makes pods, or their
+    owners, for itself, and `pods` says how many, None if that is not known. `ended` says how it ended, empty if it has
+    not. `in_turn` is what to do to have all its pods made at once, empty if they are. `failure` is why it last could
+    not make one.
     """
 
     kind: str
     name: str
     on_itself: bool
     in_template: bool
-    suspended: bool = False
-    one_by_one: bool = False
+    template: str = "spec.template"
+    whole: bool = True
+    suspended: str = ""
+    ended: str = ""
+    in_turn: str = ""
     pods: int | None = None
     failure: str = ""
 
@@ -108,65 +108,149 @@ class Owner:
 
 async def read_owners(session: ApiSession, namespace: str, group: str) -> list[Owner]:
     """The objects of the namespace that name the group; those of kinds that the caller may not list are left out."""
-    found: list[Owner] = []
-    for kind, path in _KINDS.items():
-        listed = await _read(session, path.format(quote(namespace, safe="")), _LIST, {"limit": _MOST})
-        items = listed.items if listed is not None and listed.items is not None else []
-        found += [owner for item in items if (owner := _owner(kind, item, group)) is not None]
+    listed: dict[str, list[Raw]] = {}
+    for kind, paths in _paths().items():
+        for path in paths:
+            page = await _read(session, path.format(quote(namespace, safe="")), _LIST, {"limit": _MOST})
+            if page is not None:
+                listed[kind] = page.items or []
+                break
+    found = list(_owners(listed, group))
     if not found:
         return found
-    path, failed = _EVENTS.format(quote(namespace, safe="")), {"fieldSelector": "reason=FailedCreate", "limit": _MOST}
-    events = await _read(session, path, _EVENT_LIST, failed)
-    in_order = sorted((events.items if events is not None else None) or (), key=_made_at)
-    notes = {
-        (event.regarding.kind, event.regarding.name): printable(event.note or "", limit=300)
-        for event in in_order
-        if event.regarding is not None
-    }
-    return [replace(owner, failure=notes.get((owner.kind, owner.name), "")) for owner in found]
+    notes: dict[tuple[str, str], tuple[float, str]] = {}
+    for reason in _NOT_MADE:
+        params = {"fieldSelector": f"reason={reason}", "limit": _MOST}
+        events = await _read(session, _EVENTS.format(quote(namespace, safe="")), _EVENT_LIST, params)
+        for event in (events.items if events is not None else None) or ():
+            if event.regarding is not None:
+                about, note = (event.regarding.kind, event.regarding.name), printable(event.note or "", limit=300)
+                notes[about] = max(notes.get(about, (0.0, "")), (_made_at(event), note))
+    return [replace(each, failure=notes.get((each.kind, each.name), (0.0, each.failure))[1]) for each in found]
 
 
 def remedies(owners: Sequence[Owner], minimum: int) -> Iterator[str]:
     """What would bring the members that are missing, given who makes them."""
     for owner in owners:
         if owner.on_itself and not owner.in_template:
-            yield f"the label {LABEL} in spec.template.metadata.labels of {owner.title}, which has it only on itself"
+            yield f"the label {LABEL} in {owner.template}.metadata.labels of {owner.title}, which has it only on itself"
         if owner.suspended:
-            yield f"the end of the suspension of {owner.title}: set its spec.suspend to false"
+            yield f"the end of the suspension of {owner.title}: set its {owner.suspended} to false"
+        if owner.ended:
+            yield f"a new run: {owner.title} {owner.ended}; delete it and create it again"
         if owner.failure:
             yield f"pods that {owner.title} could not make: {owner.failure}"
-        if owner.one_by_one and minimum > 1:
-            yield (
-                f"podManagementPolicy: Parallel for {owner.title}, which makes a pod only when the one before runs; "
-                "delete it and create it again, because the field cannot be changed"
-            )
-    making = [owner for owner in owners if owner.in_template]
+        if owner.in_turn and minimum > 1:
+            yield f"all pods at once of {owner.title}, which makes some only when others run: {owner.in_turn}"
+    making = [owner for owner in owners if owner.in_template and owner.whole and not owner.ended]
     known = [owner.pods for owner in making if owner.pods is not None]
     if making and len(known) == len(making) and sum(known) < minimum:
         who = " and ".join(owner.title for owner in making[:_NAMED])
         yield f"a minimum of at most {sum(known)}, which is all that {who} will make, or more replicas there"
 
 
-def _owner(kind: str, item: _Item, group: str) -> Owner | None:
-    spec = item.spec or _Spec()
-    templates = [spec.template]
-    for each in spec.replicated_jobs or ():
-        job = each.template.spec if each.template is not None else None
-        templates.append(job.template if job is not None else None)
-    metas = [each.metadata for each in templates if each is not None and each.metadata is not None]
-    in_template = any(_names(meta, group) for meta in metas)
-    on_itself = _names(item.metadata, group)
-    if not (in_template or on_itself):
+def _owners(listed: Mapping[str, Sequence[Raw]], group: str) -> Iterator[Owner]:
+    """Those that name the group, and what is controlled by these."""
+    read = [(kind, raw, _ITEM.decode(raw)) for kind, raws in listed.items() for raw in raws]
+    known: set[str] = set()
+    parts = {item.metadata.uid or "": _controller(item.metadata) for _, _, item in read}
+    for kind, raw, item in read:
+        owner = _owner(kind, raw, item, group)
+        if owner is not None:
+            known.add(item.metadata.uid or "")
+            yield replace(owner, whole=parts[item.metadata.uid or ""] not in parts)
+    for kind, _, item in read:
+        uid = item.metadata.uid or ""
+        if uid not in known and parts[uid] in known:
+            name = item.metadata.name or ""
+            yield Owner(kind=kind, name=name, on_itself=False, in_template=False, failure=_failed(item))
+
+
+def _owner(kind: str, raw: Raw, item: _Item, group: str) -> Owner | None:
+    spec, workload = item.spec or {}, _kinds().get(kind)
+    templates = dict(_templates(spec, "spec"))
+    on_itself = (item.metadata.labels or {}).get(LABEL) == group
+    in_template = any(_label(each) == group for each in templates.values())
+    declares = workload is not None and _declares(workload, item.metadata.name or "", group)
+    if not (on_itself or in_template or declares):
         return None
+    facts = None if workload is None else workload.read(raw)[1].workload
     return Owner(
         kind=kind,
         name=item.metadata.name or "",
         on_itself=on_itself,
-        in_template=in_template,
-        suspended=bool(spec.suspend),
-        one_by_one=kind == "StatefulSet" and spec.pod_management_policy != "Parallel",
-        pods=_pods(kind, spec),
+        in_template=in_template or declares,
+        template=next(iter(templates), "spec.template"),
+        suspended=_suspended(spec),
+        ended=_ended(item) if facts is not None and facts.idle == "has ended" else "",
+        in_turn=facts.remedy if facts is not None else "",
+        pods=_pods(facts, spec),
+        failure=_failed(item),
     )
+
+
+def _declares(workload: Kind[Any], name: str, group: str) -> bool:
+    """Whether the group is this object's, without a label."""
+    own = group_name(workload.row.name, name)
+    return group == own or group.startswith(f"{own}.")
+
+
+def _templates(body: Body, path: str) -> Iterator[tuple[str, Body]]:
+    """The pod templates in a spec, each with its path."""
+    for key, value in body.items():
+        each = value if isinstance(value, list) else [value]
+        below = f"{path}.{key}[]" if isinstance(value, list) else f"{path}.{key}"
+        for inner in each:
+            if isinstance(inner, dict):
+                spec = inner.get("spec")
+                if isinstance(spec, dict) and "containers" in spec:
+                    yield below, inner
+                else:
+                    yield from _templates(inner, below)
+
+
+def _label(template: Body) -> str | None:
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    said: str | None = labels.get(LABEL)
+    return said
+
+
+def _suspended(spec: Body) -> str:
+    """The field that suspends it; empty if none does."""
+    if spec.get("suspend") is True:
+        return "spec.suspend"
+    policy = spec.get("runPolicy")
+    return "spec.runPolicy.suspend" if isinstance(policy, dict) and policy.get("suspend") is True else ""
+
+
+def _ended(item: _Item) -> str:
+    why = next((each for each in _conditions(item) if each.status == "True" and each.type == "Failed"), None)
+    if why is None:
+        return "has ended"
+    return f"has failed ({printable(': '.join(filter(None, (why.reason, why.message))), limit=200)})"
+
+
+def _failed(item: _Item) -> str:
+    """Why it could not make a pod, by its own condition; empty if it has none that says so."""
+    found = (each for each in _conditions(item) if (each.type, each.status) == ("ReplicaFailure", "True"))
+    return next((printable(each.message or "", limit=300) for each in found), "")
+
+
+def _conditions(item: _Item) -> Sequence[wire.Condition]:
+    return (item.status.conditions if item.status is not None else None) or ()
+
+
+def _pods(facts: WorkloadFacts | None, spec: Body) -> int | None:
+    """How many pods it wants at a time; one that is suspended wants none, which is told as that."""
+    if facts is not None:
+        return facts.size
+    replicas = spec.get("replicas")
+    return replicas if isinstance(replicas, int) else None
+
+
+def _controller(meta: wire.Meta) -> str:
+    found = (each.uid for each in meta.owner_references or () if each.controller)
+    return next(found, None) or ""
 
 
 def _made_at(event: _Event) -> float:
@@ -174,17 +258,23 @@ def _made_at(event: _Event) -> float:
     return made.timestamp() if made is not None else 0.0
 
 
-def _pods(kind: str, spec: _Spec) -> int | None:
-    """How many pods it makes at a time; None for a JobSet, whose jobs say that."""
-    if kind == "JobSet":
-        return None
-    asked = spec.parallelism if kind == "Job" else spec.replicas
-    number = 1 if asked is None else asked
-    return number if kind != "Job" or spec.completions is None else min(number, spec.completions)
+@cache
+def _kinds() -> Mapping[str, Kind[Any]]:
+    """The registry's kinds by what Kubernetes calls them."""
+    return {kind.row.kind: kind for kind in chosen(Settings()).kinds.values()}
 
 
-def _names(meta: wire.Meta, group: str) -> bool:
-    return (meta.labels or {}).get(LABEL) == group
+@cache
+def _paths() -> Mapping[str, Sequence[str]]:
+    """What each kind is listed by: one path for each version."""
+    rows = {kind: each.row.resource for kind, each in _kinds().items()}
+    return {
+        **{
+            kind: [f"/apis/{row.group}/{version}/namespaces/{{}}/{row.plural}" for version in row.versions]
+            for kind, row in rows.items()
+        },
+        **_OTHERS,
+    }
 
 
 async def _read(

@@ -94,7 +94,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 def _remarks(world: World) -> Iterator[str]:
     if world.ignored:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(world.ignored.items()))
-        yield f"ignored objects, which create no pods here: {kinds}"
+        yield f"ignored objects, which create no pods here: {kinds}; if they should, add the manifests of their pods"
     bare = [node.name for node in world.nodes if not {"cpu", "pods"} <= dict(node.allocatable).keys()]
     if bare:
         named = ", ".join(bare[:_NAMED]) + (f" and {len(bare) - _NAMED} more" if len(bare) > _NAMED else "")
@@ -121,7 +121,7 @@ def _row(decision: Decision) -> tuple[str, ...]:
 
     finding = decision.finding
     return (
-        format_duration(decision.at),
+        format_duration(round(decision.at)),
         str(finding.key),
         finding.phase,
         finding.reason,

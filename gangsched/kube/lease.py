@@ -19,6 +19,8 @@ from gangsched.kube.errors import UNREADABLE, Garbled
 from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession, Response
 
 API_VERSION = "coordination.k8s.io/v1"
+LABEL, VALUE = "app.kubernetes.io/name", "gangsched"
+"""The label of every Lease that gangsched creates, by which those of other names are found."""
 
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -85,7 +87,7 @@ class LeaseClient:
         body = {
             "apiVersion": API_VERSION,
             "kind": "Lease",
-            "metadata": {"name": self.name, "namespace": self.namespace},
+            "metadata": {"name": self.name, "namespace": self.namespace, "labels": {LABEL: VALUE}},
             "spec": spec,
         }
         return await self._write("POST", self._folder, body, content_type=JSON, timeout_s=timeout_s)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod, Effect, EvictPod
+from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, EvictPod
 from gangsched.core.objects.events import Event, PodSeen, Synced, TimePassed
 from gangsched.core.objects.faults import Fault, Rebuilt
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import Answer, PodBound
 from gangsched.core.objects.stats import Stats
+from gangsched.core.status import pod_events
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.rivals import Rivals
@@ -248,6 +249,9 @@ class Engine:
                 _log.info(binding, extra={"pod": f"{effect.namespace}/{effect.name}", "node": effect.node})
             elif isinstance(effect, EvictPod):
                 _log.warning(evicting, extra={"pod": f"{effect.namespace}/{effect.name}"})
+            elif isinstance(effect, EmitEvent) and effect.type == "Warning" and effect.action != pod_events.ACTION:
+                about = {"kind": effect.kind, "object": f"{effect.namespace}/{effect.name}".lstrip("/")}
+                _log.info("refused", extra={**about, "reason": effect.reason, "why": effect.note})
 
 
 def spare_what_lives_long() -> None:

@@ -683,12 +683,18 @@ class TestForms:
 
     def test_what_is_not_read_is_counted_on_standard_error(self, run):
         found = run(node(), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
-        assert found.errors == ["gangsched simulate: ignored objects, which create no pods here: 1 Service"]
+        assert found.errors == [
+            (
+                "gangsched simulate: ignored objects, which create no pods here: 1 Service; if they should, add the "
+                "manifests "
+                "of their pods"
+            )
+        ]
 
     def test_a_kind_that_is_read_in_another_version_is_told_with_its_own(self, run):
         old = TestDevices.of("ResourceSlice", "s") | {"apiVersion": "resource.k8s.io/v1beta1"}
         [remark] = run(node(), old).errors
-        assert remark.endswith("1 ResourceSlice of resource.k8s.io/v1beta1")
+        assert "1 ResourceSlice of resource.k8s.io/v1beta1; if they should" in remark
 
     def test_a_node_that_gives_nothing_is_remarked_on(self, run):
         [remark] = run({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}}).errors

@@ -69,6 +69,26 @@ def test_a_formatted_duration_is_read_as_the_same(seconds):
     assert re.fullmatch(PATTERN, text)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (0.4, "0s"), (59.6, "1m"), (3600, "1h"), (3661, "1h1m1s")])
-def test_a_duration_is_formatted_to_the_nearest_second(seconds, text):
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (1, "1s"),
+        (0.4, "0.4s"),
+        (45, "45s"),
+        (60, "1m"),
+        (90, "90s"),
+        (119, "119s"),
+        (120, "2m"),
+        (150, "2m30s"),
+        (600, "10m"),
+        (600.5, "10m0.5s"),
+        (3600, "1h"),
+        (3661, "1h1m1s"),
+        (5400, "1h30m"),
+        (604_800, "168h"),
+        (float("inf"), "infs"),
+    ],
+)
+def test_a_duration_is_written_as_people_write_it(seconds, text):
     assert format_duration(seconds) == text

@@ -58,8 +58,18 @@ def assess(spec, pods) -> Assessment:
 @pytest.mark.parametrize(
     ("spec", "pods", "said"),
     [
-        pytest.param(group(min_member=3), members(2), "2 of 3 members exist; 1 more member is needed.", id="one"),
-        pytest.param(group(min_member=5), members(2), "2 of 5 members exist; 3 more members are needed.", id="several"),
+        pytest.param(
+            group(min_member=3),
+            members(2),
+            "2 of 3 members exist; 1 more member is needed, or a lower minimum.",
+            id="one",
+        ),
+        pytest.param(
+            group(min_member=5),
+            members(2),
+            "2 of 5 members exist; 3 more members are needed, or a lower minimum.",
+            id="several",
+        ),
         pytest.param(
             group(min_member=2, roles=(Role("ps", 1), Role("w", 1))),
             members(2, role="w"),
@@ -73,9 +83,15 @@ def assess(spec, pods) -> Assessment:
             id="of a role, in the singular",
         ),
         pytest.param(
+            group(min_member=1, roles=(Role("ps", 1), Role("w", 0))),
+            members(4, role="w"),
+            "4 members exist; missing by role: 1 of role ps.",
+            id="of a role, with more members than the minimum",
+        ),
+        pytest.param(
             group(min_member=4, roles=(Role("w", 1), Role("ps", 2))),
             members(1, role="w"),
-            "1 of 4 members exist; 3 more members are needed; missing by role: 2 of role ps.",
+            "1 of 4 members exist; 3 more members are needed, or a lower minimum; missing by role: 2 of role ps.",
             id="both",
         ),
     ],

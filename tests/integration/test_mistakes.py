@@ -1,198 +1,64 @@
-"""What newcomers do wrong: where the answer appears, and the sentence, which names the remedy.
+"""What newcomers do wrong is answered with its remedy: plays the table of testbed/mistakes.py.
 
-All mistakes are made at once, each with names of its own, beside two nodes of 8 CPUs.
+All objects of the table are made at once, each row's with names of its own, beside three nodes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gangsched.cli import main
 from testbed.control_plane import ControlPlane
+from testbed.manifests import CHART
+from testbed.mistakes.row import Mistake, Where, said
+from testbed.mistakes.table import MISTAKES, UNINSTALLED
 from testbed.operator import Operator
-from testbed.workloads import SCHEDULER, member, pod_group
 from tests.integration.cluster import Cluster
+from tests.integration.foreign import served
+from tests.integration.waiting import until
 
 Json = dict[str, Any]
-LABEL = "gangsched.io/pod-group"
-_WITHIN_S = 30
-
-
-def template(group: str, *, scheduler: str = SCHEDULER, requests: Json | None = None, **spec: Any) -> Json:
-    pod = member("", group, scheduler=scheduler, requests=requests)
-    return {"metadata": {"labels": pod["metadata"]["labels"] | {"made": "yes"}}, "spec": pod["spec"] | spec}
-
-
-def job(name: str, number: int, made: Json, *, labels: Json | None = None, **spec: Any) -> Json:
-    made["spec"]["restartPolicy"] = "Never"
-    asked = {"parallelism": number, "completions": number, "template": made}
-    meta = {"name": name, "labels": labels or {}}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": asked | spec}
-
-
-def stateful_set(name: str, number: int, made: Json, *, policy: str = "Parallel") -> Json:
-    made["metadata"]["labels"]["set"] = name
-    asked = {
-        "replicas": number,
-        "serviceName": name,
-        "podManagementPolicy": policy,
-        "selector": {"matchLabels": {"set": name}},
-        "template": made,
-    }
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": asked}
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """The `objects` of a mistake, what `gangsched explain` is asked for, and what it must say.
-
-    `on_pods`: the Event on each pod says this, and so do their conditions.
-    """
-
-    objects: tuple[Json, ...]
-    asked: str
-    said: str
-    on_pods: str = ""
-
-
-def priority_class(name: str, value: int) -> Json:
-    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-
-
-MISTAKES = {
-    "the label on the Job instead of its template": Mistake(
-        (pod_group("a", min_member=2), job("a", 2, template("", scheduler="default-scheduler"), labels={LABEL: "a"})),
-        "a",
-        f"the label {LABEL} in spec.template.metadata.labels of the Job a, which has it only on itself",
-    ),
-    "a group of almost the same name": Mistake(
-        (pod_group("training", min_member=2), job("b", 2, template("trainig"))),
-        "trainig",
-        "the right name in the pods' label: there is a PodGroup training",
-        "There is no PodGroup trainig in namespace {namespace}: create it, or give the pods",
-    ),
-    "a group of that name in another namespace": Mistake(
-        (pod_group("c", min_member=2) | {"elsewhere": True}, job("c", 2, template("c"))),
-        "c",
-        "a PodGroup in the pods' own namespace {namespace}: {elsewhere}/c counts only for pods of its own",
-        "There is no PodGroup c in namespace {namespace}: create it",
-    ),
-    "minMember above the replicas": Mistake(
-        (pod_group("d", min_member=3), stateful_set("d", 2, template("d"))),
-        "d",
-        "a minimum of at most 2, which is all that the StatefulSet d will make, or more replicas there",
-        "2 of 3 members exist; 1 more member is needed",
-    ),
-    "minMember above what exists": Mistake(
-        (pod_group("e", min_member=3), job("e", 2, template("e"))),
-        "e",
-        "a minimum of 2, as many as exist",
-    ),
-    "a suspended Job": Mistake(
-        (pod_group("f", min_member=2), job("f", 2, template("f"), suspend=True)),
-        "f",
-        "the end of the suspension of the Job f: set its spec.suspend to false",
-    ),
-    "a StatefulSet that makes its pods one by one": Mistake(
-        (pod_group("g", min_member=2), stateful_set("g", 2, template("g"), policy="OrderedReady")),
-        "g",
-        "podManagementPolicy: Parallel for the StatefulSet g, which makes a pod only when the one before runs; delete",
-    ),
-    "no PodGroup at all": Mistake(
-        (job("h", 2, template("h")),),
-        "h",
-        "There is no PodGroup h in namespace {namespace}: create it, or give the pods the annotation "
-        "gangsched.io/min-member.",
-        "There is no PodGroup h in namespace {namespace}: create it, or give the pods the annotation",
-    ),
-    "another schedulerName": Mistake(
-        (pod_group("i", min_member=2), job("i", 2, template("i", scheduler="default-scheduler"))),
-        "i",
-        "another schedulerName: 2 pods of default-scheduler named the group without effect",
-    ),
-    "more CPUs than any node has": Mistake(
-        (pod_group("j", min_member=2), job("j", 2, template("j", requests={"cpu": "40"}))),
-        "j",
-        "each member asks cpu 40, and the largest node that accepts them has cpu 8; ask for less or add a larger node",
-        "each member asks cpu 40, and the largest node that accepts them has cpu 8; ask for less or add a larger node",
-    ),
-    "a GPU that no node offers": Mistake(
-        (pod_group("k", min_member=2), job("k", 2, template("k", requests={"amd.com/gpu": "1"}))),
-        "k",
-        "no node that accepts them offers amd.com/gpu (is its device plug-in running?)",
-        "no node that accepts them offers amd.com/gpu (is its device plug-in running?)",
-    ),
-    "a node selector that no node matches": Mistake(
-        (pod_group("l", min_member=2), job("l", 2, template("l", nodeSelector={"disk": "ssd"}))),
-        "l",
-        "disk=ssd",
-        "disk=ssd",
-    ),
-    "a claim that does not exist": Mistake(
-        (
-            pod_group("m", min_member=1),
-            job(
-                "m",
-                1,
-                template("m", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]),
-            ),
-        ),
-        "m",
-        "uses the PersistentVolumeClaim missing, which does not exist: create it.",
-        "uses the PersistentVolumeClaim missing, which does not exist: create it.",
-    ),
-    "a priority class of the group that does not exist": Mistake(
-        (pod_group("n", min_member=1, priorityClassName="urgent"), job("n", 1, template("n"))),
-        "n",
-        "names the PriorityClass urgent, which does not exist: create it or name another.",
-        "names the PriorityClass urgent, which does not exist: create it or name another.",
-    ),
-    "a role that the group does not have": Mistake(
-        (
-            pod_group("o", min_member=1),
-            job("o", 1, template("o") | {"metadata": {"labels": {LABEL: "o", "gangsched.io/role": "worker"}}}),
-        ),
-        "o",
-        "names the role worker, but the group o has no roles: correct the label gangsched.io/role or add the role",
-        "names the role worker, but the group o has no roles: correct the label gangsched.io/role or add the role",
-    ),
-    "a strategy that is not installed": Mistake(
-        (pod_group("p", min_member=1, placement={"strategy": "example.com/Best"}), job("p", 1, template("p"))),
-        "p",
-        "The placement strategy example.com/Best is not installed: install the plug-in that provides it, or use one of",
-        "The placement strategy example.com/Best is not installed: install the plug-in that provides it, or use one of",
-    ),
-    "pods that a quota refuses": Mistake(
-        (
-            {
-                "apiVersion": "v1",
-                "kind": "ResourceQuota",
-                "metadata": {"name": "small"},
-                "spec": {"hard": {"requests.example.com/token": "0"}},
-            },
-            pod_group("q", min_member=1),
-            stateful_set("q", 1, template("q", requests={"example.com/token": "1"})),
-        ),
-        "q",
-        "pods that the StatefulSet q could not make: Create Pod q-0 in StatefulSet q failed error: ",
-    ),
+_WITHIN_S = 12
+EXPIRED = Path(__file__).resolve().parent / "expired.pem"
+"""A client certificate that was valid on one day in 2020, and its key."""
+FILES = {
+    "config.yaml": {"defaultMaxScheduleTim": "5m"},
+    "workload.yaml": {
+        "apiVersion": "sparkoperator.k8s.io/v1beta2",
+        "kind": "SparkApplication",
+        "metadata": {"name": "s"},
+    },
 }
+
+pytestmark = pytest.mark.timeout(300)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The namespace where all mistakes have been made, and another one."""
+    """The namespace where all mistakes have been made, another one, and the operators by their schedulerName."""
 
     cluster: Cluster
-    elsewhere: str
+    elsewhere: Cluster
+    operators: dict[str, Operator]
+    folder: Path
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What stands for the names in braces."""
+        return {
+            "namespace": self.cluster.namespace,
+            "elsewhere": self.elsewhere.namespace,
+            "folder": str(self.folder),
+        }
 
 
 @pytest.fixture(autouse=True)
@@ -201,52 +67,155 @@ def _no_nodes_left() -> None:
 
 
 @pytest.fixture(scope="module")
-def stage(with_crd: ControlPlane) -> Iterator[Stage]:
+def stage(with_crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with_crd.delete_nodes()
+    folder = tmp_path_factory.mktemp("mistakes")
+    for name, content in FILES.items():
+        (folder / name).write_text(yaml.safe_dump(content))
     names = [f"mistakes-{secrets.token_hex(3)}" for _ in range(2)]
     for name in names:
         with_crd.kubectl("create", "namespace", name)
-    made = Stage(Cluster(with_crd, names[0]), names[1])
+    with_crd.kubectl("label", "namespace", names[1], "gangsched.io/gang=yes")
+    cluster, elsewhere = (Cluster(with_crd, name) for name in names)
     for number in range(2):
-        made.cluster.add_node(f"n{number}", cpu="8")
-    with Operator(with_crd):
-        for namespace, elsewhere in zip(names, (False, True), strict=True):
+        cluster.add_node(f"n{number}", cpu="8")
+    cluster.add_node(
+        "g0", cpu="8", labels={"pool": "gpus"}, taints=[{"key": "dedicated", "value": "gpus", "effect": "NoSchedule"}]
+    )
+    cluster.api.post(f"/api/v1/namespaces/{names[0]}/serviceaccounts", {"metadata": {"name": "nobody"}})
+    with served(with_crd, "scheduler-plugins"), contextlib.ExitStack() as running:
+        operators = {}
+        for scheduler, arguments in (("gangsched", ()), ("other", ("--namespace", "nosuch"))):
+            lease = {"resourceName": f"{scheduler}-of-mistakes", "resourceNamespace": names[0]}
+            config = folder / f"{scheduler}.yaml"
+            config.write_text(yaml.safe_dump({"leaderElection": lease}))
+            flags = ("--scheduler-name", scheduler, "--config", str(config), *arguments)
+            operators[scheduler] = running.enter_context(Operator(with_crd, *flags, leader_elect=True))
+        for namespace, away in zip(names, (False, True), strict=True):
             bodies = [
                 {key: value for key, value in each.items() if key != "elsewhere"}
                 for mistake in MISTAKES.values()
+                if not mistake.alone
                 for each in mistake.objects
-                if ("elsewhere" in each) is elsewhere
+                if ("elsewhere" in each) is away
             ]
             listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies})
             with_crd.kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=listed)
-        yield made
+        yield Stage(cluster, elsewhere, operators, folder)
     with_crd.delete_nodes()
     for name in names:
         with_crd.kubectl("delete", "namespace", name, "--wait=false")
 
 
-@pytest.mark.parametrize("what", MISTAKES)
-def test_a_mistake_is_answered_with_its_remedy(stage: Stage, what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    mistake, cluster = MISTAKES[what], stage.cluster
-    words = {"namespace": cluster.namespace, "elsewhere": stage.elsewhere}
-    said, until = mistake.said.format(**words), time.monotonic() + _WITHIN_S
-    while True:
-        main(["explain", "--kubeconfig", str(cluster.control_plane.kubeconfig), f"{cluster.namespace}/{mistake.asked}"])
-        out = capsys.readouterr().out
-        if said in out or time.monotonic() > until:
-            break
-        time.sleep(0.5)
-    assert said in out
-    if mistake.on_pods:
-        on_pods = mistake.on_pods.format(**words)
-        waiting = [
-            pod["metadata"]["name"] for pod in cluster.pods() if pod["metadata"]["labels"].get(LABEL) == mistake.asked
-        ]
-        assert waiting
-        for name in waiting:
-            cluster.until(partial(_has_event, cluster, name, on_pods), within_s=30)
-            assert on_pods in cluster.told(name)["message"]
+@pytest.fixture
+def asked(stage: Stage, capsys: pytest.CaptureFixture[str]) -> Callable[[Mistake, Where], Sequence[str]]:
+    """What is told of a mistake in this place, now; each of the texts must have the sentence."""
+    cluster = stage.cluster
+    control_plane = cluster.control_plane
+
+    def of_command(mistake: Mistake) -> tuple[str, str]:
+        command = list(mistake.command) or ["explain", f"{{namespace}}/{mistake.group}"]
+        if command[0] == "explain":
+            command[1:1] = ["--kubeconfig", str(_access(stage, mistake.access))]
+        main([_filled(part, stage.words) for part in command])
+        return capsys.readouterr()
+
+    def of_pods(mistake: Mistake) -> Sequence[str]:
+        name = mistake.objects[-1]["metadata"]["name"]
+        place = stage.elsewhere if "elsewhere" in mistake.objects[-1] else cluster
+        pods = [pod["metadata"]["name"] for pod in place.pods() if pod["metadata"]["name"].startswith(f"{name}-")]
+        return ["\n".join(event["note"] for event in place.events(pod)) for pod in pods]
+
+    def ask(mistake: Mistake, where: Where) -> Sequence[str]:
+        match where:
+            case Where.EXPLAIN | Where.OUTPUT:
+                return [of_command(mistake)[0]]
+            case Where.ERROR:
+                return [of_command(mistake)[1]]
+            case Where.GROUP:
+                return [str(cluster.condition(mistake.group).get("message", ""))]
+            case Where.POD:
+                name = mistake.objects[-1]["metadata"]["name"]
+                pods = [pod for pod in cluster.pods() if pod["metadata"]["name"].startswith(f"{name}-")]
+                return [*of_pods(mistake), *(str(cluster.told(pod["metadata"]["name"])) for pod in pods)]
+            case Where.EVENT:
+                return ["\n".join(of_pods(mistake))]
+            case Where.KUBECTL:
+                body = json.dumps(mistake.objects[0])
+                return [control_plane.kubectl("apply", "-n", cluster.namespace, "-f", "-", stdin=body, check=False)]
+            case Where.HELM:
+                flags = [part for value in mistake.chart or () for part in ("--set", value)]
+                return [control_plane.helm("template", "gangsched", CHART, *flags, check=False)]
+            case Where.LOG:
+                return ["\n".join(operator.log for operator in stage.operators.values())]
+
+    return ask
 
 
-def _has_event(cluster: Cluster, name: str, note: str) -> bool:
-    return any(note in each["note"] for each in cluster.events(name))
+def _filled(text: str, words: dict[str, str]) -> str:
+    for name, word in words.items():
+        text = text.replace(f"{{{name}}}", word)
+    return text
+
+
+def _access(stage: Stage, name: str) -> Path:
+    """A kubeconfig with the credentials of that name."""
+    control_plane = stage.cluster.control_plane
+    if not name:
+        return control_plane.kubeconfig
+    if name == "no file":
+        return stage.folder / "no-kubeconfig"
+    if name == "no rights":
+        return control_plane.kubeconfig_of_service_account(stage.cluster.namespace, "nobody")
+    path = control_plane.kubeconfig_for(token="wrong")
+    users = {
+        "wrong token": {"token": "wrong"},
+        "expired certificate": {"client-certificate": str(EXPIRED), "client-key": str(EXPIRED)},
+        "missing plug-in": {
+            "exec": {
+                "apiVersion": "client.authentication.k8s.io/v1",
+                "command": "kubelogin-of-nobody",
+                "interactiveMode": "Never",
+            }
+        },
+    }
+    content = json.loads(path.read_text())
+    content["users"][0]["user"] = users[name]
+    path.write_text(json.dumps(content))
+    return path
+
+
+ROWS = [pytest.param(what, where, id=f"{what} - {where}") for what, row in MISTAKES.items() for where in row.told]
+
+
+@pytest.mark.parametrize(("what", "where"), ROWS)
+def test_a_mistake_is_answered_with_its_remedy(
+    stage: Stage, asked: Callable[[Mistake, Where], Sequence[str]], what: str, where: Where
+) -> None:
+    _await(stage, asked, MISTAKES[what], where)
+
+
+def test_who_uninstalls_while_a_group_waits_is_told_that_nobody_leads_any_more(
+    stage: Stage, asked: Callable[[Mistake, Where], Sequence[str]]
+) -> None:
+    """Steps: a group gets its status; the operators that lead end; the status stays, and explain says why."""
+    stage.cluster.until_reason(UNINSTALLED.group, "NeverFits")
+    for operator in stage.operators.values():
+        operator.stop()
+    _await(stage, asked, UNINSTALLED, Where.EXPLAIN)
+    assert stage.cluster.condition(UNINSTALLED.group)["reason"] == "NeverFits"
+
+
+def test_there_are_at_least_thirty_rows_and_each_answers_in_one_place_at_least() -> None:
+    assert len(MISTAKES) >= 30
+    assert all(row.told for row in MISTAKES.values())
+
+
+def _await(stage: Stage, asked: Callable[[Mistake, Where], Sequence[str]], mistake: Mistake, where: Where) -> None:
+    sentence, answers = said(mistake.told[where], **stage.words), list[str]()
+
+    def answered() -> bool:
+        answers[:] = asked(mistake, where)
+        return bool(answers) and all(sentence.search(each) for each in answers)
+
+    until(answered, _WITHIN_S, what=lambda: f"{sentence.pattern!r} in {answers}")

@@ -61,7 +61,7 @@ async def test_it_is_created_whole(api, leases):
     assert asked.body == {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": "gangsched", "namespace": "sys"},
+        "metadata": {"name": "gangsched", "namespace": "sys", "labels": {"app.kubernetes.io/name": "gangsched"}},
         "spec": WRITTEN,
     }
 

@@ -81,7 +81,7 @@ def test_each_effect_of_the_core_has_one_row_and_each_row_an_effect() -> None:
 
 
 def test_only_the_table_tells_one_effect_from_another() -> None:
-    """The engine logs what would be done in a dry run; bindings and evictions have metrics of their own."""
+    """The engine logs refusals and what a dry run would do; bindings and evictions have metrics of their own."""
     kinds = {kind.__name__ for kind in Effect.__subclasses__()}
     shell = Path(gangsched.__file__).parent
     named = {}
@@ -90,7 +90,7 @@ def test_only_the_table_tells_one_effect_from_another() -> None:
         named[path.name] = names & kinds
     assert named.pop("effects.py") == kinds
     assert {name: found for name, found in named.items() if found} == {
-        "engine.py": {"BindPod", "EvictPod"},
+        "engine.py": {"BindPod", "EmitEvent", "EvictPod"},
         "metrics.py": {"BindPod", "EvictPod"},
     }
 

@@ -9,7 +9,7 @@ import pytest
 
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.effects import BindPod, Effect, EmitEvent
 from gangsched.core.objects.events import Event, PodGone, PodSeen, Synced, TimePassed
 from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.pod import Pod
@@ -247,6 +247,21 @@ async def test_muted_it_decides_logs_and_counts_but_hands_nothing_on(caplog):
         ("would bind (dry run)", "ns/p", "n")
     ]
     assert b'gangsched_effects_total{kind="BindPod"} 1.0' in rig.metrics.render()
+
+
+@pytest.mark.parametrize(
+    ("severity", "action", "logged"),
+    [("Warning", "Scheduling", True), ("Normal", "Scheduling", False), ("Warning", "Waiting", False)],
+)
+async def test_a_refusal_is_logged_once_for_a_group_and_not_for_each_member(caplog, severity, action, logged):
+    told = EmitEvent("PodGroup", "ns", "g", "u", severity, "Unschedulable", action, "No node has room.")
+    rig = Rig(FakeMachine(effects=[told]))
+    rig.inbox.post([GONE])
+    with caplog.at_level(logging.INFO, "gangsched"):
+        await rig.engine.step()
+    assert [TextFormatter().format(record).partition("engine: ")[2] for record in caplog.records] == (
+        ['refused kind=PodGroup object=ns/g reason=Unschedulable why="No node has room."'] if logged else []
+    )
 
 
 async def test_it_is_synced_once_the_machine_was_told_so_and_then_freezes_what_was_listed_once(monkeypatch):

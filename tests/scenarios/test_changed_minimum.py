@@ -39,7 +39,9 @@ def test_a_raised_minimum_applies_at_once_before_the_group_is_scheduled():
     harness.add(node("n2", cpu=8))
     harness.wait(2)
     assert harness.bound() == []
-    assert harness.condition("default/a").message == "3 of 4 members exist; 1 more member is needed."
+    assert harness.condition("default/a").message == (
+        "3 of 4 members exist; 1 more member is needed, or a lower minimum."
+    )
 
 
 def test_a_transaction_in_flight_ends_under_the_minimum_it_was_decided_with():

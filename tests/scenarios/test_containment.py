@@ -257,7 +257,7 @@ def test_the_time_for_which_it_is_parked_doubles_and_ends(injector):
     assert injector.times == 1
     harness.wait(2)
     assert injector.times == 2
-    assert "for 120s" in harness.condition("default/a").message
+    assert "for 2m" in harness.condition("default/a").message
     harness.wait(118)
     assert injector.times == 2
     injector.armed = False

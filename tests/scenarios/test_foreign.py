@@ -68,7 +68,7 @@ class TestTheTerms:
         assert harness.bound() == []
         assert told(harness, "g-0") == (
             "GangIncomplete",
-            "Group g: 2 of 3 members exist; 1 more member is needed.",
+            "Group g: 2 of 3 members exist; 1 more member is needed, or a lower minimum.",
         )
         harness.add(*members(1, dialect, first=2))
         harness.wait(2)
@@ -323,7 +323,7 @@ class TestSeveralSources:
         ("ours", "theirs", "said"),
         [
             ({"min_member": 3}, {}, "minimum, 3 and 2"),
-            ({"max_schedule_time_s": 60.0}, {"max_schedule_time_s": 90.0}, "longest wait, 60s and 90s"),
+            ({"max_schedule_time_s": 60.0}, {"max_schedule_time_s": 90.0}, "longest wait, 1m and 90s"),
             (
                 {"roles": (Role(name="a", min_member=1), Role(name="b", min_member=1))},
                 {"roles": (Role(name="a", min_member=2),)},
@@ -364,7 +364,7 @@ class TestSeveralSources:
         harness.add(node(), g("kai", min_member=3))
         harness.add(*members(2, "kai", labels={"kueue.x-k8s.io/pod-group-name": "g"}))
         harness.wait(2)
-        assert told(harness, "g-0")[1] == "Group g: 2 of 3 members exist; 1 more member is needed."
+        assert told(harness, "g-0")[1] == "Group g: 2 of 3 members exist; 1 more member is needed, or a lower minimum."
 
 
 class TestRestart:
@@ -537,7 +537,7 @@ class TestMinResources:
         assert harness.bound() == []
         reason, message = told(harness, "g-0")
         assert reason == "GangIncomplete"
-        assert "1 of 5 members exist; 4 more members are needed; its minResources (cpu 5) are those of 5" in message
+        assert "4 more members are needed, or a lower minimum; its minResources (cpu 5) are those of 5" in message
         assert "startupPolicy LeaderCreated" in message
         harness.add(*members(4, first=1))
         harness.wait(10)

@@ -20,7 +20,7 @@ def test_two_of_three_members_wait_and_the_message_asks_for_one_more():
     assert harness.status("default/a").phase == "Pending"
     condition = harness.condition("default/a")
     assert (condition.status, condition.reason) == (False, "GangIncomplete")
-    assert condition.message == "2 of 3 members exist; 1 more member is needed."
+    assert condition.message == "2 of 3 members exist; 1 more member is needed, or a lower minimum."
     assert {found.told_reason for found in harness.pods.values()} == {"GangIncomplete"}
     assert [event.note for event in harness.events("GangIncomplete")] == [condition.message]
     harness.add(pod("a-2"))
@@ -69,7 +69,9 @@ def test_a_terminating_pod_is_no_member():
     harness.add(node(), group("a", min_member=2), pod("a-0"), pod("a-1", terminating=True))
     harness.wait(2)
     assert harness.bound() == []
-    assert harness.condition("default/a").message == "1 of 2 members exist; 1 more member is needed."
+    assert harness.condition("default/a").message == (
+        "1 of 2 members exist; 1 more member is needed, or a lower minimum."
+    )
 
 
 @pytest.mark.without(

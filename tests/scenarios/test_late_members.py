@@ -125,7 +125,7 @@ def test_the_object_that_declares_the_gang_owns_its_podgroup_and_no_clock_runs(a
     assert (bound(auto), held(auto)) == (1, 4)
     assert (status.phase, status.schedule_start_time) == ("Reserved", 0.0)
     told = auto.condition("default/statefulset.web")
-    assert told.message == "1 of 5 members are bound and 4 places are held for those to come, for up to 600s."
+    assert told.message == "1 of 5 members are bound and 4 places are held for those to come, for up to 10m."
 
 
 def test_places_are_held_for_longer_than_a_gang_may_wait_for_room(auto):
@@ -253,7 +253,8 @@ def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come
     told = harness.pod("default/web-0")
     assert told.told_reason == "GangIncomplete"
     assert told.told_message == (
-        "Group a: 1 of 5 members exist; 4 more members are needed. The StatefulSet web creates each pod only once the "
+        "Group a: 1 of 5 members exist; 4 more members are needed, or a lower minimum. The StatefulSet web "
+        "creates each pod only once the "
         "ones before it are ready: create the StatefulSet again with podManagementPolicy: Parallel, or give the "
         "PodGroup a role with a template."
     )
@@ -427,7 +428,9 @@ def test_a_set_of_that_name_that_is_not_the_owner_explains_nothing():
     said = Declaration(group="a", min_member=5)
     harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
     harness.wait(3)
-    assert harness.pod("default/web-0").told_message == "Group a: 1 of 5 members exist; 4 more members are needed."
+    assert harness.pod("default/web-0").told_message == (
+        "Group a: 1 of 5 members exist; 4 more members are needed, or a lower minimum."
+    )
 
 
 @pytest.mark.without("all", why="a process that begins knows of no lost members")

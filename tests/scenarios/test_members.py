@@ -244,5 +244,6 @@ def test_members_with_scheduling_gates_are_named_as_what_is_missing():
     harness.add(group("a", min_member=2), pod("a-0"), pod("a-1", gated=True), node())
     harness.wait(2)
     assert harness.condition("default/a").message == (
-        "1 of 2 members exist; 1 more member is needed. 1 pod has scheduling gates and will count without them."
+        "1 of 2 members exist; 1 more member is needed, or a lower minimum. 1 pod has scheduling gates and "
+        "will count without them."
     )

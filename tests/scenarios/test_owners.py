@@ -71,7 +71,8 @@ def test_refused_members_are_told_and_count_for_nothing():
     condition = harness.condition("default/a")
     assert condition.reason == "GangIncomplete"
     assert condition.message == (
-        "2 of 3 members exist; 1 more member is needed. 2 pods do not count, because another owner has the group."
+        "2 of 3 members exist; 1 more member is needed, or a lower minimum. 2 pods do not count, because "
+        "another owner has the group."
     )
     assert harness.pod("default/a-0").told_reason == "GangIncomplete"
     refused = harness.pod("default/a-10")

@@ -540,12 +540,12 @@ def test_an_application_whose_group_is_gone_after_a_restart_waits_again_for_the_
     assert [place.count for place in reservation.placements] == [2]
     condition = harness.condition("default/app")
     assert (condition.status, condition.reason) == (False, "MembersMissing")
-    assert condition.message == "2 of 4 members are bound and 2 places are held for those to come, for up to 60s."
+    assert condition.message == "2 of 4 members are bound and 2 places are held for those to come, for up to 1m."
     assert harness.condition("default/app", "Degraded").status
     assert not harness.events("Scheduled")
     harness.wait(60)
     assert harness.status("default/app").reservation is None
-    assert "the others had not come within 60s" in harness.condition("default/app").message
+    assert "the others had not come within 1m" in harness.condition("default/app").message
     harness.add(*executors(count=2, first=1))
     harness.wait(3)
     assert harness.condition("default/app").status

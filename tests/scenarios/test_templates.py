@@ -156,7 +156,7 @@ def test_places_that_nobody_takes_are_released_at_expiry_and_the_group_is_degrad
     assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
     told = harness.condition("default/a")
     assert (told.status, told.reason) == (False, "MembersMissing")
-    assert "2 of 5 members are bound; the others had not come within 120s" in told.message
+    assert "2 of 5 members are bound; the others had not come within 2m" in told.message
     assert len(harness.events("MembersMissing")) == 1
     harness.add(*plain(1, cpu=4))
     harness.settle()

@@ -210,6 +210,7 @@ def test_the_run_ends_badly_when_the_job_fails_though_as_many_as_the_minimum_hav
     job.harness.run_pods(PodPhase.FAILED, prefix="default/train-")
     job.harness.wait(5)
     assert phase(job) == "Failed"
+    assert job.harness.condition("default/t").message == f"The run ended with {PARALLELISM + 1} members succeeded."
 
 
 def test_the_run_ends_well_when_a_success_policy_ends_the_job() -> None:

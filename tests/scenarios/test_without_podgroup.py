@@ -103,7 +103,9 @@ def test_annotations_make_a_group_that_is_bound_whole():
     harness.wait(2)
     assert harness.bound() == []
     assert harness.pod("default/x-0").told_reason == "GangIncomplete"
-    assert harness.pod("default/x-0").told_message == "Group x: 1 of 2 members exist; 1 more member is needed."
+    assert harness.pod("default/x-0").told_message == (
+        "Group x: 1 of 2 members exist; 1 more member is needed, or a lower minimum."
+    )
     harness.add(*annotated(2)[1:])
     harness.wait(2)
     assert len(harness.bound()) == 2

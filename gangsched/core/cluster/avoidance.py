@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import EmitEvent
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.retry import doubled
@@ -205,6 +206,7 @@ class Avoidance:
         self._told_at.append(self._now)
         number, namespaces = len(cases), len({case.namespace for case in cases})
         pods = "1 pod was" if number == 1 else f"{number} pods of {namespaces} namespaces were"
+        lasts = format_duration(round(self._by_all[node].until - self._now))
         who = "its kubelet" if cases[0].by_kubelet else "the API server"
         self._events.append(
             EmitEvent(
@@ -215,9 +217,9 @@ class Avoidance:
                 type="Warning",
                 reason=Reason.BINDINGS_REFUSED,
                 action="Scheduling",
-                note=f"{pods} refused on this node by {who}, so other nodes are preferred for the next "
-                f"{self._by_all[node].until - self._now:g}s or until a pod is accepted here: find what refuses them, "
-                f"most often an admission policy or webhook that looks at the node. The last answer: {cases[0].said}",
+                note=f"{pods} refused on this node by {who}, so other nodes are preferred for the next {lasts} "
+                "or until a pod is accepted here: find what refuses them, most often an admission policy or webhook "
+                f"that looks at the node. The last answer: {cases[0].said}",
             )
         )
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.terms import Hindrance
 from gangsched.core.objects.declaration import OWN_KEYS, Declaration, GroupKey, Keys, Role
+from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
@@ -72,10 +73,10 @@ def _among_members(said: Said) -> Iterator[str]:
     if len(said.lists) > 1:
         where = next(say.keys.minimum for say in said.says if say.roles)
         yield f"Members disagree on {where}; give all members that have it the same value."
-    for where, values in ((said.keys.minimum, said.minima), (f"{said.keys.time} (seconds)", said.times)):
+    times = [format_duration(time_s) for time_s in said.times]
+    for where, values in ((said.keys.minimum, [str(number) for number in said.minima]), (said.keys.time, times)):
         if len(values) > 1:
-            numbers = _some([f"{value:.10g}" for value in values])
-            yield f"Members disagree on {where}: {numbers}; give all members the same value."
+            yield f"Members disagree on {where}: {_some(values)}; give all members the same value."
 
 
 def _among_objects(specs: Mapping[str, GroupSpec], said: Said) -> Iterator[str]:
@@ -96,7 +97,11 @@ def _among_objects(specs: Mapping[str, GroupSpec], said: Said) -> Iterator[str]:
         yield f"The {what}'s roles are not those that the pods list by {keys.minimum}: {_LATTER}"
     time_s = spec.max_schedule_time_s
     if said.times and time_s is not None and said.times[0] != time_s:
-        yield f"The {what} says maxScheduleTime {time_s:g}s, the pods say {said.times[0]:g}s by {keys.time}: {_LATTER}"
+        pods_say = format_duration(said.times[0])
+        yield (
+            f"The {what} says maxScheduleTime {format_duration(time_s)}, the pods say {pods_say} by {keys.time}: "
+            f"{_LATTER}"
+        )
 
 
 def _values(spec: GroupSpec) -> dict[str, list[str]]:
@@ -105,7 +110,7 @@ def _values(spec: GroupSpec) -> dict[str, list[str]]:
     return {
         "minimum": [str(spec.minimum)],
         "roles": sorted(f"{role.name} {role.min_member}" for role in spec.roles),
-        "longest wait": [] if time_s is None else [f"{time_s:.10g}s"],
+        "longest wait": [] if time_s is None else [format_duration(time_s)],
     }
 
 

@@ -20,6 +20,7 @@ from gangsched.core.gang import bindings
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.steps import Step, take
 from gangsched.core.gang.writes import Binding, BindState, Errand
+from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, Prebind, UndoPrebinding
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.prebindings import Prebinding, Standing
@@ -107,7 +108,7 @@ def overdue(gang: Gang, policy: Policy) -> str:
     """What has not been done in time, as a sentence without its end."""
     first = first_awaited(gang)
     what = f" ({first.what.awaited}{f'; {first.complaint}' if first.complaint else ''})" if first is not None else ""
-    return f"The group's volumes were not ready within {policy.pre_bind_timeout_s:g}s{what}"
+    return f"The group's volumes were not ready within {format_duration(policy.pre_bind_timeout_s)}{what}"
 
 
 def note_refused(gang: Gang, event: PrebindRefused, now: float) -> None:

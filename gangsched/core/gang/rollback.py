@@ -18,6 +18,7 @@ from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.steps import Step, begin_run, take
 from gangsched.core.gang.wants import roles_of
 from gangsched.core.gang.writes import BindState, Eviction, Undo
+from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import OnDegraded
@@ -94,7 +95,7 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
         bound = len(census.bound)
         undone = (
             f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound and {need.number} more could not be "
-            f"within {now - gang.partial_since:.0f}s{f' ({held})' if held else ''}"
+            f"within {format_duration(round(now - gang.partial_since))}{f' ({held})' if held else ''}"
         )
         _begin(gang, undone, now)
         take(gang, Step.ROLLED_BACK, undone=undone)

@@ -6,6 +6,7 @@ that Kubernetes uses; fractions are left out because nothing in gangsched is tim
 
 from __future__ import annotations
 
+import math
 import re
 
 PATTERN = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"
@@ -13,6 +14,9 @@ PATTERN = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"
 
 SHORTEST_S = 1
 LONGEST_S = 7 * 24 * 3600
+
+_IN_SECONDS_S = 120
+"""Durations below this that are no whole minutes are written in seconds: 90s, not 1m30s."""
 
 _FORM = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
@@ -34,9 +38,13 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return the duration in the form that `parse_duration` reads, to the nearest second; `0s` for none."""
-    whole = round(seconds)
-    hours, rest = divmod(whole, 3600)
-    minutes, left = divmod(rest, 60)
+    """Return the duration as people write it, such as `90s`, `10m` and `1h30m`; `0s` for none.
+
+    `parse_duration` reads it if it is of whole seconds; a fraction, which other systems allow, is kept.
+    """
+    if not math.isfinite(seconds) or (seconds < _IN_SECONDS_S and seconds % 60):
+        return f"{seconds:.10g}s"
+    minutes, left = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
     parts = ((hours, "h"), (minutes, "m"), (left, "s"))
-    return "".join(f"{amount}{unit}" for amount, unit in parts if amount) or "0s"
+    return "".join(f"{amount:.10g}{unit}" for amount, unit in parts if amount) or "0s"

@@ -16,3 +16,15 @@ def number_is(number: int, thing: str) -> str:
 def counted(number: int, thing: str, one: str, many: str) -> str:
     """As in "1 pod has" and "3 pods have"."""
     return f"{number_of(number, thing)} {one if number == 1 else many}"
+
+
+def number_of_all(number: int, total: int, thing: str, one: str = "", many: str = "") -> str:
+    """As in "2 of 3 members", with the verb `one` or `many`; without the total where there are more than that."""
+    head = "" if number > total else f"{number} of "
+    verb = one if max(number, total) == 1 else many
+    return f"{head}{number_of(max(number, total), thing)} {verb}".rstrip()
+
+
+def number_is_of_all(number: int, total: int, thing: str) -> str:
+    """As in "2 of 3 members are"."""
+    return number_of_all(number, total, thing, "is", "are")

@@ -7,10 +7,11 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import raised
 from gangsched.core.gang.writes import Undo
+from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.status import Demand
-from gangsched.core.objects.wording import counted, number_is, number_of
+from gangsched.core.objects.wording import counted, number_is, number_is_of_all, number_of, number_of_all
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status import explanation, memberless
 
@@ -102,17 +103,17 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         return _capped(assessment, gang.record.capped.note)
     if reason is Reason.NAMESPACE_LIMIT:
         return gang.outside
-    time_s = assessment.terms.max_schedule_time_s
+    waited = format_duration(assessment.terms.max_schedule_time_s)
     succeeded = gang.record.successes
     said = {
         Reason.UNSCHEDULABLE: refusal or "Complete; waits to be tried.",
         Reason.NEVER_FITS: refusal,
         Reason.SEARCH_EXHAUSTED: refusal,
-        Reason.TIMED_OUT: f"No room within {time_s:g}s; tried again after a back-off, or as soon as something helps. "
+        Reason.TIMED_OUT: f"No room within {waited}; tried again after a back-off, or as soon as something helps. "
         f"{refusal}",
         Reason.SUSPENDED: memberless.suspended(gang),
         Reason.SUCCEEDED: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
-        Reason.SCHEDULED: f"{number_is(_there(assessment), 'member')} bound or done, of {gang.record.minimum} needed.",
+        Reason.SCHEDULED: f"{number_is(_there(assessment), 'member')} bound or done; {gang.record.minimum} needed.",
         Reason.PRE_BINDING: _prebinding(gang),
         Reason.BINDING: f"{number_is(len(gang.flying()) - len(gang.vacant()), 'binding')} under way.",
         Reason.NOT_ITS_TURN: _in_line(gang, assessment),
@@ -122,11 +123,11 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.BINDING_REFUSED: _binding_refused(gang, assessment),
         Reason.GANG_INCOMPLETE: _incomplete(gang, assessment),
         Reason.NO_MEMBERS: memberless.no_members(gang),
-        Reason.GANG_FAILED: f"The run ended with {succeeded} of {number_of(gang.record.minimum, 'member')} succeeded.",
+        Reason.GANG_FAILED: f"The run ended with {number_of_all(succeeded, gang.record.minimum, 'member')} succeeded.",
     }
     if reason is Reason.GANG_FAILED and gang.record.outcome is Outcome.OUT_OF_TIME:
         return (
-            f"No room within {time_s:g}s, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
+            f"No room within {waited}, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
             f"to start over. {refusal}"
         )
     return f"{said[reason].rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
@@ -136,7 +137,7 @@ def _capped(assessment: Assessment, note: str) -> str:
     """Which cap has released its reservation or prevents it, and how many members are bound meanwhile."""
     if not assessment.census.bound:
         return f"{note} {assessment.terms.lowered}".rstrip()
-    return f"{len(assessment.census.bound)} of {number_is(assessment.minimum, 'member')} bound and stay. {note}"
+    return f"{number_is_of_all(len(assessment.census.bound), assessment.minimum, 'member')} bound and stay. {note}"
 
 
 def _prebinding(gang: Gang) -> str:
@@ -181,9 +182,9 @@ def _held(gang: Gang, assessment: Assessment) -> str:
     """The reservation for members to come, and how long it lasts."""
     places = len(gang.vacant())
     return (
-        f"{len(assessment.census.bound)} of {number_is(assessment.minimum, 'member')} bound and "
+        f"{number_is_of_all(len(assessment.census.bound), assessment.minimum, 'member')} bound and "
         f"{'a place is' if places == 1 else f'{places} places are'} held for those to come, for up to "
-        f"{_held_at_most_s(assessment):g}s."
+        f"{format_duration(_held_at_most_s(assessment))}."
     )
 
 
@@ -200,13 +201,12 @@ def late_message(gang: Gang, assessment: Assessment) -> str:
     """How many members are bound of a group whose other members did not come in time."""
     if gang.vacant():
         return _held(gang, assessment)
-    there = f"{_there(assessment)} of {number_is(gang.record.minimum, 'member')} bound"
+    there = f"{number_is_of_all(_there(assessment), gang.record.minimum, 'member')} bound"
     if not gang.record.vacated:
         return f"{there}; the others are bound first of all as soon as they exist and fit."
     return (
-        f"{there}; the others had not come within "
-        f"{assessment.terms.max_schedule_time_s:g}s, and their places were released: create them, and they are bound "
-        "first of all as soon as there is room."
+        f"{there}; the others had not come within {format_duration(assessment.terms.max_schedule_time_s)}, and their "
+        "places were released: create them, and they are bound first of all as soon as there is room."
     )
 
 
@@ -257,8 +257,8 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     if gang.record.phase is Phase.DEGRADED:
         capped = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
         return (
-            f"{there} of {number_is(gang.record.minimum, 'member')} left; a replacement is bound first of all as soon "
-            f"as it exists.{capped}"
+            f"{number_is_of_all(there, gang.record.minimum, 'member')} left; a replacement is bound first of all as "
+            f"soon as it exists.{capped}"
         )
     if minimum > gang.record.minimum:
         are = "is" if there == 1 else "are"

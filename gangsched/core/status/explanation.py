@@ -23,7 +23,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Demand
-from gangsched.core.objects.wording import number_of
+from gangsched.core.objects.wording import number_of, number_of_all
 from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.refusal import Gap, Obstacle, Refusal
 from gangsched.core.queueing.queue import Queue
@@ -49,7 +49,7 @@ def incomplete(assessment: Assessment) -> str:
     minimum = assessment.terms.spec.minimum
     parts = []
     if assessment.missing:
-        parts.append(f"{_members(assessment.missing)} needed")
+        parts.append(f"{_members(assessment.missing)} needed, or a lower minimum")
     roles = ", ".join(f"{number} of role {role}" for role, number in sorted(assessment.missing_roles.items()))
     if roles:
         parts.append(f"missing by role: {roles}")
@@ -61,8 +61,8 @@ def incomplete(assessment: Assessment) -> str:
             f"its minResources ({amounts(asked)}) are those of {minimum} members; if some are made only once others "
             "run, let all be made at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
         )
-    exist = "1 member exists" if minimum == 1 else f"{minimum} members exist"
-    return f"{there} of {exist}; {'; '.join(parts)}. {assessment.terms.in_turn}".rstrip()
+    exist = number_of_all(there, minimum, "member", "exists", "exist")
+    return f"{exist}; {'; '.join(parts)}. {assessment.terms.in_turn}".rstrip()
 
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:

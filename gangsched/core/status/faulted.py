@@ -11,6 +11,7 @@ from gangsched.core.declarations.terms import NO_TERMS, Hindrance
 from gangsched.core.gang.gang import Gang, take_census
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.states import WAITING
+from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, PatchPodCondition, PatchStatus
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.reasons import Reason
@@ -35,8 +36,9 @@ def message_of(step: Step, error: str, *, parked_s: float, evicted: bool) -> str
     """What failed, what happens to the group and what to do, in words that do not change while it is parked."""
     return (
         f"gangsched failed with {error} while {_DOING[step]}, which is a defect of gangsched: "
-        f"{'its bound members are evicted and ' if evicted else ''}the group is left alone for {parked_s:g}s, or until "
-        "its spec or members change; look for the traceback in gangsched's log and report it."
+        f"{'its bound members are evicted and ' if evicted else ''}the group is left alone for "
+        f"{format_duration(parked_s)}, or until its spec or members change; look for the "
+        "traceback in gangsched's log and report it."
     )
 
 

@@ -1,0 +1,1 @@
+"""What newcomers do wrong, and what they are told: `table.py` has it whole."""
