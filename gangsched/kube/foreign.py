@@ -192,8 +192,8 @@ class ForeignWatch:
         with suppress(TimeoutError):
             async with asyncio.timeout(min(self._retry_s * 2.0**self._failures, LONGEST_RETRY_S)):
                 await self._hurried.wait()
+        self._failures = 0 if self._hurried.is_set() else min(self._failures + 1, 30)
         self._hurried.clear()
-        self._failures = min(self._failures + 1, 30)
 
     def doubt_denial(self) -> None:
         """Do not count a denial that was asked for before this call: ask again at once."""
@@ -202,8 +202,9 @@ class ForeignWatch:
             self._hurried.set()
 
     def go_on_without(self) -> None:
-        """Let the core decide without this kind if it is not listed yet."""
+        """Let the core decide without this kind if it is not listed yet. Pods wait for it: the back-off begins anew."""
         if not self.settled.is_set():
+            self._hurried.set()
             self._hide(
                 f"gangsched has not been able to list {self.name} yet and keeps retrying: see its log for the API "
                 "server's answers and fix the cause.",

@@ -283,6 +283,14 @@ async def test_a_right_that_is_really_missing_is_found_missing_at_once():
         assert len(api.asked) == 2
 
 
+async def test_a_kind_that_is_given_up_for_now_is_asked_for_anew_at_once():
+    api = server(discovery=[FAILING, FAILING, SERVED], lists=[page([group("a")], 5)], watches=[HANG])
+    async with watching(api, retry_s=60.0) as (watch, inbox):
+        await settle([watch], 0.2)
+        assert [said.partition(":")[0] for said in inbox.said] == ["hidden"]
+        await inbox.until(lambda: "all: a" in inbox.said)
+
+
 async def test_what_is_settled_is_not_given_up():
     api = server(discovery=[MISSING], apis=[*[UNLISTED] * 1000])
     async with watching(api) as (watch, inbox):

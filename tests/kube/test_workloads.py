@@ -509,6 +509,10 @@ def test_a_kind_above_that_is_not_chosen_says_nothing():
     assert found.workload.top is None
 
 
+def test_a_kind_above_one_that_is_not_chosen_is_not_watched():
+    assert list(chosen(Settings(workloads=("trainjob", "job", "cronjob"))).kinds) == ["job", "cronjob"]
+
+
 @pytest.mark.parametrize(
     ("kind", "spec", "idle"),
     [

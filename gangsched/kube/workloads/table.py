@@ -54,7 +54,8 @@ NONE = Workloads(())
 
 def chosen(settings: Settings) -> Workloads:
     """The kinds that the settings name, in the registry's order."""
-    rows = [row for row in WORKLOADS.values() if row.name in settings.workloads]
+    # Annotations of an object above one count only where that is looked at.
+    rows = [row for row in WORKLOADS.values() if {row.name, row.makes or row.name} <= set(settings.workloads)]
     return Workloads(_kind(row, [top for top in rows if top.makes == row.name]) for row in rows)
 
 
