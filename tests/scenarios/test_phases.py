@@ -25,8 +25,9 @@ from tests.scenarios.test_foreign import g, members
 KEY = GroupKey("default", "g")
 
 
-def empty(**fields) -> ForeignGroup:
-    return g(**{"phase": SeenPhase(), **fields})
+def empty(**fields: Any) -> ForeignGroup:
+    found: ForeignGroup = g(**{"phase": SeenPhase(), **fields})
+    return found
 
 
 def phase(harness: Harness, dialect: str = "volcano") -> str:
