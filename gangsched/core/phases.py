@@ -103,9 +103,8 @@ class Phases:
     def _see(self, group: ForeignGroup) -> None:
         if group.phase is None or self._policy.namespace not in ("", group.key.namespace):
             return
-        if self._groups.get(group.key) != group:
-            self._groups[group.key] = group
-            self._touched[group.key] = None
+        self._groups[group.key] = group
+        self._touched[group.key] = None
 
     def _forget(self, dialect: str, key: GroupKey) -> None:
         if key in self._groups and self._groups[key].dialect == dialect:

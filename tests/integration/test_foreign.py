@@ -97,7 +97,9 @@ def test_nothing_is_written_to_other_systems_objects_and_no_pod_is_changed(
     ours = [
         entry
         for entry in with_crd.audited()
-        if entry.get("userAgent") == "gangsched" and "resource" in entry.get("objectRef", {})
+        if entry.get("userAgent") == "gangsched"
+        and "resource" in (about := entry.get("objectRef", {}))
+        and about.get("namespace", "") in ("", cluster.namespace)
     ]
     foreign = {kind.resource.group for kind in DEFAULT.kinds.values()}
 

@@ -10,10 +10,10 @@ import pytest
 
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Role
-from gangsched.core.objects.effects import BindPod, DropDemand, Effect, EvictPod, MakeGroup, PutDemand
+from gangsched.core.objects.effects import BindPod, DropDemand, Effect, EvictPod, MakeGroup, PutDemand, PutPhase
 from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodSeen, Synced
 from gangsched.core.objects.pod import Owner
-from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
+from gangsched.core.objects.podgroup import OnDegraded, SeenPhase, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, OwnerSeen, PodBound, Refused
 from gangsched.core.objects.volumes import StorageClass
@@ -173,7 +173,7 @@ def an_application_of_spark(harness: Living) -> None:
 def a_group_of_volcano(harness: Living) -> None:
     said = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "a"})
     harness.refuse_bind = refuse("a-1")
-    harness.add(node("n1", cpu=3), foreign_group("volcano", "default/a", min_member=3))
+    harness.add(node("n1", cpu=3), foreign_group("volcano", "default/a", min_member=3, phase=SeenPhase()))
     harness.add(*pods("a", 3, owner=SET, declaration=said))
     harness.wait(3)
     harness.refuse_bind = lambda _: None
@@ -267,7 +267,7 @@ class Crash:
         self.kept = list(harness.evicted) if scheduled else None
         harness.refuse_bind = self.answer
         harness.withhold = lambda _: False
-        if self.late and isinstance(dying, BindPod | EvictPod | MakeGroup | PutDemand | DropDemand):
+        if self.late and isinstance(dying, BindPod | EvictPod | MakeGroup | PutDemand | DropDemand | PutPhase):
             harness.carry_out_late(dying, LATE_S)
         harness.carried = []
         harness.crash_in = self.times.pop(0) if self.times else None
@@ -291,6 +291,7 @@ def ends_well(harness: Living, story: Story, crash: Crash | None = None) -> None
     harness.wait(400)
     if story.calm and not (crash is not None and crash.hopeless):
         assert harness.evicted == []
+    assert all(each.phase is None or each.phase.text == "Running" for each in harness.foreign.values())
     for name, count in story.whole:
         assert len(harness.bound(f"default/{name}-")) >= count
         assert harness.gang(f"default/{name}").bindings == {}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
+from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutPhase
-from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
+from gangsched.core.objects.events import ForeignGroupSeen, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.pod import PodPhase
-from gangsched.core.objects.podgroup import SeenPhase
+from gangsched.core.objects.podgroup import ForeignGroup, ForeignPhase, SeenPhase
 from gangsched.core.objects.policy import Policy
-from gangsched.core.phases import LONGEST_RETRY_S
+from gangsched.core.phases import LONGEST_RETRY_S, Phases
 from gangsched.kube.dialects.table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
@@ -24,8 +25,9 @@ from tests.scenarios.test_foreign import g, members
 KEY = GroupKey("default", "g")
 
 
-def empty(**fields):
-    return g(**{"phase": SeenPhase(), **fields})
+def empty(**fields: Any) -> ForeignGroup:
+    found: ForeignGroup = g(**{"phase": SeenPhase(), **fields})
+    return found
 
 
 def phase(harness: Harness, dialect: str = "volcano") -> str:
@@ -157,6 +159,26 @@ def test_an_object_that_is_made_again_gets_its_phase_at_once():
     harness.settle()
     assert phase(harness) == "Inqueue"
     assert writes(harness)[-1:] == ["Inqueue"]
+
+
+@pytest.mark.without("all", why="the number of writes is that of one leader")
+def test_an_object_in_the_place_of_another_whose_deletion_was_not_seen_does_not_wait_for_the_pause_of_that():
+    harness = Harness()
+    harness.refuse_phase = lambda effect: effect.uid != "another"
+    harness.add(empty())
+    harness.wait(1)
+    harness.add(empty(uid="another"))
+    harness.settle()
+    assert phase(harness) == "Inqueue"
+
+
+@pytest.mark.without("all", why="nothing but the phases is there")
+def test_nothing_is_decided_of_a_gang_that_has_not_been_brought_up_to_date_since_a_restart():
+    phases = Phases(Policy())
+    phases.note(ForeignGroupSeen(empty()))
+    assert phases.decide((), {KEY: cast("Gang", None)}, {}, 0.0) == []
+    phases.note(ForeignGroupSeen(empty()))
+    assert phases.decide((), {}, {}, 0.0) == [PutPhase(KEY, empty().uid, ForeignPhase.INQUEUE)]
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="an event is handed over beside the API server")
