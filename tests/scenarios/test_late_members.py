@@ -461,7 +461,7 @@ def test_a_set_that_loses_all_its_pods_at_once_gets_its_room_back_with_its_first
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
 @pytest.mark.parametrize("first", [["d0", "m0", "d1"], ["d0", "d1", "m0"]])
 def test_a_set_whose_first_pod_is_being_bound_when_the_last_one_goes_keeps_its_room(auto, first):
-    """Pods are deleted one by one (d), and the first is made again (m) before the last goes, so that the run goes on."""
+    """Pods are deleted one by one (d). The first is made again (m) before the last goes, so that the run goes on."""
     auto.add(node(cpu="3"), stateful_set(replicas=3), *(replica(number) for number in range(3)))
     auto.settle()
     auto.add(group("default/b", min_member=1), pod("b-0", group="b"))

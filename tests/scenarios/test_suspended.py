@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.table import chosen
-from tests.builders import group, node, pod, pods
+from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
 
 KINDS = chosen(Settings()).kinds
@@ -412,6 +413,20 @@ def test_the_message_follows_what_the_workload_says():
     story.tell(suspend=True)
     story.harness.wait(31)
     assert story.message == "No member is left, because the Job t is suspended: resume it to begin the next run."
+
+
+def test_a_group_that_is_gone_is_remembered_of_no_workload():
+    def kept() -> list[GroupKey]:
+        resting = story.harness.machine._state.surroundings.resting  # noqa: SLF001 - what is kept shows nowhere
+        return resting.of("job", key("t"))
+
+    story = running("job")
+    story.tell(suspend=True)
+    story.drop()
+    before = kept()
+    story.harness.delete_group("default/a")
+    story.harness.wait(2)
+    assert (before, kept()) == ([key("a")], [])
 
 
 @pytest.mark.without("disorder", why="the workload of the last member counts")
