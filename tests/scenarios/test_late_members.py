@@ -462,6 +462,32 @@ def test_a_set_that_loses_all_its_pods_at_once_gets_its_room_back_with_its_first
 
 
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
+@pytest.mark.parametrize("first", [["d0", "m0", "d1"], ["d0", "d1", "m0"]])
+def test_a_set_whose_first_pod_is_being_bound_when_the_last_one_goes_keeps_its_room(auto, first):
+    """Pods are deleted one by one (d). The first is made again (m) before the last goes, so that the run goes on."""
+    auto.add(node(cpu="3"), stateful_set(replicas=3), *(replica(number) for number in range(3)))
+    auto.settle()
+    auto.add(group("default/b", min_member=1), pod("b-0", group="b"))
+    auto.wait(1)
+    auto.withhold = lambda effect: effect.name.startswith("web-")
+    for what, number in first:
+        if what == "d":
+            auto.delete(f"default/web-{number}")
+        else:
+            auto.add(replica(int(number), uid=f"again-{number}", created=auto.now))
+    auto.settle()
+    auto.delete("default/web-2")
+    auto.settle()
+    auto.withhold = lambda _: False
+    auto.send_withheld()
+    for number in (1, 2):
+        auto.wait(1)
+        auto.add(replica(number, uid=f"again-{number}", created=auto.now))
+    auto.wait(1)
+    assert (bound(auto), auto.bound("default/b-")) == (3, [])
+
+
+@pytest.mark.without("all", why="a process that begins knows of no lost members")
 def test_first_pods_that_are_not_all_there_yet_do_not_take_the_room_back():
     """Of a JobSet in order the two pods of the first Job are made at once, and those of the second once they run."""
     harness = labelled(Harness())

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.table import chosen
-from tests.builders import group, node, pod, pods
+from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
 
 KINDS = chosen(Settings()).kinds
@@ -375,6 +376,58 @@ def test_a_workload_that_is_suspended_while_its_quorum_is_bound_holds_nothing():
     assert (story.phase, len(story.harness.bound("default/b-"))) == ("Suspended", SIZE)
 
 
+def test_the_workload_of_the_last_run_counts_though_pods_of_an_earlier_one_are_left():
+    story = running("job")
+    story.end(PodPhase.SUCCEEDED, SIZE)
+    body = {"metadata": {"name": "u", "namespace": "default", "uid": "uid-u"}, "spec": WANTS["job"]}
+    story.harness.add(KINDS["job"].read(json.dumps(body).encode())[1])
+    story.harness.add(*(pod(f"a-u{number}", workload=Workload("job", "u", None, "uid-u")) for number in range(SIZE)))
+    story.harness.wait(2)
+    before = story.phase
+    body["spec"] = WANTS["job"] | {"suspend": True}
+    story.harness.add(KINDS["job"].read(json.dumps(body).encode())[1])
+    story.drop()
+    assert (before, story.phase) == ("Scheduled", "Suspended")
+    assert story.message.startswith("No member is left, because the Job u is suspended")
+
+
+def test_a_suspended_workload_with_pods_left_says_nothing_of_these():
+    story = running("job")
+    story.tell(suspend=True)
+    story.harness.wait(5)
+    assert story.phase == "Running"
+
+
+def test_a_workload_that_ends_before_its_group_was_ever_bound_leaves_it_pending():
+    story = waiting("job")
+    story.tell(status=ENDED)
+    story.drop()
+    assert (story.phase, story.told_failed) == ("Pending", False)
+
+
+def test_the_message_follows_what_the_workload_says():
+    story = running("job")
+    story.tell(parallelism=0)
+    story.drop()
+    story.tell(suspend=True)
+    story.harness.wait(31)
+    assert story.message == "No member is left, because the Job t is suspended: resume it to begin the next run."
+
+
+def test_a_group_that_is_gone_is_remembered_of_no_workload():
+    def kept() -> list[GroupKey]:
+        resting = story.harness.machine._state.surroundings.resting  # noqa: SLF001 - what is kept shows nowhere
+        return resting.of("job", key("t"))
+
+    story = running("job")
+    story.tell(suspend=True)
+    story.drop()
+    before = kept()
+    story.harness.delete_group("default/a")
+    story.harness.wait(2)
+    assert (before, kept()) == ([key("a")], [])
+
+
 @pytest.mark.without("disorder", why="the workload of the last member counts")
 def test_a_group_of_two_workloads_is_suspended_with_neither():
     story = Story(cpu=SIZE + 1)
@@ -450,12 +503,15 @@ def test_a_run_of_which_a_member_has_succeeded_is_followed_by_one_of_the_rest(kn
     assert story.phase == "Succeeded"
 
 
-def test_the_rest_is_made_and_bound_whole_though_nothing_was_looked_at_between():
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_the_rest_is_bound_as_soon_as_it_is_there_though_nothing_was_looked_at_between(*, looked_at: bool):
     story = Rest()
     story.harness.delete(*(f"default/{each.name}" for each in story.alive))
+    if looked_at:
+        story.harness.wait(2)
     story.make(SIZE - 1)
-    story.harness.wait(2)
-    assert (len(story.harness.bound()), story.phase) == (SIZE - 1, "Scheduled")
+    story.harness.settle()
+    assert len(story.harness.bound()) == SIZE - 1
 
 
 def test_within_one_run_successes_count_toward_the_minimum():

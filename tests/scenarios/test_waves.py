@@ -213,6 +213,19 @@ def test_the_run_ends_badly_when_the_job_fails_though_as_many_as_the_minimum_hav
     assert job.harness.condition("default/t").message == f"The run ended with {PARALLELISM + 1} members succeeded."
 
 
+def test_a_wave_that_fails_as_a_whole_ends_the_run_badly_once_the_job_gives_up() -> None:
+    """Until then the Job may make its pods again, as its backoffLimit says."""
+    job = Job(by_pod_group)
+    job.harness.settle()
+    job.harness.run_pods(PodPhase.FAILED, prefix="default/train-")
+    job.harness.wait(5)
+    before = phase(job)
+    job.ended["Failed"] = "True"
+    job.tell()
+    job.harness.wait(5)
+    assert (before, phase(job)) == ("Pending", "Failed")
+
+
 def test_the_run_ends_well_when_a_success_policy_ends_the_job() -> None:
     job = Job(by_pod_group)
     job.harness.settle()

@@ -180,7 +180,7 @@ class Restarts:
         wanted = self._wanted(key, held) if now < held.until else 0
         live = gang.live() if gang is not None else []
         comes_back = False
-        if gang is not None and any(pod.node for pod in live):
+        if gang is not None and any(pod.node or pod.uid in gang.bindings for pod in live):
             wanted -= len(live) + _done(gang) + gang.lingering()
         elif gang is not None and 0 < wanted <= len(live) + self._to_come(gang, live) and not gang.lingering():
             # All of its places are free: the quorum is planned in this call, before anything else.

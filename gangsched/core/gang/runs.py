@@ -19,13 +19,11 @@ from gangsched.core.objects.record import Minima, Outcome, counted
 
 def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
     """Note which workload the live members belong to; while there are none, it is that of the last ones."""
+    if not live and gang.record.workload is not None:
+        return
     there = live or gang.pods.values()
     found = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in there}
-    if not found:
-        return
     workload = next(iter(found.values())) if len(found) == 1 else None
-    if workload is None and not live:
-        return
     take(gang, Step.BELONGS, workload=None if workload is None else replace(workload, declaration=None))
 
 
@@ -172,5 +170,5 @@ def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None
         least = Minima(record.minimum, lowered(record.satisfied, terms.spec).roles)
         short = bool(missing_of(least, census.bound_roles + census.done_roles))
     gang.note_shortness((gang.short_since or now) if short else 0.0)
-    if (record.vacated or (record.damaged and record.scheduled_at and not record.ended)) and not short:
+    if (record.vacated or record.damaged) and not short:
         take(gang, Step.NOT_SHORT)
