@@ -181,6 +181,21 @@ async def test_the_workload_that_declares_a_gang_and_its_parts_are_read_without_
     ]
 
 
+async def test_a_gang_of_one_replica_is_its_sets_without_a_label():
+    bare = {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": BARE}}
+    found = {"FailedCreate": [event("LeaderWorkerSet", "x", "exceeded quota: small")]}
+    assert await told(made("LeaderWorkerSet", "x", bare), events=found, minimum=2, group="lws.x.0") == [
+        "pods that the LeaderWorkerSet x could not make: exceeded quota: small"
+    ]
+
+
+async def test_an_annotated_minimum_above_what_the_workload_makes_is_told():
+    job = made("Job", "x", {"parallelism": 2, "completions": 2, "template": BARE})
+    assert await told(job, minimum=3, group="job.x") == [
+        "a minimum of at most 2, which is all that the Job x will make, or more replicas there"
+    ]
+
+
 async def test_a_condition_tells_the_cause_where_the_event_is_gone():
     failure = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: small"}
     rays = made("RayCluster", "x", RAY, said={"conditions": [failure]})
