@@ -173,11 +173,20 @@ class RuleOne:
                 begun = self.quorums.get(key)
                 if key not in self.whole and not (begun and begun.landed):
                     self._begin(key, begun)
+                elif key not in self.whole and begun is not None and not begun.ours:
+                    self._take_over(key, begun)
 
     def _begin(self, key: GroupKey, begun: Quorum | None) -> None:
         """A quorum is bound under the terms that the machine knows; what is under way ends under its own (rule 9)."""
         terms = terms_of(self._ledger.told, key, members_of(self._ledger.told, key)) or Terms(1, {})
         self.quorums[key] = Quorum(self._eased(terms, key, begun), ours=True, touched=self._harness.now)
+
+    def _take_over(self, key: GroupKey, begun: Quorum) -> None:
+        """The machine goes on with what a rival began: by the terms that it knows, which may not be the newest."""
+        known = terms_of(self._ledger.told, key, members_of(self._ledger.told, key))
+        begun.terms = known.least(begun.terms) if known is not None else begun.terms
+        begun.ours = True
+        begun.touched = self._harness.now
 
     def _eased(self, terms: Terms, key: GroupKey, begun: Quorum | None) -> Terms:
         """The terms, and where a quorum of the machine's is under way no more than what it was begun with (rule 9)."""

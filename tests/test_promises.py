@@ -15,6 +15,7 @@ from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
+from tests.faulty import Faulty
 from tests.living import Living
 
 SET = Owner("StatefulSet", "a", "set-a", "apps")
@@ -159,6 +160,20 @@ def test_a_quorum_whose_bindings_wait_for_their_answers_ends_under_the_terms_it_
     harness.withhold = lambda _: False
     harness.wait(5)
     harness.send_withheld()
+    harness.wait(60)
+    harness.rule_one.look()
+    assert harness.status("default/a").bound == 3
+
+
+def test_a_quorum_that_a_rival_began_ends_under_the_terms_that_the_machine_knew_when_it_completed_it() -> None:
+    """The spec gets roles while the watch of PodGroups says nothing: what is under way ends under its own (rule 9)."""
+    harness = Faulty()
+    harness.add(group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.settle()
+    harness.stall("groups", 20, gap=False)
+    harness.change_spec("default/a", min_member=3, roles=(Role("r", 1), Role("s", 1)))
+    rival = replace(harness.pod("default/a-0"), node="n1", bound_at=harness.now)
+    harness.add(node("n1", cpu=9), rival)
     harness.wait(60)
     harness.rule_one.look()
     assert harness.status("default/a").bound == 3
