@@ -14,6 +14,8 @@ NUMBER ?= 100
 BASE ?=
 PAIRS ?= 9
 PARTS ?=
+# Of make workloads and nightly: four control planes keep two cores busy, because the plays wait more than they compute.
+PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test workloads nightly soak outages mutations lint fmt bench bench-quick bench-compare docs control-plane clean python
@@ -43,12 +45,13 @@ check: setup ## a quick look in less than a minute: no control plane, fewer rand
 
 # Three workers keep two cores busy, because integration tests wait more than they compute. Each has a control plane.
 test: setup control-plane ## all tests, the real control plane's included
+	@"$(PYTHON)" -m testbed.controllers.build --quick
 	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report= \
-		-m "not workloads"
+		-m "not workloads or played_in_make_test"
 
 workloads: setup control-plane ## real controllers beside gangsched, as docs/workloads tells after it; PARTS="-k jobset" plays some
 	@"$(PYTHON)" -m testbed.controllers.build
-	@exec .venv/bin/python -m tests.workloads.written $(PARTS)
+	@exec .venv/bin/python -m tests.workloads.written $(PLAYS) $(PARTS)
 
 nightly: DURATION = 3600
 nightly: SEED := $(or $(SEED),$(shell date +%s))
@@ -59,7 +62,7 @@ nightly: setup control-plane ## explore for hours: random examples, worlds and f
 		--hypothesis-profile=nightly --hypothesis-seed=$(SEED) || failed="$$failed pytest"; \
 	.venv/bin/python -m tests.faults.soak --duration $(DURATION) --seed $(SEED) || failed="$$failed soak"; \
 	.venv/bin/python -m tests.faults.outages --seed $(SEED) || failed="$$failed outages"; \
-	"$(PYTHON)" -m testbed.controllers.build && .venv/bin/python -m pytest -m workloads tests/workloads || failed="$$failed workloads"; \
+	"$(PYTHON)" -m testbed.controllers.build && .venv/bin/python -m pytest $(PLAYS) -m workloads tests/workloads || failed="$$failed workloads"; \
 	test -z "$$failed" || { echo "FAILED with SEED=$(SEED):$$failed"; exit 1; }
 
 soak: setup control-plane ## random groups, nodes and all faults for DURATION=600 seconds; SEED=n repeats a run

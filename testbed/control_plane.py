@@ -21,6 +21,7 @@ from typing import Self
 
 from testbed import binaries, nodes
 from testbed.api import Api, ApiError, Json
+from testbed.stages import late
 from testbed.tether import Child, Tether, TetherError
 
 _START_WITHIN_S = 120
@@ -57,6 +58,8 @@ class ControlPlane:
         not_ready_taint: bool = True,
         users: Sequence[str] = (),
         extra_apiserver_args: Sequence[str] = (),
+        extra_controller_args: Sequence[str] = (),
+        ready_after_s: float = 0,
     ) -> None:
         """Nothing is started yet.
 
@@ -69,6 +72,8 @@ class ControlPlane:
             not_ready_taint: new nodes get the not-ready taint as in a real cluster; off if no controller removes it.
             users: names of users beside the administrator, for ``kubeconfig_of_user``.
             extra_apiserver_args: further flags of kube-apiserver, last on its command line.
+            extra_controller_args: the same of kube-controller-manager.
+            ready_after_s: how long pods run before KWOK makes them ready (see testbed.stages).
         """
         self._controllers = controllers
         self._kwok = kwok
@@ -77,6 +82,8 @@ class ControlPlane:
         self._audit_policy = audit_policy
         self._tokens = {user: secrets.token_hex(16) for user in users}
         self._extra_apiserver_args = tuple(extra_apiserver_args)
+        self._extra_controller_args = tuple(extra_controller_args)
+        self._ready_after_s = ready_after_s
         self._disabled_admission = [] if controllers else ["ServiceAccount"]
         if not not_ready_taint:
             self._disabled_admission.append("TaintNodesByCondition")
@@ -230,15 +237,21 @@ class ControlPlane:
                 *("--controllers=*,-nodeipam,-cloud-node-lifecycle", "--kube-api-qps=500", "--kube-api-burst=1000"),
                 f"--service-account-private-key-file={self._certificate.parent / 'apiserver.key'}",
                 f"--root-ca-file={self._certificate}",
+                *self._extra_controller_args,
             ],
         )
 
     def _start_kwok(self) -> None:
+        stages = self.binaries / binaries.STAGES
+        if self._ready_after_s:
+            own = late(stages.read_text(encoding="utf-8"), self._ready_after_s)
+            stages = self.folder / binaries.STAGES
+            stages.write_text(own, encoding="utf-8")
         self.spawn(
             "kwok",
             [
                 *self._client("kwok"),
-                f"--config={self.binaries / binaries.STAGES}",
+                f"--config={stages}",
                 *("--manage-all-nodes=true", "--node-lease-duration-seconds=40", "--node-ip=127.0.0.1"),
             ],
         )

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from testbed.cache import SetupError
+from testbed.control_plane import ControlPlane
 from testbed.controllers import build, matrix
+from testbed.controllers import running as launching
 from testbed.controllers.build import ensure, folder_of, is_built
-from testbed.controllers.matrix import ANNOTATION, AUTO, BY_HAND, COLUMNS, EXPECTED, OWN, PLAYS, RACE, Seen, merged
-from testbed.controllers.running import by_url
+from testbed.controllers.expected import ANNOTATION, AUTO, BY_HAND, COLUMNS, EXPECTED, OWN, PLAYS, RACE
+from testbed.controllers.matrix import Seen, merged
+from testbed.controllers.running import by_url, running
 from testbed.controllers.table import CONTROLLERS
 from testbed.docs import ROOT
+from tests.workloads.pages import blocks
+from tests.workloads.settings import SETTINGS
+from tests.workloads.sides import group_of
 
 JOBSET = CONTROLLERS["jobset"]
 
@@ -45,6 +53,17 @@ def test_what_is_built_needs_neither_go_nor_a_network():
     folder_of(JOBSET).mkdir(parents=True)
     (folder_of(JOBSET) / JOBSET.name).touch()
     assert ensure(["jobset"], report=pytest.fail) == {"jobset": folder_of(JOBSET)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "built"), [([], list(CONTROLLERS)), (["--quick"], ["jobset", "lws"]), (["--quick", "kueue"], ["kueue"])]
+)
+def test_all_are_built_unless_the_quick_ones_or_names_are_asked_for(monkeypatch, capsys, asked, built):
+    monkeypatch.setattr("sys.argv", ["build", *asked])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr(build, "ensure", lambda names, **_: {name: name for name in names})
+    assert build.main() == 0
+    assert capsys.readouterr().out.split() == built
 
 
 class FakeGo:
@@ -90,13 +109,58 @@ def test_webhooks_are_called_on_this_machine_and_asked_only_about_pods_of_their_
     assert "service" in hook["clientConfig"]
 
 
+class FakeChild:
+    """A process that runs until it is told to have ended."""
+
+    def __init__(self):
+        self.status = None
+
+    def poll(self):
+        return self.status
+
+    def stop(self):
+        self.status = 0
+
+
+class FakeControlPlane(ControlPlane):
+    """Starts what a controller's start needs of it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self.started = []
+        (folder / "certificates").mkdir()
+        for suffix in ("crt", "key"):
+            (folder / "certificates" / f"apiserver.{suffix}").touch()
+
+    def spawn(self, *_, **__):
+        self.started.append(FakeChild())
+        return self.started[-1]
+
+
+def test_a_controller_that_has_ended_is_started_again_where_tests_ask_for_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(launching, "is_built", lambda _: True)
+    monkeypatch.setattr(launching, "_install", lambda *_: None)
+    monkeypatch.setattr(launching, "_is_ok", lambda _: True)
+    control_plane = FakeControlPlane(tmp_path)
+    with running(control_plane, "kuberay") as revive:
+        revive()
+        [first] = control_plane.started
+        first.status = 1
+        revive()
+        _, second = control_plane.started
+        assert second.status is None
+    assert second.status == 0
+
+
 def test_every_workload_names_a_controller_that_can_be_built_a_page_and_reasons_for_what_is_left_out():
     for row in EXPECTED.values():
         assert not row.controller or row.controller in CONTROLLERS
-        assert (ROOT / matrix.PAGE.parent / row.page).is_file()
-        assert set(row.not_declared) <= set(COLUMNS)
+        assert all((ROOT / test).is_file() for test in row.recorded.values())
+        assert (ROOT / matrix.PAGE.parent / row.file.partition("#")[0]).is_file()
+        assert {*row.not_declared, *row.recorded, *row.noted} <= set(COLUMNS)
         assert {key if isinstance(key, str) else key[0] for key in row.not_played} <= set(PLAYS)
-        assert RACE in row.plays(BY_HAND)
+        assert all(RACE in row.plays(column) for column in row.columns())
 
 
 def seen(column, play, *, whole, workload="JobSet"):
@@ -117,7 +181,7 @@ def tables(tmp_path):
         (tmp_path / matrix.FIGURES.parent).mkdir(parents=True, exist_ok=True)
         matrix.write(tmp_path, found)
         text = matrix.page(tmp_path, (ROOT / matrix.PAGE).read_text())
-        return [line for line in text.splitlines() if line.startswith(("| [JobSet]", "| JobSet"))]
+        return [line for line in text.splitlines() if line.startswith(("| [JobSet]", "| JobSet |"))]
 
     return write
 
@@ -134,3 +198,52 @@ def test_the_page_tells_of_each_cell_what_was_seen_what_is_not_possible_and_what
     scale = "not possible: a JobSet's number of jobs and their parallelism cannot be changed"
     suspension = "nothing: whole/whole; annotation, podgroup: not played yet"
     assert further == f"| JobSet | whole/whole | {scale} | {suspension} |"
+
+
+def test_a_cell_says_what_must_be_known_beside_how_it_ended_and_where_recorded_pods_are_played(tmp_path):
+    (tmp_path / matrix.FIGURES.parent).mkdir(parents=True)
+    matrix.write(tmp_path, [seen(BY_HAND, RACE, whole=True, workload="CronJob")])
+    text = matrix.page(tmp_path, (ROOT / matrix.PAGE).read_text())
+    cron, argo = (
+        next(line for line in text.splitlines() if line.startswith(f"| [{kind}")) for kind in ("Cron", "Argo")
+    )
+    assert cron.endswith("| whole/whole, by the annotation `gangsched.io/group-by` |")
+    assert argo.endswith("| whole/whole with recorded pods ([test](../../tests/integration/test_argo.py)) |")
+    assert not any(line.startswith(("| CronJob |", "| Argo")) for line in text.splitlines())
+
+
+def test_one_worker_runs_all_that_shares_a_control_plane_or_a_port():
+    def group(named):
+        return group_of(f"tests/workloads/test_workloads.py::test_it_ends_whole[{named}]")
+
+    assert group("JobSet-nothing-race") == group("JobSet-nothing-failure") == "jobset-nothing"
+    assert group("JobSet, dependsOn-nothing-race") == "jobset-nothing-late"
+    assert group("Job-own-race") == "kubernetes-own"
+    columns = ("nothing", "annotation", "own", "podgroup")
+    assert {group(f"MPIJob-{column}-race") for column in columns} == {"mpi-operator"}
+    assert group("MPIJob, WaitForWorkersReady-nothing-race") == "mpi-operator"
+
+
+def test_every_workload_that_can_be_declared_is_played_in_the_order_of_the_table():
+    assert [setting.kind for setting in SETTINGS] == [row.kind for row in EXPECTED.values() if row.columns()]
+
+
+@pytest.mark.parametrize("row", [row for row in EXPECTED.values() if row.columns()], ids=lambda row: row.kind)
+def test_each_section_of_a_page_is_one_manifest_and_three_commands(row):
+    for column in row.columns():
+        text, commands = blocks(row, column)
+        assert list(yaml.safe_load_all(text))
+        assert len(commands) == 3
+        assert "kubectl apply --filename bert.yaml" in commands
+
+
+def test_every_section_of_every_page_is_one_that_is_played():
+    folder = (ROOT / matrix.PAGE).parent
+    played = {(row.file, row.section(column)) for row in EXPECTED.values() for column in row.columns()}
+    told = {
+        (page.name, title)
+        for page in folder.glob("*.md")
+        if page.name != matrix.PAGE.name
+        for title in re.findall(r"^## (.+)$", page.read_text(), flags=re.MULTILINE)
+    }
+    assert told == played

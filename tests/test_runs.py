@@ -164,6 +164,6 @@ def test_a_night_goes_on_after_a_part_that_fails_and_tells_it_with_the_seed(tmp_
     assert soak == f"runs -m tests.faults.soak --duration {9 if asked else 3600} --seed {seed}"
     assert outages == f"runs -m tests.faults.outages --seed {seed}"
     assert built == "runs -m testbed.controllers.build"
-    assert workloads == "runs -m pytest -m workloads tests/workloads"
+    assert re.fullmatch(r"runs -m pytest -n 4 .* -m workloads tests/workloads", workloads)
     assert failed == f"FAILED with SEED={seed}: soak"
     assert night.returncode == 2

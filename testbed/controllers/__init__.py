@@ -1,4 +1,4 @@
 """The real workload controllers beside gangsched: `table` names them, `build` builds them, `running` runs them.
 
-A new controller is one row in `table` and one file in tests/workloads.
+`expected` says which workloads are played beside them, `matrix` what was seen. CONTRIBUTING.md tells how to add one.
 """

@@ -1,8 +1,8 @@
 """Builds the workload controllers from the Go modules of their releases, into the cache that all checkouts share.
 
-``python3 -m testbed.controllers.build [NAME …]`` prints, as its last lines, the folder of each. Each is built from
-its module's own folder, with the versions that its go.mod requires and its go.sum fixes. Beside the program its folder
-holds what is installed with it, so that a later run needs neither Go nor a network.
+``python3 -m testbed.controllers.build [--quick | NAME …]`` prints, as its last lines, the folder of each. Each is built
+from its module's own folder, with the versions that its go.mod requires and its go.sum fixes. Beside the program its
+folder holds what is installed with it, so that a later run needs neither Go nor a network.
 Runs on a bare Python 3.11, before any virtual environment exists.
 """
 
@@ -89,7 +89,9 @@ def main() -> int:
     """The command line: progress and, last, the folders on standard output; a failure on standard error."""
     parser = argparse.ArgumentParser(prog="python3 -m testbed.controllers.build", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: all by default ({', '.join(CONTROLLERS)})")
-    names = parser.parse_args().names or list(CONTROLLERS)
+    parser.add_argument("--quick", action="store_true", help="those of make test, where none is named")
+    asked = parser.parse_args()
+    names = asked.names or [row.name for row in CONTROLLERS.values() if row.quick or not asked.quick]
     if unknown := [name for name in names if name not in CONTROLLERS]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(CONTROLLERS)}")
     # SIGTERM ends it in the same orderly way as Ctrl-C.

@@ -13,7 +13,7 @@ import shutil
 import socket
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,10 @@ _MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108
 @contextlib.contextmanager
 def running(
     control_plane: ControlPlane, name: str, *arguments: str, config: Mapping[str, Any] | None = None
-) -> Iterator[None]:
+) -> Iterator[Callable[[], None]]:
     """Runs the controller, and those that it needs, from when it is ready.
+
+    What it yields starts again those that have ended, as a kubelet would: some end when they lose their lease.
 
     ``arguments`` are added to its command line, ``config`` to its configuration file.
 
@@ -47,14 +49,20 @@ def running(
     if not is_built(controller):
         raise ControlPlaneError(f"{name} is not built yet: run python3 -m testbed.controllers.build {name}")
     with contextlib.ExitStack() as stack:
-        for other in controller.beside:
-            stack.enter_context(running(control_plane, other))
+        others = [stack.enter_context(running(control_plane, other)) for other in controller.beside]
         _install(control_plane, controller)
         if controller.secret:
             stack.enter_context(_mounted())
-        child = _Run(control_plane, controller, arguments, config or {}).start()
-        stack.callback(child.stop)
-        yield
+        run = _Run(control_plane, controller, arguments, config or {})
+        run.start()
+        stack.callback(run.stop)
+
+        def revive() -> None:
+            for other in others:
+                other()
+            run.revive()
+
+        yield revive
 
 
 @contextlib.contextmanager
@@ -102,8 +110,8 @@ class _Run:
         self._arguments = arguments
         self._config = config
 
-    def start(self) -> Child:
-        """Its process, which is ready.
+    def start(self) -> None:
+        """Starts it and waits until it is ready.
 
         Raises:
             ControlPlaneError: it did not become ready.
@@ -112,17 +120,31 @@ class _Run:
         self._write_config()
         if self._controller.secret:
             self._add_secret()
-        for _ in range(_STARTS):
-            child = self._spawn()
-            if self._became_ready(child):
-                break
-        else:
-            raise ControlPlaneError(
-                f"{self._controller.name} did not become ready; its log ends with:\n{child.log_tail(30)}"
-            )
+        self._start()
         if self._controller.webhooks:
             self._register()
-        return child
+
+    def _start(self) -> None:
+        for _ in range(_STARTS):
+            self._child = self._spawn()
+            if self._became_ready(self._child):
+                return
+        raise ControlPlaneError(
+            f"{self._controller.name} did not become ready; its log ends with:\n{self._child.log_tail(30)}"
+        )
+
+    def revive(self) -> None:
+        """Starts it again if it has ended.
+
+        Raises:
+            ControlPlaneError: it did not become ready.
+        """
+        if self._child.poll() is not None:
+            self._start()
+
+    def stop(self) -> None:
+        """Ends it."""
+        self._child.stop()
 
     def _write_certificates(self) -> None:
         """kube-apiserver's own pair, under the names by which a webhook's server looks for it."""

@@ -36,6 +36,8 @@ class Controller:
     """NAMESPACE/NAME where it keeps certificates of its own, which are those of a Service and of no use here."""
     beside: tuple[str, ...] = ()
     """Controllers that it needs."""
+    quick: bool = False
+    """Whether its build takes so little that make test does it, and plays with it."""
 
 
 CONTROLLERS = {
@@ -52,6 +54,7 @@ CONTROLLERS = {
             pods_with="jobset.sigs.k8s.io/jobset-name",
             config="config.jobset.x-k8s.io/v1alpha1",
             arguments=CONFIGURED,
+            quick=True,
         ),
         Controller(
             name="lws",
@@ -64,6 +67,7 @@ CONTROLLERS = {
             pods_with="leaderworkerset.sigs.k8s.io/name",
             config="config.lws.x-k8s.io/v1alpha1",
             arguments=CONFIGURED,
+            quick=True,
         ),
         Controller(
             name="kuberay",

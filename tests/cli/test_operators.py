@@ -15,7 +15,7 @@ from gangsched.cli.manifests import Manifest, ManifestError
 from gangsched.cli.simulation import simulate
 from gangsched.cli.world import MAKERS, build
 from gangsched.core.objects.policy import Policy
-from testbed.controllers.matrix import AUTO, BY_HAND
+from testbed.controllers.expected import AUTO, BY_HAND
 from tests.workloads.pages import manifest
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.workloads.table import chosen
-from testbed.controllers.matrix import AUTO
+from testbed.controllers.expected import AUTO
 from tests.cli.test_live import DENIED, MISSING, cluster
 from tests.cli.test_operators import objects
 from tests.kube.fake_api import Answer, FakeApi, body, page, serving

@@ -15,12 +15,14 @@ import pytest
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.controllers.build import is_built
-from testbed.controllers.matrix import ANNOTATION, AUTO, EXPECTED, OWN
+from testbed.controllers.expected import ANNOTATION, AUTO, OWN, RACE, READY_AFTER_S
 from testbed.controllers.running import running
 from testbed.controllers.table import CONTROLLERS
 from testbed.operator import Operator
 from tests.integration import foreign
-from tests.workloads.plays import PLAYS, Setting
+from tests.workloads.plays import Setting
+from tests.workloads.settings import CONTROLLED, SETTINGS
+from tests.workloads.sides import Kind, Scheduling, kind_for
 from tests.workloads.stage import Stage
 
 
@@ -29,78 +31,128 @@ class Side:
     """A control plane, on which gangs are declared in one way."""
 
     control_plane: ControlPlane
-    setting: Setting
     column: str
+    revive: Callable[[], None]
+    """Starts the controller again if it has ended."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    for mark in (pytest.mark.integration, pytest.mark.workloads, pytest.mark.timeout(300)):
+    for mark in (pytest.mark.integration, pytest.mark.workloads, pytest.mark.timeout(900)):
         item.add_marker(mark)
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling | None:
+    """The scheduler of workers for these tests."""
+    return Scheduling(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of one control plane after each other, those that take longest first."""
+
+    def order(item: pytest.Item) -> tuple[bool, bool, bool, str]:
+        kind = _kind_of(item)
+        return bool(kind), not (kind and kind.is_alone), not (kind and kind.late), str(kind)
+
+    items.sort(key=order)
+
+
+def _kind_of(item: pytest.Item) -> Kind | None:
+    of = getattr(item, "callspec", None)
+    found = of.params.get("side") if of else None
+    return found if isinstance(found, Kind) else None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each way to declare the module's workload and, for tests that play, each play."""
+    """Each workload in each way to declare it with, for tests that play, each play; for others, each page's section."""
     if "side" not in metafunc.fixturenames:
         return
-    columns = EXPECTED[metafunc.module.SETTING.kind].columns()
-    metafunc.parametrize("side", columns, indirect=True, scope="module")
-    if "play" in metafunc.fixturenames:
-        metafunc.parametrize("play", PLAYS)
+    plays = "play" in metafunc.fixturenames
+    chosen = [
+        (setting, column)
+        for setting in SETTINGS
+        for column in setting.row.columns()
+        if plays or _has_section(setting, column)
+    ]
+    names = ["side", "setting", *(["play"] if plays else [])]
+    told = [
+        pytest.param(
+            *(kind_for(setting.row, column), setting, *play),
+            id="-".join((setting.kind, column, *play)),
+            marks=[pytest.mark.played_in_make_test] if _is_quick(setting, column, play) else [],
+        )
+        for setting, column in chosen
+        for play in ([[play] for play in setting.row.plays(column)] if plays else [[]])
+    ]
+    metafunc.parametrize(names, told, indirect=["side"], scope="module")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without plays that are not possible; a page has one section for both ways without a PodGroup."""
-    left_out = [item for item in items if item.get_closest_marker("workloads") and not _possible(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+def _is_quick(setting: Setting, column: str, play: list[str]) -> bool:
+    """Whether make test plays it: the race of the controllers that are built soon, with nothing declared."""
+    row = setting.row
+    quick = row.controller and CONTROLLERS[row.controller].quick and row.kind == _first_of(row.controller)
+    return bool(quick) and column == AUTO and play == [RACE]
 
 
-def _possible(item: pytest.Item) -> bool:
-    of = getattr(item, "callspec", None)
-    if of is None or "side" not in of.params:
-        return True
-    column, play = of.params["side"], of.params.get("play")
-    setting: Setting = item.getparent(pytest.Module).obj.SETTING  # type: ignore[union-attr]
-    return column != ANNOTATION if play is None else play in EXPECTED[setting.kind].plays(column)
+def _first_of(controller: str) -> str:
+    return next(setting.kind for setting in SETTINGS if setting.row.controller == controller)
+
+
+def _has_section(setting: Setting, column: str) -> bool:
+    """Whether its page has a section of its own for it; one is for both ways without a PodGroup."""
+    others = {
+        (other.row.file, other.row.section(column))
+        for other in SETTINGS[: SETTINGS.index(setting)]
+        if column in other.row.columns()
+    }
+    return column != ANNOTATION and (setting.row.file, setting.row.section(column)) not in others
 
 
 @pytest.fixture(scope="module")
 def side(request: pytest.FixtureRequest) -> Iterator[Side]:
-    """gangsched and the module's controller, started as that way to declare gangs asks for."""
-    setting: Setting = request.module.SETTING
-    column: str = request.param
-    name = EXPECTED[setting.kind].controller
+    """gangsched and a controller, started as that way to declare gangs asks for."""
+    kind: Kind = request.param
+    name, own = kind.controller, kind.column == OWN
     if name and not is_built(CONTROLLERS[name]):
         pytest.skip(f"{name} is not built: run make workloads")
-    arguments = setting.own_arguments if column == OWN else ()
-    config = {**setting.config, **(setting.own_config if column == OWN else {})}
+    controlled = CONTROLLED[name]
+    arguments = controlled.own_arguments if own else ()
+    config = {**controlled.config, **(controlled.own_config if own else {})}
+    gates = controlled.gates if own else ()
     with contextlib.ExitStack() as stack:
-        control_plane = stack.enter_context(ControlPlane())
+        control_plane = stack.enter_context(
+            ControlPlane(
+                extra_apiserver_args=(*gates, *(controlled.served if own else ())),
+                extra_controller_args=gates,
+                ready_after_s=READY_AFTER_S if kind.late else 0,
+            )
+        )
         crds.install(control_plane)
-        if column == OWN and setting.dialect:
-            foreign.install(control_plane, setting.dialect)
-        if name:
-            stack.enter_context(running(control_plane, name, *arguments, config=config))
+        if own and controlled.dialect:
+            foreign.install(control_plane, controlled.dialect)
+        nothing = contextlib.nullcontext(lambda: None)
+        revive = stack.enter_context(running(control_plane, name, *arguments, config=config) if name else nothing)
         for number in range(2):
             control_plane.add_node(f"n{number}", cpu="4")
         operator = stack.enter_context(Operator(control_plane))
-        yield Side(control_plane, setting, column)
+        yield Side(control_plane, kind.column, revive)
         assert "Traceback" not in operator.log, operator.log[operator.log.index("Traceback") - 500 :]
 
 
 @pytest.fixture
-def stage(side: Side) -> Iterator[Stage]:
+def stage(side: Side, setting: Setting) -> Iterator[Stage]:
     """A namespace of the test's own; its pods are gone afterwards, so that the next test has the nodes' room."""
+    side.revive()
     labels = {"gangsched.io/gang": "auto"} if side.column == AUTO else {}
     name = f"test-{secrets.token_hex(4)}"
     side.control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
-    found = Stage(side.control_plane, name, side.setting.path)
+    found = Stage(side.control_plane, name, setting.path)
     found.until(lambda: side.control_plane.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
     yield found
     found.clear()
 
 
 @pytest.fixture
-def played(side: Side, play: str, record_property: Callable[[str, object], None]) -> None:
+def played(side: Side, setting: Setting, play: str, record_property: Callable[[str, object], None]) -> None:
     """Has `tests.workloads.written` write down how this play ends."""
-    record_property("played", (side.setting.kind, side.column, play))
+    record_property("played", (setting.kind, side.column, play))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from testbed.controllers.matrix import FAILURE, RACE, SCALE, SUSPENSION
-from tests.workloads.pages import manifest
+import yaml
+
+from testbed.controllers.expected import EXPECTED, FAILURE, RACE, READY_AFTER_S, SCALE, SUSPENSION, Workload
+from tests.workloads import pages
 from tests.workloads.stage import Stage
 
 Json = dict[str, Any]
@@ -16,7 +18,7 @@ Json = dict[str, Any]
 SIZE = 5
 """The pods of each workload on the pages, of 1 CPU each. The nodes have 8 CPUs."""
 LARGER = 7
-_WITHIN_S = 60
+_WITHIN_S = 90
 _STAYS_S = 2.0
 
 
@@ -25,95 +27,126 @@ class Setting:
     """What a workload's plays need to know of it."""
 
     kind: str
+    """As in EXPECTED."""
     path: str
     """The collection of its objects, such as ``apis/batch/v1/jobs``."""
-    config: Mapping[str, Any] = field(default_factory=dict)
-    """What the controller's configuration file needs beside addresses."""
-    own_arguments: Sequence[str] = ()
-    """Of the controller with its own integration."""
-    own_config: Mapping[str, Any] = field(default_factory=dict)
-    dialect: str = ""
-    """Whose PodGroups the controller makes with its own integration."""
     fails: str = "deleted"
     """How a member ends so that its controller makes it again: `Failed` or `deleted`."""
     scaled: Callable[[int], Json] = lambda _: {}
     """The change that gives the workload so many pods."""
     suspended: Callable[[bool], Json] = lambda _: {}
     """The change that suspends and resumes it."""
+    changed: Callable[..., object] = lambda *_: None
+    """Makes of the page's manifests, which may be so already, those of this row."""
+    pods: int = SIZE
+    """How many pods its controller makes in all, of which SIZE fit."""
+    first: int = SIZE
+    """How many pods its controller makes before any of them is ready."""
+    simulated: bool = True
+    """Whether `gangsched simulate` expands it, into pods of the same owners and labels."""
+    own_plays: Mapping[str, Play] = field(default_factory=dict)
+    """What is played in another way with it."""
+
+    @property
+    def row(self) -> Workload:
+        """What is expected of it."""
+        return EXPECTED[self.kind]
+
+    @property
+    def within_s(self) -> float:
+        """How long it takes at most until all of its pods are bound."""
+        return _WITHIN_S + (READY_AFTER_S * SIZE if self.row.late else 0)
+
+    def manifest(self, column: str, name: str = "bert") -> str:
+        """The manifest of its page for that way to declare a gang, as this row has it."""
+        manifests = list(yaml.safe_load_all(pages.manifest(self.kind, column, name)))
+        self.changed(*manifests)
+        return yaml.safe_dump_all(manifests)
 
 
-def race(stage: Stage, setting: Setting, column: str) -> tuple[str, str]:
-    """Two at once: one runs whole and the other waits whole, then runs in place of the first; who runs, who is gone."""
+Play = Callable[[Stage, Setting, str], object]
+
+
+def race(stage: Stage, setting: Setting, column: str) -> None:
+    """Two at once: one runs whole and the other waits whole, then runs in place of the first."""
     runs, waits = both(stage, setting, column)
     stage.remove(runs)
-    until_whole(stage, waits)
-    return waits, runs
+    until_whole(stage, setting, waits)
 
 
 def both(stage: Stage, setting: Setting, column: str) -> tuple[str, str]:
     """Creates two at once; who runs whole, and who waits whole."""
     names = ("first", "second")
-    stage.apply("---\n".join(manifest(setting.kind, column, name) for name in names))
-    until_settled(stage, *names)
-    runs = next(name for name in names if stage.bound_of(name))
-    return runs, next(name for name in names if name != runs)
+    stage.apply("---\n".join(setting.manifest(column, name) for name in names))
+    return until_settled(stage, setting, *names)
 
 
-def until_whole(stage: Stage, name: str, size: int = SIZE) -> None:
+def until_whole(stage: Stage, setting: Setting, name: str, size: int = SIZE) -> None:
     """Waits until the workload has so many pods and all of them are bound."""
-    stage.until(lambda: stage.counts(name) == (size, size), within_s=_WITHIN_S, what=f"{size} of {name} bound")
+    stage.until(lambda: stage.counts(name) == [(size, size)], within_s=setting.within_s, what=f"{size} of {name} bound")
 
 
-def until_settled(stage: Stage, *names: str) -> None:
-    """Waits until one of the two is whole and the other, complete, is wholly unbound, and stays so."""
+def until_settled(stage: Stage, setting: Setting, *names: str) -> tuple[str, str]:
+    """Waits until one of the two is whole, the other wholly unbound with all pods that it can have, and both stay so.
+
+    At no time has each of them a bound pod. Returns who runs and who waits.
+    """
+
+    waits_with = {(number, 0) for number in (setting.first, SIZE)}
+    since = time.monotonic()
 
     def settled() -> bool:
-        return sorted(stage.counts(name) for name in names) == [(SIZE, 0), (SIZE, SIZE)]
+        nonlocal since
+        counts = stage.counts(*names)
+        assert not all(bound for _, bound in counts), f"both have bound pods: {stage.describe()}"
+        waits, runs = sorted(counts, key=lambda each: each[1])
+        if runs != (SIZE, SIZE) or waits not in waits_with:
+            since = time.monotonic()
+        return time.monotonic() > since + _STAYS_S
 
-    stage.until(settled, within_s=_WITHIN_S, what="one whole, the other wholly waiting")
-    until = time.monotonic() + _STAYS_S
-    while time.monotonic() < until:
-        assert settled(), stage.describe()
-        time.sleep(0.2)
+    stage.until(settled, within_s=setting.within_s, what="one whole, the other wholly waiting")
+    one, other = names
+    return (one, other) if stage.counts(one) == [(SIZE, SIZE)] else (other, one)
 
 
 def failure(stage: Stage, setting: Setting, column: str) -> None:
     """A member of the one that runs fails and is made again, perhaps with all others; nothing ends in pieces."""
     runs, waits = both(stage, setting, column)
-    member = next(pod for pod in stage.live(runs) if "nodeName" in pod["spec"])
+    member = stage.live(runs)[0]
     stage.end(member, setting.fails)
     uid = member["metadata"]["uid"]
-    stage.until(
-        lambda: len(stage.live(runs)) == SIZE and uid not in {pod["metadata"]["uid"] for pod in stage.live(runs)},
-        within_s=_WITHIN_S,
-        what=f"{member['metadata']['name']} is made again",
-    )
-    until_settled(stage, runs, waits)
+
+    def again() -> bool:
+        live = stage.live(runs)
+        return len(live) in (setting.first, SIZE) and uid not in {pod["metadata"]["uid"] for pod in live}
+
+    stage.until(again, within_s=setting.within_s, what=f"{member['metadata']['name']} is made again")
+    until_settled(stage, setting, runs, waits)
 
 
 def scale(stage: Stage, setting: Setting, column: str) -> None:
     """One that has room grows and shrinks, and is whole each time."""
-    stage.apply(manifest(setting.kind, column, "first"))
+    stage.apply(setting.manifest(column, "first"))
     for size in (SIZE, LARGER, SIZE):
         stage.patch("first", setting.scaled(size))
-        until_whole(stage, "first", size)
+        until_whole(stage, setting, "first", size)
 
 
 def suspension(stage: Stage, setting: Setting, column: str) -> None:
     """The one that runs is suspended: the other takes its place; resumed, it waits whole until the other is gone."""
     runs, waits = both(stage, setting, column)
     stage.patch(runs, setting.suspended(True))
-    until_whole(stage, waits)
-    assert stage.counts(runs) == (0, 0)
+    until_whole(stage, setting, waits)
+    assert stage.counts(runs) == [(0, 0)]
     stage.patch(runs, setting.suspended(False))
-    until_settled(stage, runs, waits)
+    until_settled(stage, setting, runs, waits)
     stage.remove(waits)
-    until_whole(stage, runs)
+    until_whole(stage, setting, runs)
 
 
-PLAYS: dict[str, Callable[[Stage, Setting, str], object]] = {
-    RACE: race,
-    FAILURE: failure,
-    SCALE: scale,
-    SUSPENSION: suspension,
-}
+_PLAYS: dict[str, Play] = {RACE: race, FAILURE: failure, SCALE: scale, SUSPENSION: suspension}
+
+
+def play(stage: Stage, setting: Setting, column: str, name: str) -> None:
+    """Plays what has that name."""
+    (_PLAYS | dict(setting.own_plays))[name](stage, setting, column)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane, ControlPlaneError
+from testbed.stages import ends
 from tests.integration.cluster import Cluster, end_terminating
 
 Json = dict[str, Any]
@@ -41,10 +43,11 @@ class Stage(Cluster):
         """Changes the workload."""
         self.api.merge(f"{self._workloads}/{name}", body)
 
-    def remove(self, name: str) -> None:
-        """Deletes the workload, and with it its pods."""
+    def remove(self, name: str, resource: str = "") -> None:
+        """Deletes the workload, or what else has pods, and with it its pods."""
+        kind = resource or self._resource()
         self.control_plane.kubectl(
-            "delete", "--namespace", self.namespace, "--ignore-not-found", "--wait=false", self._resource(), name
+            "delete", "--namespace", self.namespace, "--ignore-not-found", "--wait=false", kind, name
         )
 
     def _resource(self) -> str:
@@ -52,35 +55,47 @@ class Stage(Cluster):
         return f"{plural}.{group}"
 
     def live(self, name: str) -> list[Json]:
-        """The pods of that workload that count: neither ended nor terminating."""
+        """The pods of that workload that count: neither ended nor terminating, nor such as end before the others."""
+        return self._live(name)[0]
+
+    def _live(self, *names: str) -> list[list[Json]]:
+        """Those of each workload, at one time."""
         end_terminating(self.api, self.namespace)
-        return [
+        alive = [
             pod
             for pod in self.pods()
-            if pod["metadata"]["name"].startswith(f"{name}-")
-            and "deletionTimestamp" not in pod["metadata"]
+            if "deletionTimestamp" not in pod["metadata"]
             and pod["status"].get("phase") not in ("Succeeded", "Failed")
+            and not ends(pod)
         ]
+        return [[pod for pod in alive if f"{pod['metadata']['name']}-".startswith(f"{name}-")] for name in names]
 
-    def bound_of(self, name: str) -> int:
-        """How many of them are bound."""
-        return sum("nodeName" in pod["spec"] for pod in self.live(name))
-
-    def counts(self, name: str) -> tuple[int, int]:
-        """How many of them there are, and how many are bound."""
-        live = self.live(name)
-        return len(live), sum("nodeName" in pod["spec"] for pod in live)
+    def counts(self, *names: str) -> list[tuple[int, int]]:
+        """How many of them each workload has, and how many are bound."""
+        return [(len(live), sum("nodeName" in pod["spec"] for pod in live)) for live in self._live(*names)]
 
     def end(self, pod: Json, how: str) -> None:
-        """The pod ends as its node would end it (`Failed`), or somebody deletes it (`deleted`)."""
+        """The pod ends as its node would end it (`Failed`), or somebody deletes it (`deleted`).
+
+        Only once it runs, because KWOK would write over its end.
+        """
         name = pod["metadata"]["name"]
         if how == "deleted":
             self.delete_pod(name)
             return
+        self.until(lambda: self.pod(name)["status"]["phase"] == "Running")
         ended = {"name": pod["spec"]["containers"][0]["name"], "state": {"terminated": {"exitCode": 1}}}
         ended |= {"ready": False, "restartCount": 0, "image": "none", "imageID": ""}
         status = {"phase": "Failed", "containerStatuses": [ended]}
         self.api.merge(f"/api/v1/namespaces/{self.namespace}/pods/{name}/status", {"status": status})
+
+    @contextlib.contextmanager
+    def more_room(self, cpu: str) -> Iterator[None]:
+        """A further node, whose pods go with it."""
+        name = f"more-{self.namespace}"
+        self.add_node(name, cpu=cpu)
+        yield
+        self.api.delete(f"/api/v1/nodes/{name}")
 
     def clear(self) -> None:
         """Deletes everything that makes pods, and waits until none is left."""

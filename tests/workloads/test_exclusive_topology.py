@@ -78,9 +78,9 @@ def pools(stage: Stage, name: str) -> list[set[str]]:
 def test_of_two_that_fit_one_by_one_one_runs_whole_with_a_pool_for_each_job_and_the_other_follows(stage: Stage) -> None:
     stage.apply(job_set("first") + "---" + job_set("second"))
     whole, leaders = (JOBS * PODS, JOBS * PODS), (JOBS, 0)
-    stage.until(lambda: sorted(map(stage.counts, ("first", "second"))) == [leaders, whole], within_s=90)
-    runs, waits = sorted(("first", "second"), key=lambda name: stage.bound_of(name) == 0)
+    stage.until(lambda: sorted(stage.counts("first", "second")) == [leaders, whole], within_s=90)
+    runs, waits = sorted(("first", "second"), key=lambda name: stage.counts(name)[0][1] == 0)
     assert sorted(map(sorted, pools(stage, runs))) == [["a"], ["b"]]
     stage.remove(runs)
-    stage.until(lambda: stage.counts(waits) == whole, within_s=90)
+    stage.until(lambda: stage.counts(waits) == [whole], within_s=90)
     assert sorted(map(sorted, pools(stage, waits))) == [["a"], ["b"]]

@@ -12,13 +12,13 @@ import pytest
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.controllers.build import is_built
-from testbed.controllers.matrix import AUTO
+from testbed.controllers.expected import AUTO
 from testbed.controllers.running import running
 from testbed.controllers.table import CONTROLLERS
 from testbed.operator import Operator
 from tests.integration.foreign import as_before_1_11, install
 from tests.workloads.pages import manifest
-from tests.workloads.plays import SIZE, until_settled, until_whole
+from tests.workloads.plays import SIZE
 from tests.workloads.stage import Stage
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
@@ -52,17 +52,17 @@ def test_its_pods_are_made_once_gangsched_writes_the_phase_and_then_one_job_runs
         stage.apply("---\n".join(manifest("PyTorchJob", AUTO, name) for name in names))
         stage.until(lambda: sorted(phases(stage)) == [*names])
         time.sleep(3)
-        without = (phases(stage), [stage.counts(name) for name in names])
+        without = (phases(stage), stage.counts(*names))
     config = tmp_path / "config.yaml"
     config.write_text("volcano: {writePhase: [default]}\n")
     with Operator(stage.control_plane, "--config", str(config)) as operator:
-        until_settled(stage, *names)
-        runs, waits = sorted(names, key=lambda name: stage.bound_of(name) == 0)
+        stage.until(lambda: sorted(stage.counts(*names)) == [(SIZE, 0), (SIZE, SIZE)])
+        runs, waits = sorted(names, key=lambda name: stage.counts(name)[0][1] == 0)
         stage.until(lambda: phases(stage) == {runs: "Running", waits: "Inqueue"})
         stage.remove(runs)
-        until_whole(stage, waits)
+        stage.until(lambda: stage.counts(waits) == [(SIZE, SIZE)])
         stage.until(lambda: phases(stage) == {waits: "Running"})
         assert "Traceback" not in operator.log
 
     assert without == ({"first": "", "second": ""}, [(0, 0), (0, 0)])
-    assert stage.counts(waits) == (SIZE, SIZE)
+    assert stage.counts(waits) == [(SIZE, SIZE)]

@@ -1,0 +1,244 @@
+"""Which workloads run as gangs, and how they can be declared: what tests/workloads plays, and what is not possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from testbed.controllers.table import CONTROLLERS
+
+AUTO, ANNOTATION, OWN, BY_HAND = "nothing", "annotation", "own", "podgroup"
+COLUMNS = {
+    AUTO: "nothing declared but `schedulerName`, in a namespace with the label `gangsched.io/gang: auto`",
+    ANNOTATION: 'annotation `gangsched.io/gang: "true"` on the workload',
+    OWN: "the controller's own integration",
+    BY_HAND: "PodGroup by hand",
+}
+"""How a gang can be declared, in the order of the table."""
+
+RACE, FAILURE, SCALE, SUSPENSION = "race", "failure", "scale", "suspension"
+PLAYS = {
+    RACE: "Two where one fits: one runs whole, the other waits whole and runs once the first is deleted",
+    FAILURE: "A member fails, its controller makes it again",
+    SCALE: "Scaled up and down",
+    SUSPENSION: "Suspended and resumed, or scaled to 0 and back where it cannot be suspended",
+}
+"""What is played with each workload, by its name in the figures."""
+
+READY_AFTER_S = 20
+"""How long the pods of workloads that are `late` run before they are ready."""
+
+_NOTHING = "With nothing declared"
+_SECTIONS = {AUTO: _NOTHING, ANNOTATION: _NOTHING, BY_HAND: "With a PodGroup"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """One row: a kind of workload, or one set up in another way; and what is not possible with it, and why.
+
+    Mappings are by column, `not_played` by the play and, where only one way to declare gangs is concerned, the column.
+    """
+
+    kind: str
+    page: str = ""
+    """The one that tells how to declare it; empty: the kind's own."""
+    controller: str = ""
+    """Its name in CONTROLLERS; empty for kube-controller-manager's own, and for what is not run."""
+    system: str = "Kubernetes"
+    """What makes its pods if none of CONTROLLERS does."""
+    late: bool = False
+    """Some of its pods are made once others are ready, which takes READY_AFTER_S."""
+    sections: Mapping[str, str] = field(default_factory=dict)
+    """The page's sections, by their titles, where they are not the usual ones."""
+    annotated: tuple[str, ...] = ("metadata",)
+    """Where in the last manifest of its page the annotation is put."""
+    noted: Mapping[str, str] = field(default_factory=dict)
+    """What must be known of it there beside how it ended."""
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    """The tests that play it with recorded pods, because what makes them needs containers that run."""
+    not_declared: Mapping[str, str] = field(default_factory=dict)
+    not_played: Mapping[str | tuple[str, str], str] = field(default_factory=dict)
+    only_race: bool = False
+    """The further plays are those of the row before it."""
+
+    def columns(self) -> list[str]:
+        """The ways in which it can be declared and is played with what makes its pods."""
+        return [column for column in COLUMNS if column not in self.not_declared and column not in self.recorded]
+
+    def plays(self, column: str) -> list[str]:
+        """What can be played with it when it is declared in that way."""
+        if column not in self.columns():
+            return []
+        return [play for play in PLAYS if not (self.only_race and play != RACE) and not self.why_not(play, column)]
+
+    def why_not(self, play: str, column: str) -> str:
+        """Why something cannot be played with it; empty if it can."""
+        return self.not_played.get(play) or self.not_played.get((play, column), "")
+
+    def section(self, column: str) -> str:
+        """The title of the page's section for that way to declare it."""
+        return self.sections.get(column) or _SECTIONS[column]
+
+    @property
+    def file(self) -> str:
+        """Its page in docs/workloads."""
+        return self.page or f"{self.kind.lower()}.md"
+
+    @property
+    def of(self) -> str:
+        """The controller and its version."""
+        if not self.controller:
+            return self.system
+        return f"{self.controller} {CONTROLLERS[self.controller].version.removeprefix('v')}"
+
+
+_NO_GROUP = "its controller declares no group"
+_ONE_LABEL = "one label is one group for all replicas"
+_NO_GANG_JOBSET = "JobSet 0.10 has no gang scheduling of its own"
+_FIXED_JOBSET = "a JobSet's number of jobs and their parallelism cannot be changed"
+
+
+def _nowhere(why: str, *columns: str) -> dict[str, str]:
+    """The reason for several columns: all unless said."""
+    return dict.fromkeys(columns or COLUMNS, why)
+
+
+_ROWS = (
+    Workload(
+        kind="Job",
+        sections={OWN: "With the Job controller's own group"},
+        noted={OWN: "behind alpha feature gates"},
+        not_played={(SCALE, OWN): "Kubernetes refuses to change the parallelism of a Job with such a group"},
+    ),
+    Workload(
+        kind="CronJob",
+        sections={BY_HAND: "With a group for each run"},
+        annotated=("spec", "jobTemplate", "metadata"),
+        noted={ANNOTATION: "in its `jobTemplate`", BY_HAND: "by the annotation `gangsched.io/group-by`"},
+        not_declared={OWN: _NO_GROUP},
+        only_race=True,
+    ),
+    Workload(
+        kind="Deployment",
+        not_declared={
+            OWN: _NO_GROUP,
+            **_nowhere("its pods are single: each replica can serve without the others", AUTO, ANNOTATION),
+        },
+    ),
+    Workload(kind="StatefulSet", not_declared={OWN: _NO_GROUP}),
+    Workload(
+        kind="StatefulSet, OrderedReady",
+        page="statefulset.md",
+        late=True,
+        sections={BY_HAND: "With a PodGroup and OrderedReady"},
+        not_declared={OWN: _NO_GROUP},
+    ),
+    Workload(
+        kind="JobSet",
+        controller="jobset",
+        not_declared={OWN: _NO_GANG_JOBSET},
+        not_played={SCALE: _FIXED_JOBSET},
+    ),
+    Workload(
+        kind="JobSet, dependsOn",
+        page="jobset.md",
+        controller="jobset",
+        late=True,
+        sections={BY_HAND: "With a PodGroup and dependsOn"},
+        not_declared={OWN: _NO_GANG_JOBSET},
+        not_played={SCALE: _FIXED_JOBSET},
+    ),
+    Workload(
+        kind="LeaderWorkerSet",
+        controller="lws",
+        sections={OWN: "With LWS's integration"},
+        not_played={(SCALE, BY_HAND): _ONE_LABEL},
+    ),
+    Workload(
+        kind="LeaderWorkerSet, 2 replicas",
+        page="leaderworkerset.md",
+        controller="lws",
+        sections={OWN: "With LWS's integration", BY_HAND: "With a group for each replica"},
+        noted={BY_HAND: "by the annotation `gangsched.io/group-by`"},
+        only_race=True,
+    ),
+    Workload(
+        kind="LeaderWorkerSet, LeaderReady",
+        page="leaderworkerset.md",
+        controller="lws",
+        late=True,
+        sections={BY_HAND: "With a PodGroup and LeaderReady"},
+        not_declared={OWN: "LWS's PodGroup asks for room for all pods, which it makes only when the leader is ready"},
+        not_played={(SCALE, BY_HAND): _ONE_LABEL},
+    ),
+    Workload(kind="RayCluster", controller="kuberay", sections={OWN: "With KubeRay's integration"}),
+    Workload(
+        kind="RayJob",
+        page="raycluster.md",
+        system="kuberay 1.4.2",
+        not_declared=_nowhere("a container submits its work to Ray; the RayCluster that it makes is the row above"),
+    ),
+    Workload(
+        kind="MPIJob",
+        controller="mpi-operator",
+        sections={OWN: "With the operator's flag: no change of the job"},
+    ),
+    Workload(
+        kind="MPIJob, WaitForWorkersReady",
+        page="mpijob.md",
+        controller="mpi-operator",
+        late=True,
+        sections={BY_HAND: "With a PodGroup and WaitForWorkersReady"},
+        not_declared={OWN: "mpi-operator counts the launcher, which it makes only when the workers are ready"},
+    ),
+    Workload(
+        kind="PyTorchJob",
+        controller="training-operator",
+        sections={OWN: "With the operator's flag: no change of the job"},
+    ),
+    Workload(
+        kind="TrainJob",
+        controller="trainer",
+        sections={OWN: "With Trainer's integration"},
+        annotated=("spec",),
+        not_played={SCALE: "the number of a TrainJob's nodes cannot be changed"},
+    ),
+    Workload(
+        kind="TrainJob, initializer",
+        page="trainjob.md",
+        controller="trainer",
+        late=True,
+        annotated=("spec",),
+        not_declared={OWN: "Trainer counts the initializers, and makes the other pods only when they have ended"},
+        only_race=True,
+    ),
+    Workload(
+        kind="Job in a queue",
+        page="kueue.md",
+        controller="kueue",
+        not_declared={OWN: "Kueue makes groups of plain pods only ([from Kueue](../migrate/kueue.md))"},
+        not_played={
+            SCALE: "Kueue admits a Job for the size that it has",
+            SUSPENSION: "`spec.suspend` is Kueue's to set",
+        },
+    ),
+    Workload(
+        kind="Argo Workflow",
+        page="../gangs.md",
+        system="Argo 3.6",
+        recorded={BY_HAND: "tests/integration/test_argo.py"},
+        not_declared=_nowhere(
+            "its steps are left single: each begins when those before it have ended", AUTO, ANNOTATION, OWN
+        ),
+    ),
+    Workload(
+        kind="Spark driver",
+        page="../dialects.md#spark",
+        system="Spark",
+        noted={BY_HAND: "by annotations on the driver"},
+        recorded={BY_HAND: "tests/integration/test_spark.py"},
+        not_declared=_nowhere("only the driver's image makes the executors and knows how many", AUTO, ANNOTATION, OWN),
+    ),
+)
+EXPECTED = {row.kind: row for row in _ROWS}
+"""What the tests play, in the order of the table. Everything that is not excluded ends whole."""

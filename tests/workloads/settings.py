@@ -1,0 +1,227 @@
+"""The workloads of the plays: how each is changed while it runs, and how its controller is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from testbed.controllers.expected import AUTO, RACE, SCALE
+from tests.workloads.pages import manifest
+from tests.workloads.plays import SIZE, Json, Setting, scale, until_settled, until_whole
+from tests.workloads.stage import Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controlled:
+    """How a controller is started beside gangsched; the rest with its own integration only."""
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """What its configuration file needs beside addresses."""
+    own_arguments: Sequence[str] = ()
+    own_config: Mapping[str, Any] = field(default_factory=dict)
+    dialect: str = ""
+    """Whose PodGroups it makes."""
+    gates: Sequence[str] = ()
+    """The flag of kube-apiserver and kube-controller-manager that opens it."""
+    served: Sequence[str] = ()
+    """The flag of kube-apiserver that serves its groups."""
+
+
+CONTROLLED = {
+    "": Controlled(
+        gates=("--feature-gates=GenericWorkload=true,WorkloadWithJob=true",),
+        served=("--runtime-config=scheduling.k8s.io/v1alpha2=true",),
+    ),
+    "jobset": Controlled(),
+    "lws": Controlled(own_config={"gangSchedulingManagement": {"schedulerProvider": "volcano"}}, dialect="volcano"),
+    "kuberay": Controlled(own_arguments=("--batch-scheduler=scheduler-plugins",), dialect="scheduler-plugins"),
+    "mpi-operator": Controlled(own_arguments=("--gang-scheduling=gangsched",), dialect="scheduler-plugins"),
+    "training-operator": Controlled(own_arguments=("--gang-scheduler-name=gangsched",), dialect="scheduler-plugins"),
+    "trainer": Controlled(dialect="scheduler-plugins"),
+    "kueue": Controlled(config={"integrations": {"frameworks": ["batch/job"]}}),
+}
+"""By the controller's name; the empty one is kube-controller-manager's own."""
+
+
+def _set(*way: str, to: object) -> Callable[..., Json]:
+    """A merge patch of one field; what it is set to may depend on the argument."""
+
+    def patch(argument: object = None) -> Json:
+        value = to(argument) if callable(to) else to
+        for key in reversed(way):
+            value = {key: value}
+        return value  # type: ignore[return-value]
+
+    return patch
+
+
+_SUSPEND = _set("spec", "suspend", to=bool)
+
+
+def _workers_beside_one(kind: str) -> Callable[[int], Json]:
+    return _set("spec", kind, "Worker", "replicas", to=lambda size: size - 1)
+
+
+def _ray_workers(size: int) -> Json:
+    """The workers beside one head. A merge patch replaces the list of worker groups, so all of it is told."""
+    manifests = yaml.safe_load_all(manifest("RayCluster", AUTO))
+    [group] = next(iter(manifests))["spec"]["workerGroupSpecs"]
+    return {"spec": {"workerGroupSpecs": [group | {"replicas": size - 1}]}}
+
+
+def _with(**fields: object) -> Callable[..., None]:
+    """Sets fields of the workload's spec."""
+    return lambda *manifests: manifests[-1]["spec"].update(fields)
+
+
+def _after_leader(*manifests: Json) -> None:
+    _, worker = manifests[-1]["spec"]["replicatedJobs"]
+    worker["dependsOn"] = [{"name": "leader", "status": "Ready"}]
+
+
+def _after_initializer(*manifests: Json) -> None:
+    """As the runtimes that Trainer brings have it: a Job loads data, and the others begin when it is complete."""
+    name, step = "dataset-initializer", "trainer.kubeflow.org/trainjob-ancestor-step"
+    runtime = next(each for each in manifests if each["kind"] == "TrainingRuntime")
+    jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    jobs[-1]["dependsOn"] = [{"name": name, "status": "Complete"}]
+    container = {"name": name, "image": "registry.example.com/data", "resources": {"requests": {"cpu": "1"}}}
+    pod = {"spec": {"schedulerName": "gangsched", "containers": [container]}}
+    jobs.insert(0, {"name": name, "template": {"metadata": {"labels": {step: name}}, "spec": {"template": pod}}})
+
+
+def _second_replica(stage: Stage, setting: Setting, column: str) -> None:
+    """A second replica waits whole beside the first, which is not touched, and goes again."""
+    stage.apply(setting.manifest(column, "first"))
+    until_whole(stage, setting, "first")
+    before = set(stage.bound())
+    stage.patch("first", {"spec": {"replicas": 2}})
+    stage.until(lambda: stage.counts("first") == [(SIZE + setting.first, SIZE)])
+    stage.patch("first", {"spec": {"replicas": 1}})
+    until_whole(stage, setting, "first")
+    assert set(stage.bound()) == before
+
+
+def _scaled_and_rolled_out(stage: Stage, setting: Setting, column: str) -> None:
+    """Scaled up and down, then a rollout: at its end all pods are of the new template and whole."""
+    scale(stage, setting, column)
+    old = {pod["metadata"]["uid"] for pod in stage.live("first")}
+    stage.patch("first", {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}})
+
+    def rolled_out() -> bool:
+        return not old & {pod["metadata"]["uid"] for pod in stage.live("first")}
+
+    stage.until(rolled_out, within_s=setting.within_s, what="no pod of the old template")
+    until_whole(stage, setting, "first")
+
+
+def _two_replicas(stage: Stage, setting: Setting, column: str) -> None:
+    """Both replicas of one at once; the one that waits runs whole when there is room, since neither can go alone."""
+    stage.apply(setting.manifest(column, "first"))
+    _, waits = until_settled(stage, setting, "first-0", "first-1")
+    with stage.more_room("2"):
+        until_whole(stage, setting, waits)
+
+
+def _two_runs(stage: Stage, setting: Setting, column: str) -> None:
+    """Two runs of one CronJob, which overlap."""
+    stage.apply(setting.manifest(column, "first"))
+    jobs = f"/apis/batch/v1/namespaces/{stage.namespace}/jobs"
+    stage.until(lambda: len(stage.api.get(jobs)["items"]) == 2, within_s=150, what="two runs")
+    stage.patch("first", _SUSPEND(True))
+    runs, waits = until_settled(stage, setting, *(job["metadata"]["name"] for job in stage.api.get(jobs)["items"]))
+    stage.remove(runs, "jobs.batch")
+    until_whole(stage, setting, waits)
+
+
+_JOB = "apis/batch/v1/jobs"
+_SET = "apis/apps/v1/statefulsets"
+_JOBSET = "apis/jobset.x-k8s.io/v1alpha2/jobsets"
+_LWS = "apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
+_MPI = "apis/kubeflow.org/v2beta1/mpijobs"
+_TRAIN = "apis/trainer.kubeflow.org/v1alpha1/trainjobs"
+_REPLICAS = _set("spec", "replicas", to=int)
+_NONE_OR_ALL = _set("spec", "replicas", to=lambda suspend: 0 if suspend else SIZE)
+_NONE_OR_ONE = _set("spec", "replicas", to=lambda suspend: 0 if suspend else 1)
+_SUSPEND_RUN = _set("spec", "runPolicy", "suspend", to=bool)
+
+SETTINGS = (
+    Setting(
+        kind="Job",
+        path=_JOB,
+        fails="Failed",
+        scaled=lambda size: {"spec": {"parallelism": size, "completions": size}},
+        suspended=_SUSPEND,
+    ),
+    Setting(
+        kind="CronJob",
+        path="apis/batch/v1/cronjobs",
+        own_plays={RACE: _two_runs},
+        simulated=False,  # its Jobs are named by the minute
+    ),
+    Setting(
+        kind="Deployment",
+        path="apis/apps/v1/deployments",
+        scaled=_REPLICAS,
+        suspended=_NONE_OR_ALL,
+        own_plays={SCALE: _scaled_and_rolled_out},
+        simulated=False,  # its pods belong to a ReplicaSet that is named by a hash
+    ),
+    Setting(kind="StatefulSet", path=_SET, scaled=_REPLICAS, suspended=_NONE_OR_ALL),
+    Setting(
+        kind="StatefulSet, OrderedReady",
+        path=_SET,
+        scaled=_REPLICAS,
+        suspended=_NONE_OR_ALL,
+        changed=_with(podManagementPolicy="OrderedReady"),
+        first=1,
+    ),
+    Setting(kind="JobSet", path=_JOBSET, fails="Failed", suspended=_SUSPEND),
+    Setting(
+        kind="JobSet, dependsOn",
+        path=_JOBSET,
+        fails="Failed",
+        suspended=_SUSPEND,
+        changed=_after_leader,
+        first=1,
+    ),
+    Setting(kind="LeaderWorkerSet", path=_LWS, suspended=_NONE_OR_ONE, own_plays={SCALE: _second_replica}),
+    Setting(
+        kind="LeaderWorkerSet, 2 replicas",
+        path=_LWS,
+        changed=_with(replicas=2),
+        pods=2 * SIZE,
+        own_plays={RACE: _two_replicas},
+    ),
+    Setting(
+        kind="LeaderWorkerSet, LeaderReady",
+        path=_LWS,
+        suspended=_NONE_OR_ONE,
+        changed=_with(startupPolicy="LeaderReady"),
+        first=1,
+        own_plays={SCALE: _second_replica},
+    ),
+    Setting(kind="RayCluster", path="apis/ray.io/v1/rayclusters", scaled=_ray_workers, suspended=_SUSPEND),
+    Setting(kind="MPIJob", path=_MPI, scaled=_workers_beside_one("mpiReplicaSpecs"), suspended=_SUSPEND_RUN),
+    Setting(
+        kind="MPIJob, WaitForWorkersReady",
+        path=_MPI,
+        scaled=_workers_beside_one("mpiReplicaSpecs"),
+        suspended=_SUSPEND_RUN,
+        changed=_with(launcherCreationPolicy="WaitForWorkersReady"),
+        first=SIZE - 1,
+    ),
+    Setting(
+        kind="PyTorchJob",
+        path="apis/kubeflow.org/v1/pytorchjobs",
+        scaled=_workers_beside_one("pytorchReplicaSpecs"),
+        suspended=_SUSPEND_RUN,
+    ),
+    Setting(kind="TrainJob", path=_TRAIN, fails="Failed", suspended=_SUSPEND, simulated=False),
+    Setting(kind="TrainJob, initializer", path=_TRAIN, changed=_after_initializer, simulated=False),
+    Setting(kind="Job in a queue", path=_JOB, fails="Failed", simulated=False),
+)
+"""In the order of EXPECTED."""

@@ -1,0 +1,53 @@
+"""Which plays share a control plane, and so run one after the other in one worker."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+from testbed.controllers.expected import EXPECTED, Workload
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a control plane must be like, with one controller beside it, for one way to declare gangs."""
+
+    controller: str
+    column: str
+    late: bool
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its controller runs once at a time: its source fixes a port."""
+        return self.controller == "mpi-operator"
+
+    def __str__(self) -> str:
+        parts = (self.controller or "kubernetes", self.column, "late" if self.late else "")
+        return "-".join(filter(None, parts))
+
+
+@functools.cache
+def _kind(controller: str, column: str, late: bool) -> Kind:  # noqa: FBT001 - a field of what is cached
+    """The very same object each time, as pytest asks of what a fixture is kept for."""
+    return Kind(controller, column, late)
+
+
+def kind_for(row: Workload, column: str) -> Kind:
+    """The one that the workload needs when it is declared in that way."""
+    return _kind(row.controller, column, row.late)
+
+
+def group_of(nodeid: str) -> str:
+    """Of the tests whose group is the same one worker runs all; `nodeid` is pytest's name of a test."""
+    kind, column, *_ = nodeid.partition("[")[2].removesuffix("]").split("-")
+    found = kind_for(EXPECTED[kind], column)
+    return found.controller if found.is_alone else str(found)
+
+
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Has all tests of one control plane run in one worker. `--dist loadgroup` of pytest-xdist 3.8 does not work."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
