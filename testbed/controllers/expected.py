@@ -50,8 +50,6 @@ class Workload:
     """Some of its pods are made once others are ready, which takes READY_AFTER_S."""
     sections: Mapping[str, str] = field(default_factory=dict)
     """The page's sections, by their titles, where they are not the usual ones."""
-    annotated: tuple[str, ...] = ("metadata",)
-    """Where in the last manifest of its page the annotation is put."""
     noted: Mapping[str, str] = field(default_factory=dict)
     """What must be known of it there beside how it ended."""
     recorded: Mapping[str, str] = field(default_factory=dict)
@@ -113,7 +111,6 @@ _ROWS = (
     Workload(
         kind="CronJob",
         sections={BY_HAND: "With a group for each run"},
-        annotated=("spec", "jobTemplate", "metadata"),
         noted={ANNOTATION: "in its `jobTemplate`", BY_HAND: "by the annotation `gangsched.io/group-by`"},
         not_declared={OWN: _NO_GROUP},
         only_race=True,
@@ -200,7 +197,6 @@ _ROWS = (
         kind="TrainJob",
         controller="trainer",
         sections={OWN: "With Trainer's integration"},
-        annotated=("spec",),
         not_played={SCALE: "the number of a TrainJob's nodes cannot be changed"},
     ),
     Workload(
@@ -208,7 +204,6 @@ _ROWS = (
         page="trainjob.md",
         controller="trainer",
         late=True,
-        annotated=("spec",),
         not_declared={OWN: "Trainer counts the initializers, and makes the other pods only when they have ended"},
         only_race=True,
     ),

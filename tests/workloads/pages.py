@@ -34,15 +34,11 @@ def manifest(kind: str, column: str, name: str = _NAME) -> str:
 
     For the annotation it is the one of a namespace with the label, and the annotation.
     """
-    row = EXPECTED[kind]
-    text = re.sub(rf"\b{_NAME}\b", name, blocks(row, column)[0])
+    text = re.sub(rf"\b{_NAME}\b", name, blocks(EXPECTED[kind], column)[0])
     if column != ANNOTATION:
         return text
     manifests = list(yaml.safe_load_all(text))
-    annotated = manifests[-1]
-    for key in row.annotated:
-        annotated = annotated.setdefault(key, {})
-    annotated.setdefault("annotations", {})["gangsched.io/gang"] = "true"
+    manifests[-1]["metadata"].setdefault("annotations", {})["gangsched.io/gang"] = "true"
     return yaml.safe_dump_all(manifests)
 
 
