@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -32,6 +31,19 @@ _OTHERS = {
     "CronJob": ("/apis/batch/v1/namespaces/{}/cronjobs",),
 }
 """Kinds that are no workloads of their own, and what they are listed by."""
+_KINDS: Mapping[str, Kind[Any]] = {kind.row.kind: kind for kind in chosen(Settings()).kinds.values()}
+"""The registry's kinds by what Kubernetes calls them."""
+_PATHS: Mapping[str, Sequence[str]] = {
+    **{
+        kind: [
+            f"/apis/{each.row.resource.group}/{version}/namespaces/{{}}/{each.row.resource.plural}"
+            for version in each.row.resource.versions
+        ]
+        for kind, each in _KINDS.items()
+    },
+    **_OTHERS,
+}
+"""What each kind is listed by: one path for each version."""
 _EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
 _NOT_MADE = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod", "MPIJobFailed")
 """The reasons of Events by which Kubernetes' controllers, LeaderWorkerSet, training-operator, KubeRay and mpi-operator
@@ -109,7 +121,7 @@ class Owner:
 async def read_owners(session: ApiSession, namespace: str, group: str) -> list[Owner]:
     """The objects of the namespace that name the group; those of kinds that the caller may not list are left out."""
     listed: dict[str, list[Raw]] = {}
-    for kind, paths in _paths().items():
+    for kind, paths in _PATHS.items():
         for path in paths:
             page = await _read(session, path.format(quote(namespace, safe="")), _LIST, {"limit": _MOST})
             if page is not None:
@@ -167,7 +179,7 @@ def _owners(listed: Mapping[str, Sequence[Raw]], group: str) -> Iterator[Owner]:
 
 
 def _owner(kind: str, raw: Raw, item: _Item, group: str) -> Owner | None:
-    spec, workload = item.spec or {}, _kinds().get(kind)
+    spec, workload = item.spec or {}, _KINDS.get(kind)
     templates = dict(_templates(spec, "spec"))
     on_itself = (item.metadata.labels or {}).get(LABEL) == group
     in_template = any(_label(each) == group for each in templates.values())
@@ -256,25 +268,6 @@ def _controller(meta: wire.Meta) -> str:
 def _made_at(event: _Event) -> float:
     made = event.metadata.creation_timestamp
     return made.timestamp() if made is not None else 0.0
-
-
-@cache
-def _kinds() -> Mapping[str, Kind[Any]]:
-    """The registry's kinds by what Kubernetes calls them."""
-    return {kind.row.kind: kind for kind in chosen(Settings()).kinds.values()}
-
-
-@cache
-def _paths() -> Mapping[str, Sequence[str]]:
-    """What each kind is listed by: one path for each version."""
-    rows = {kind: each.row.resource for kind, each in _kinds().items()}
-    return {
-        **{
-            kind: [f"/apis/{row.group}/{version}/namespaces/{{}}/{row.plural}" for version in row.versions]
-            for kind, row in rows.items()
-        },
-        **_OTHERS,
-    }
 
 
 async def _read(
